@@ -1,0 +1,5 @@
+# Flags shared by every target of the project; consumers of the installed library get none of them.
+add_library(runnel_flags INTERFACE)
+target_compile_options(runnel_flags INTERFACE -Wall -Wextra -Wno-missing-field-initializers)
+# Kernels: no implicit FMA (results must not depend on the compiler's mood), no errno from libm.
+set(RUNNEL_KERNEL_OPTIONS -ffp-contract=off -fno-math-errno -fno-trapping-math $<$<CONFIG:Release>:-O3>)
