@@ -57,16 +57,16 @@ constexpr uint16_t float_to_bfloat16(float value) {
 
 }  // namespace half_detail
 
-// IEEE binary16. A storage type: it converts to float by itself and from float only when asked, rounding to
+// IEEE binary16 (the names float16 and bfloat16 are the dtypes). A storage type: it converts to float by itself and from float only when asked, rounding to
 // nearest even, so that an expression mixing it with numbers is computed in float and rounded once.
-class float16 {
+class Half {
  public:
-  float16() = default;
-  constexpr explicit float16(float value) : bits_(half_detail::float_to_float16(value)) {}
+  Half() = default;
+  constexpr explicit Half(float value) : bits_(half_detail::float_to_float16(value)) {}
   constexpr operator float() const { return half_detail::float16_to_float(bits_); }  // NOLINT: implicit
 
-  static constexpr float16 from_bits(uint16_t bits) {
-    float16 result(0.0f);
+  static constexpr Half from_bits(uint16_t bits) {
+    Half result(0.0f);
     result.bits_ = bits;
     return result;
   }
@@ -76,15 +76,15 @@ class float16 {
   uint16_t bits_;
 };
 
-// The upper half of a float. Converts as float16 does.
-class bfloat16 {
+// The upper half of a float. Converts as Half does.
+class BFloat16 {
  public:
-  bfloat16() = default;
-  constexpr explicit bfloat16(float value) : bits_(half_detail::float_to_bfloat16(value)) {}
+  BFloat16() = default;
+  constexpr explicit BFloat16(float value) : bits_(half_detail::float_to_bfloat16(value)) {}
   constexpr operator float() const { return half_detail::bfloat16_to_float(bits_); }  // NOLINT: implicit
 
-  static constexpr bfloat16 from_bits(uint16_t bits) {
-    bfloat16 result(0.0f);
+  static constexpr BFloat16 from_bits(uint16_t bits) {
+    BFloat16 result(0.0f);
     result.bits_ = bits;
     return result;
   }
@@ -95,7 +95,7 @@ class bfloat16 {
 };
 
 template <class T>
-concept HalfFloat = std::same_as<T, float16> || std::same_as<T, bfloat16>;
+concept HalfFloat = std::same_as<T, Half> || std::same_as<T, BFloat16>;
 
 // Comparisons are float's, through the conversion.
 template <HalfFloat H>
@@ -139,7 +139,7 @@ constexpr H& operator/=(H& a, float b) {
   return a = H(static_cast<float>(a) / b);
 }
 
-static_assert(sizeof(float16) == 2 && sizeof(bfloat16) == 2);
+static_assert(sizeof(Half) == 2 && sizeof(BFloat16) == 2);
 
 namespace half_detail {
 
@@ -169,7 +169,7 @@ struct Limits {
 }  // namespace runnel
 
 template <>
-struct std::numeric_limits<runnel::float16> : runnel::half_detail::Limits<runnel::float16> {
+struct std::numeric_limits<runnel::Half> : runnel::half_detail::Limits<runnel::Half> {
   static constexpr int digits = 11;
   static constexpr int digits10 = 3;
   static constexpr int max_digits10 = 5;
@@ -177,17 +177,17 @@ struct std::numeric_limits<runnel::float16> : runnel::half_detail::Limits<runnel
   static constexpr int min_exponent10 = -4;
   static constexpr int max_exponent = 16;
   static constexpr int max_exponent10 = 4;
-  static constexpr runnel::float16 min() noexcept { return runnel::float16::from_bits(0x0400); }
-  static constexpr runnel::float16 max() noexcept { return runnel::float16::from_bits(0x7bff); }
-  static constexpr runnel::float16 lowest() noexcept { return runnel::float16::from_bits(0xfbff); }
-  static constexpr runnel::float16 epsilon() noexcept { return runnel::float16::from_bits(0x1400); }
-  static constexpr runnel::float16 infinity() noexcept { return runnel::float16::from_bits(0x7c00); }
-  static constexpr runnel::float16 quiet_NaN() noexcept { return runnel::float16::from_bits(0x7e00); }
-  static constexpr runnel::float16 signaling_NaN() noexcept { return runnel::float16::from_bits(0x7d00); }
+  static constexpr runnel::Half min() noexcept { return runnel::Half::from_bits(0x0400); }
+  static constexpr runnel::Half max() noexcept { return runnel::Half::from_bits(0x7bff); }
+  static constexpr runnel::Half lowest() noexcept { return runnel::Half::from_bits(0xfbff); }
+  static constexpr runnel::Half epsilon() noexcept { return runnel::Half::from_bits(0x1400); }
+  static constexpr runnel::Half infinity() noexcept { return runnel::Half::from_bits(0x7c00); }
+  static constexpr runnel::Half quiet_NaN() noexcept { return runnel::Half::from_bits(0x7e00); }
+  static constexpr runnel::Half signaling_NaN() noexcept { return runnel::Half::from_bits(0x7d00); }
 };
 
 template <>
-struct std::numeric_limits<runnel::bfloat16> : runnel::half_detail::Limits<runnel::bfloat16> {
+struct std::numeric_limits<runnel::BFloat16> : runnel::half_detail::Limits<runnel::BFloat16> {
   static constexpr int digits = 8;
   static constexpr int digits10 = 2;
   static constexpr int max_digits10 = 4;
@@ -195,13 +195,13 @@ struct std::numeric_limits<runnel::bfloat16> : runnel::half_detail::Limits<runne
   static constexpr int min_exponent10 = -37;
   static constexpr int max_exponent = 128;
   static constexpr int max_exponent10 = 38;
-  static constexpr runnel::bfloat16 min() noexcept { return runnel::bfloat16::from_bits(0x0080); }
-  static constexpr runnel::bfloat16 max() noexcept { return runnel::bfloat16::from_bits(0x7f7f); }
-  static constexpr runnel::bfloat16 lowest() noexcept { return runnel::bfloat16::from_bits(0xff7f); }
-  static constexpr runnel::bfloat16 epsilon() noexcept { return runnel::bfloat16::from_bits(0x3c00); }
-  static constexpr runnel::bfloat16 infinity() noexcept { return runnel::bfloat16::from_bits(0x7f80); }
-  static constexpr runnel::bfloat16 quiet_NaN() noexcept { return runnel::bfloat16::from_bits(0x7fc0); }
-  static constexpr runnel::bfloat16 signaling_NaN() noexcept { return runnel::bfloat16::from_bits(0x7fa0); }
+  static constexpr runnel::BFloat16 min() noexcept { return runnel::BFloat16::from_bits(0x0080); }
+  static constexpr runnel::BFloat16 max() noexcept { return runnel::BFloat16::from_bits(0x7f7f); }
+  static constexpr runnel::BFloat16 lowest() noexcept { return runnel::BFloat16::from_bits(0xff7f); }
+  static constexpr runnel::BFloat16 epsilon() noexcept { return runnel::BFloat16::from_bits(0x3c00); }
+  static constexpr runnel::BFloat16 infinity() noexcept { return runnel::BFloat16::from_bits(0x7f80); }
+  static constexpr runnel::BFloat16 quiet_NaN() noexcept { return runnel::BFloat16::from_bits(0x7fc0); }
+  static constexpr runnel::BFloat16 signaling_NaN() noexcept { return runnel::BFloat16::from_bits(0x7fa0); }
 };
 
 // Equal values hash equally, so the two zeros do.

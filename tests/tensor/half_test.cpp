@@ -17,9 +17,9 @@ struct Layout {
 template <class H>
 constexpr Layout layout_of = {};
 template <>
-constexpr Layout layout_of<float16> = {10, 15, 31};
+constexpr Layout layout_of<Half> = {10, 15, 31};
 template <>
-constexpr Layout layout_of<bfloat16> = {7, 127, 255};
+constexpr Layout layout_of<BFloat16> = {7, 127, 255};
 
 // What the bits mean, straight from the definition of the format.
 template <class H>
@@ -53,11 +53,11 @@ double round_reference(float value) {
 }
 
 template <class H>
-class Half : public testing::Test {};
-using HalfTypes = testing::Types<float16, bfloat16>;
-TYPED_TEST_SUITE(Half, HalfTypes);
+class HalfFloats : public testing::Test {};
+using HalfTypes = testing::Types<Half, BFloat16>;
+TYPED_TEST_SUITE(HalfFloats, HalfTypes);
 
-TYPED_TEST(Half, EveryPatternDecodesAndRoundTrips) {
+TYPED_TEST(HalfFloats, EveryPatternDecodesAndRoundTrips) {
   const uint16_t quiet = 1 << (layout_of<TypeParam>.mantissa_bits - 1);
   for (int i = 0; i < 65536; ++i) {
     const auto bits = static_cast<uint16_t>(i);
@@ -75,7 +75,7 @@ TYPED_TEST(Half, EveryPatternDecodesAndRoundTrips) {
   }
 }
 
-TYPED_TEST(Half, RoundsToNearestEven) {
+TYPED_TEST(HalfFloats, RoundsToNearestEven) {
   std::mt19937 generator(7);
   const auto check = [](float value) {
     const TypeParam half(value);
@@ -108,7 +108,7 @@ TYPED_TEST(Half, RoundsToNearestEven) {
   }
 }
 
-TYPED_TEST(Half, Limits) {
+TYPED_TEST(HalfFloats, Limits) {
   using L = std::numeric_limits<TypeParam>;
   EXPECT_EQ(static_cast<float>(TypeParam(1.0f)) + L::epsilon(),
             static_cast<float>(TypeParam::from_bits(static_cast<uint16_t>(TypeParam(1.0f).bits() + 1))));
@@ -121,7 +121,7 @@ TYPED_TEST(Half, Limits) {
   EXPECT_TRUE(std::isnan(L::signaling_NaN()));
 }
 
-TYPED_TEST(Half, ArithmeticRoundsOnce) {
+TYPED_TEST(HalfFloats, ArithmeticRoundsOnce) {
   const TypeParam one(1.0f);
   const TypeParam three(3.0f);
   static_assert(std::is_same_v<decltype(one + three), TypeParam>);
@@ -145,7 +145,7 @@ TYPED_TEST(Half, ArithmeticRoundsOnce) {
   EXPECT_EQ(-TypeParam(0.0f), TypeParam(0.0f));
 }
 
-TYPED_TEST(Half, Hash) {
+TYPED_TEST(HalfFloats, Hash) {
   std::unordered_set<TypeParam> set;
   set.insert(TypeParam(0.0f));
   set.insert(TypeParam(-0.0f));
@@ -154,11 +154,11 @@ TYPED_TEST(Half, Hash) {
 }
 
 TEST(HalfConstexpr, Values) {
-  static_assert(float16(1.0f).bits() == 0x3c00);
-  static_assert(bfloat16(1.0f).bits() == 0x3f80);
-  static_assert(float16(65504.0f).bits() == 0x7bff);
-  static_assert(float16(65519.996f).bits() == 0x7bff);
-  static_assert(float16(65520.0f).bits() == 0x7c00);
+  static_assert(Half(1.0f).bits() == 0x3c00);
+  static_assert(BFloat16(1.0f).bits() == 0x3f80);
+  static_assert(Half(65504.0f).bits() == 0x7bff);
+  static_assert(Half(65519.996f).bits() == 0x7bff);
+  static_assert(Half(65520.0f).bits() == 0x7c00);
 }
 
 }  // namespace
