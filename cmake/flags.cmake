@@ -3,3 +3,10 @@ add_library(runnel_flags INTERFACE)
 target_compile_options(runnel_flags INTERFACE -Wall -Wextra -Wno-missing-field-initializers)
 # Kernels: no implicit FMA (results must not depend on the compiler's mood), no errno from libm.
 set(RUNNEL_KERNEL_OPTIONS -ffp-contract=off -fno-math-errno -fno-trapping-math $<$<CONFIG:Release>:-O3>)
+
+# The build type of the sanitizer presets: assertions stay on, stacks stay readable.
+set(CMAKE_CXX_FLAGS_SANITIZED "-O1 -g1 -fno-omit-frame-pointer")
+if(RUNNEL_SANITIZE)
+  add_compile_options(-fsanitize=${RUNNEL_SANITIZE} -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${RUNNEL_SANITIZE})
+endif()

@@ -1,0 +1,7 @@
+#include "runnel/base/version.h"
+
+namespace runnel {
+
+const char* version() { return RUNNEL_VERSION; }
+
+}  // namespace runnel

@@ -1,0 +1,11 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace runnel::tools {
+
+// Each adds one subcommand to the program; its work happens in the subcommand's callback, which reports
+// failure by throwing runnel::Error (main prints it as one line).
+void add_version(CLI::App& app);
+
+}  // namespace runnel::tools
