@@ -11,8 +11,9 @@
 namespace runnel {
 
 // Base of a class T that counts its owners: `class Buffer : public RefCounted<Buffer>`. An object starts with
-// one owner; hand it to Ref<T>::adopt (or make_ref). The last owner calls T::destroy(), which deletes the object
-// unless T defines its own (accessible to RefCounted<T>) `void destroy()`, e.g. to return it to a cache.
+// one owner; hand it to Ref<T>::adopt (or make_ref). The last owner calls T::destroy(), which deletes the
+// object unless T defines its own (accessible to RefCounted<T>) `void destroy()`, e.g. to return it to a
+// cache.
 template <class T>
 class RefCounted {
  public:
