@@ -57,8 +57,9 @@ constexpr uint16_t float_to_bfloat16(float value) {
 
 }  // namespace half_detail
 
-// IEEE binary16 (the names float16 and bfloat16 are the dtypes). A storage type: it converts to float by itself and from float only when asked, rounding to
-// nearest even, so that an expression mixing it with numbers is computed in float and rounded once.
+// IEEE binary16 (the names float16 and bfloat16 are the dtypes). A storage type: it converts to float by
+// itself and from float only when asked, rounding to nearest even, so that an expression mixing it with
+// numbers is computed in float and rounded once.
 class Half {
  public:
   Half() = default;
