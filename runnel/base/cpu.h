@@ -1,0 +1,23 @@
+#pragma once
+
+#include "runnel/base/export.h"
+
+namespace runnel {
+
+// What kernels may use at run time, found once. RUNNEL_ISA=baseline|avx2|avx512 lowers it (never raises it),
+// so that every path can be tested on one machine.
+struct CpuFeatures {
+  bool sse42 = false;   // SSE4.2 and PCLMUL
+  bool avx2 = false;    // AVX2, FMA and F16C
+  bool avx512 = false;  // AVX-512 F, BW, DQ and VL
+};
+
+// The machine's features, no higher than the level named by isa (null: no limit).
+RUNNEL_API CpuFeatures detect_cpu(const char* isa);
+RUNNEL_API const CpuFeatures& cpu();
+
+inline bool has_sse42() { return cpu().sse42; }
+inline bool has_avx2() { return cpu().avx2; }
+inline bool has_avx512() { return cpu().avx512; }
+
+}  // namespace runnel

@@ -1,0 +1,131 @@
+#include "runnel/base/crc32c.h"
+
+#include <array>
+
+#include "runnel/base/cpu.h"
+#include "runnel/base/varint.h"
+
+#if defined(__x86_64__)
+#include <nmmintrin.h>
+#endif
+
+namespace runnel {
+namespace {
+
+// Everything is bit-reflected: bit 31 of a word is the coefficient of x^0.
+constexpr uint32_t kPolynomial = 0x82f63b78;
+
+using Table = std::array<uint32_t, 256>;
+
+// kTables[k][b]: the register after byte b and k zero bytes, so that eight bytes are looked up at once.
+constexpr std::array<Table, 8> make_tables() {
+  std::array<Table, 8> t{};
+  for (uint32_t b = 0; b < 256; ++b) {
+    uint32_t r = b;
+    for (int i = 0; i < 8; ++i) r = (r >> 1) ^ (r & 1 ? kPolynomial : 0);
+    t[0][b] = r;
+  }
+  for (size_t k = 1; k < 8; ++k) {
+    for (size_t b = 0; b < 256; ++b) t[k][b] = (t[k - 1][b] >> 8) ^ t[0][t[k - 1][b] & 0xff];
+  }
+  return t;
+}
+constexpr std::array<Table, 8> kTables = make_tables();
+
+uint32_t update_portable(uint32_t r, const unsigned char* p, size_t n) {
+  for (; n >= 8; p += 8, n -= 8) {
+    const uint64_t w = load_fixed64(p) ^ r;
+    r = 0;
+    for (size_t k = 0; k < 8; ++k) r ^= kTables[7 - k][(w >> (8 * k)) & 0xff];
+  }
+  for (; n > 0; --n) r = (r >> 8) ^ kTables[0][(r ^ *p++) & 0xff];
+  return r;
+}
+
+#if defined(__x86_64__)
+
+constexpr uint32_t multiply(uint32_t a, uint32_t b) {  // modulo the polynomial
+  uint32_t product = 0;
+  for (int i = 0; i < 32; ++i) {
+    if (b & 0x80000000u) product ^= a;
+    b <<= 1;
+    a = (a >> 1) ^ (a & 1 ? kPolynomial : 0);
+  }
+  return product;
+}
+
+constexpr uint32_t x_to_the(uint64_t n) {
+  uint32_t result = 0x80000000u, square = 0x40000000u;
+  for (; n > 0; n >>= 1) {
+    if (n & 1) result = multiply(result, square);
+    square = multiply(square, square);
+  }
+  return result;
+}
+
+// Advances a register over Bytes zero bytes: a multiplication by x^(8 Bytes), one table per byte of the
+// register.
+template <size_t Bytes>
+struct Skip {
+  static constexpr std::array<Table, 4> make() {
+    std::array<Table, 4> t{};
+    const uint32_t factor = x_to_the(8 * Bytes);
+    for (size_t k = 0; k < 4; ++k) {
+      for (uint32_t b = 1; b < 256; ++b) {
+        const uint32_t low = b & (0 - b);
+        t[k][b] = b == low ? multiply(factor, b << (8 * k)) : t[k][b ^ low] ^ t[k][low];
+      }
+    }
+    return t;
+  }
+  static constexpr std::array<Table, 4> tables = make();
+
+  static uint32_t apply(uint32_t r) {
+    return tables[0][r & 0xff] ^ tables[1][(r >> 8) & 0xff] ^ tables[2][(r >> 16) & 0xff] ^
+           tables[3][r >> 24];
+  }
+};
+
+// The instruction has a latency of three cycles and starts one each cycle: three streams keep it busy.
+template <size_t Bytes>
+__attribute__((target("sse4.2"))) void update_blocks(uint64_t& r, const unsigned char*& p, size_t& n) {
+  while (n >= 3 * Bytes) {
+    uint64_t a = r, b = 0, c = 0;
+    for (size_t i = 0; i < Bytes; i += 8) {
+      a = _mm_crc32_u64(a, load_fixed64(p + i));
+      b = _mm_crc32_u64(b, load_fixed64(p + i + Bytes));
+      c = _mm_crc32_u64(c, load_fixed64(p + i + 2 * Bytes));
+    }
+    b ^= Skip<Bytes>::apply(static_cast<uint32_t>(a));
+    r = c ^ Skip<Bytes>::apply(static_cast<uint32_t>(b));
+    p += 3 * Bytes;
+    n -= 3 * Bytes;
+  }
+}
+
+__attribute__((target("sse4.2"))) uint32_t update_sse42(uint32_t r32, const unsigned char* p, size_t n) {
+  uint64_t r = r32;
+  update_blocks<4096>(r, p, n);
+  update_blocks<256>(r, p, n);
+  for (; n >= 8; p += 8, n -= 8) r = _mm_crc32_u64(r, load_fixed64(p));
+  uint32_t rest = static_cast<uint32_t>(r);
+  for (; n > 0; --n) rest = _mm_crc32_u8(rest, *p++);
+  return rest;
+}
+
+#endif
+
+}  // namespace
+
+uint32_t crc32c_extend_portable(uint32_t crc, const void* data, size_t size) {
+  return ~update_portable(~crc, static_cast<const unsigned char*>(data), size);
+}
+
+uint32_t crc32c_extend(uint32_t crc, const void* data, size_t size) {
+#if defined(__x86_64__)
+  if (has_sse42()) return ~update_sse42(~crc, static_cast<const unsigned char*>(data), size);
+#endif
+  return crc32c_extend_portable(crc, data, size);
+}
+
+}  // namespace runnel
