@@ -58,8 +58,8 @@ BroadcastPlan make_broadcast_plan(Dims out, std::initializer_list<Dims> operands
 
 namespace {
 
-constexpr int64_t kSmallRow = 48;     // rows shorter than this are worth copying together
-constexpr int64_t kBlock = 512;       // elements expanded at a time
+constexpr int64_t kSmallRow = 48;    // rows shorter than this are worth copying together
+constexpr int64_t kBlock = 512;      // elements expanded at a time
 constexpr int64_t kMaxElement = 16;  // complex128
 
 // Walks rows (all dimensions but the last) in order, keeping every operand's element offset.
@@ -96,8 +96,8 @@ class RowCursor {
   int64_t offset_[BroadcastPlan::kMaxOperands] = {};
 };
 
-// Calls body(cursor, row_begin, row_end, begin, end) so that the pieces [row_begin, row_end) x [begin, end) of
-// rows x inner cover the output, in parallel, cut by shape alone. A piece of several rows has whole rows.
+// Calls body(cursor, row_begin, row_end, begin, end) so that the pieces [row_begin, row_end) x [begin, end)
+// of rows x inner cover the output, in parallel, cut by shape alone. A piece of several rows has whole rows.
 template <class Body>
 void for_pieces(const BroadcastPlan& plan, const Body& body) {
   if (plan.size == 0) return;
@@ -106,9 +106,8 @@ void for_pieces(const BroadcastPlan& plan, const Body& body) {
   if (plan.size <= kGrain) return body(RowCursor(plan, 0), 0, rows, 0, inner);
   const int64_t segments = (inner + kGrain - 1) / kGrain;
   if (segments == 1) {
-    parallel_for(rows, kGrain / inner, [&](int64_t begin, int64_t end) {
-      body(RowCursor(plan, begin), begin, end, 0, inner);
-    });
+    parallel_for(rows, kGrain / inner,
+                 [&](int64_t begin, int64_t end) { body(RowCursor(plan, begin), begin, end, 0, inner); });
     return;
   }
   parallel_for(rows * segments, 1, [&](int64_t task, int64_t) {
@@ -133,23 +132,30 @@ struct Element16 {
   uint64_t words[2];
 };
 
-void expand(const void* x, int64_t row_stride, int64_t stride, int64_t rows, int64_t cols, void* y, int size) {
+void expand(const void* x, int64_t row_stride, int64_t stride, int64_t rows, int64_t cols, void* y,
+            int size) {
   const auto as = [&](auto element) {
     using T = decltype(element);
     expand(static_cast<const T*>(x), row_stride, stride, rows, cols, static_cast<T*>(y));
   };
   switch (size) {
-    case 1: return as(uint8_t{});
-    case 2: return as(uint16_t{});
-    case 4: return as(uint32_t{});
-    case 8: return as(uint64_t{});
-    case 16: return as(Element16{});
-    default: throw make_error(Code::internal, "broadcast of elements of {} bytes", size);
+    case 1:
+      return as(uint8_t{});
+    case 2:
+      return as(uint16_t{});
+    case 4:
+      return as(uint32_t{});
+    case 8:
+      return as(uint64_t{});
+    case 16:
+      return as(Element16{});
+    default:
+      throw make_error(Code::internal, "broadcast of elements of {} bytes", size);
   }
 }
 
-// One operand, presented as contiguous blocks: its own memory where it is contiguous, else an expanded copy, which
-// is kept while the next block would be the same.
+// One operand, presented as contiguous blocks: its own memory where it is contiguous, else an expanded copy,
+// which is kept while the next block would be the same.
 class Expanded {
  public:
   Expanded(const BroadcastPlan& plan, int operand, const void* data, int size)
@@ -214,8 +220,8 @@ void binary_rows(const BroadcastPlan& plan, BinaryKernel kernel, const char* a, 
 
 }  // namespace
 
-void run_binary_broadcast(const BroadcastPlan& plan, const BinaryKernels& kernels, const void* ap, const void* bp,
-                          void* yp, int in_size, int out_size, const void* attrs) {
+void run_binary_broadcast(const BroadcastPlan& plan, const BinaryKernels& kernels, const void* ap,
+                          const void* bp, void* yp, int in_size, int out_size, const void* attrs) {
   const char* a = static_cast<const char*>(ap);
   const char* b = static_cast<const char*>(bp);
   char* y = static_cast<char*>(yp);
@@ -231,8 +237,8 @@ void run_binary_broadcast(const BroadcastPlan& plan, const BinaryKernels& kernel
     Expanded ea(plan, 0, a, in_size), eb(plan, 1, b, in_size);
     for_blocks(first, row, row_end, begin, end, inner,
                [&](const RowCursor& cursor, int64_t rows, int64_t at, int64_t c, int64_t cols) {
-                 kernels.vv(ea.block(cursor.offset(0), rows, c, cols), eb.block(cursor.offset(1), rows, c, cols),
-                            y + at * out_size, rows * cols, attrs);
+                 kernels.vv(ea.block(cursor.offset(0), rows, c, cols),
+                            eb.block(cursor.offset(1), rows, c, cols), y + at * out_size, rows * cols, attrs);
                });
   });
 }
@@ -250,7 +256,8 @@ void run_ternary_broadcast(const BroadcastPlan& plan, TernaryKernel kernel, cons
     Expanded ea(plan, 0, a, a_size), eb(plan, 1, b, b_size), ec(plan, 2, c, c_size);
     for_blocks(first, row, row_end, begin, end, inner,
                [&](const RowCursor& cursor, int64_t rows, int64_t at, int64_t col, int64_t cols) {
-                 kernel(ea.block(cursor.offset(0), rows, col, cols), eb.block(cursor.offset(1), rows, col, cols),
+                 kernel(ea.block(cursor.offset(0), rows, col, cols),
+                        eb.block(cursor.offset(1), rows, col, cols),
                         ec.block(cursor.offset(2), rows, col, cols), y + at * y_size, rows * cols, attrs);
                });
   });

@@ -11,6 +11,7 @@
 
 // Before a loop: iterations do not depend on each other (an output may still be exactly an input).
 #if defined(__clang__)
+#pragma clang diagnostic ignored "-Wpass-failed"  // a loop that calls libm stays scalar, as it may
 #define RUNNEL_IVDEP _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define RUNNEL_IVDEP _Pragma("GCC ivdep")

@@ -8,11 +8,11 @@
 //
 // each with an optional last argument `attrs`. An output may be exactly one of the inputs, never a shifted
 // overlap. Loops over float, double, int32 and int64 exist twice, for AVX2 and for the baseline, and the
-// compiler vectorises both; other types have the baseline only. float16 and bfloat16 compute in float, a block
-// at a time. Large n runs on the compute pool, cut by n alone.
+// compiler vectorises both; other types have the baseline only. float16 and bfloat16 compute in float, a
+// block at a time. Large n runs on the compute pool, cut by n alone.
 //
-// A functor that knows a faster way for floats offers `static void block(const float* x, float* y, int64_t n)`
-// (unary only); it must give each element the same bits wherever in the array it stands.
+// A functor that knows a faster way for floats offers `static void block(const float* x, float* y, int64_t
+// n)` (unary only); it must give each element the same bits wherever in the array it stands.
 
 #include <algorithm>
 #include <cstdint>
@@ -41,8 +41,8 @@ struct BinaryKernels {
 RUNNEL_API void run_unary(UnaryKernel kernel, const void* x, int x_size, void* y, int y_size, int64_t n,
                           const void* attrs);
 // A stride of 0 marks the scalar operand.
-RUNNEL_API void run_binary(BinaryKernel kernel, const void* a, int a_stride, const void* b, int b_stride, void* y,
-                int y_size, int64_t n, const void* attrs);
+RUNNEL_API void run_binary(BinaryKernel kernel, const void* a, int a_stride, const void* b, int b_stride,
+                           void* y, int y_size, int64_t n, const void* attrs);
 
 namespace detail {
 
@@ -59,6 +59,16 @@ RUNNEL_INLINE auto apply(const A& attrs, T... x) {  // by value: every operand i
   }
 }
 
+// Bytes compared with 0 vectorise where GCC gives up on loaded bools.
+template <class T>
+RUNNEL_INLINE T load(const T* p) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return *reinterpret_cast<const uint8_t*>(p) != 0;
+  } else {
+    return *p;
+  }
+}
+
 // Attributes are copied where that is cheap: the compiler then knows that stores cannot change them.
 template <class A>
 using Held = std::conditional_t<std::is_trivially_copyable_v<A>, const A, const A&>;
@@ -69,7 +79,7 @@ RUNNEL_INLINE void unary_body(const void* xp, void* yp, int64_t n, const void* a
   Out* y = static_cast<Out*>(yp);
   Held<A> attrs = *static_cast<const A*>(ap);
   RUNNEL_IVDEP
-  for (int64_t i = 0; i < n; ++i) y[i] = static_cast<Out>(apply<F>(attrs, x[i]));
+  for (int64_t i = 0; i < n; ++i) y[i] = static_cast<Out>(apply<F>(attrs, load(x + i)));
 }
 template <class F, class In, class Out, class A>
 RUNNEL_FLATTEN void unary_base(const void* x, void* y, int64_t n, const void* a) {
@@ -90,15 +100,15 @@ RUNNEL_INLINE void binary_body(const void* ap, const void* bp, void* yp, int64_t
   Held<A> attrs = *static_cast<const A*>(attrsp);
   if constexpr (kind == kVV) {
     RUNNEL_IVDEP
-    for (int64_t i = 0; i < n; ++i) y[i] = static_cast<Out>(apply<F>(attrs, a[i], b[i]));
+    for (int64_t i = 0; i < n; ++i) y[i] = static_cast<Out>(apply<F>(attrs, load(a + i), load(b + i)));
   } else if constexpr (kind == kVS) {
     const In s = *b;
     RUNNEL_IVDEP
-    for (int64_t i = 0; i < n; ++i) y[i] = static_cast<Out>(apply<F>(attrs, a[i], s));
+    for (int64_t i = 0; i < n; ++i) y[i] = static_cast<Out>(apply<F>(attrs, load(a + i), s));
   } else {
     const In s = *a;
     RUNNEL_IVDEP
-    for (int64_t i = 0; i < n; ++i) y[i] = static_cast<Out>(apply<F>(attrs, s, b[i]));
+    for (int64_t i = 0; i < n; ++i) y[i] = static_cast<Out>(apply<F>(attrs, s, load(b + i)));
   }
 }
 template <Kind kind, class F, class In, class Out, class A>
@@ -120,7 +130,8 @@ RUNNEL_INLINE void ternary_body(const void* ap, const void* bp, const void* cp, 
   Out* y = static_cast<Out*>(yp);
   Held<A> attrs = *static_cast<const A*>(attrsp);
   RUNNEL_IVDEP
-  for (int64_t i = 0; i < n; ++i) y[i] = static_cast<Out>(apply<F>(attrs, a[i], b[i], c[i]));
+  for (int64_t i = 0; i < n; ++i)
+    y[i] = static_cast<Out>(apply<F>(attrs, load(a + i), load(b + i), load(c + i)));
 }
 template <class F, class T0, class T1, class T2, class Out, class A>
 RUNNEL_FLATTEN void ternary_base(const void* a, const void* b, const void* c, void* y, int64_t n,
@@ -133,7 +144,8 @@ RUNNEL_AVX2 RUNNEL_FLATTEN void ternary_avx2(const void* a, const void* b, const
   ternary_body<F, T0, T1, T2, Out, A>(a, b, c, y, n, attrs);
 }
 
-// An operand as the computing kernel sees it: a converted copy of a block of a 16-bit type, else the memory itself.
+// An operand as the computing kernel sees it: a converted copy of a block of a 16-bit type, else the memory
+// itself.
 template <class T>
 struct InBlock {
   const void* at(const void* x, int64_t i, int64_t) { return static_cast<const T*>(x) + i; }
@@ -157,9 +169,7 @@ template <class T>
 struct OutBlock<T> {
   alignas(32) float data[kHalfBlock];
   void* at(void*, int64_t) { return data; }
-  void store(void* y, int64_t i, int64_t n) {
-    convert_block(data, static_cast<T*>(y) + i, n);
-  }
+  void store(void* y, int64_t i, int64_t n) { convert_block(data, static_cast<T*>(y) + i, n); }
 };
 
 template <class F>
@@ -294,8 +304,8 @@ void binary_loop_sv(const In* scalar, const In* b, Out* y, int64_t n, const A& a
   run_binary(kernel, scalar, 0, b, sizeof(In), y, sizeof(Out), n, &attrs);
 }
 
-RUNNEL_API void run_ternary(TernaryKernel kernel, const void* a, int a_size, const void* b, int b_size, const void* c,
-                 int c_size, void* y, int y_size, int64_t n, const void* attrs);
+RUNNEL_API void run_ternary(TernaryKernel kernel, const void* a, int a_size, const void* b, int b_size,
+                            const void* c, int c_size, void* y, int y_size, int64_t n, const void* attrs);
 
 template <class F, class T0, class T1, class T2, class Out, class A = NoAttrs>
 void ternary_loop(const T0* a, const T1* b, const T2* c, Out* y, int64_t n, const A& attrs = {}) {

@@ -1,0 +1,178 @@
+// Elementary functions of one float vector (see foreach_isa.h). Within 2 units in the last place over all
+// floats, right for NaN, infinities, zeros and denormals; the tests measure it. A lane's result depends on
+// that lane alone. Polynomials are minimax fits of relative error, made for these intervals and coefficient
+// roundings.
+
+VFN F poly(F x, float a, float b) { return fma(splat(b), x, splat(a)); }
+template <class... C>
+VFN F poly(F x, float a, float b, C... rest) {
+  return fma(poly(x, b, rest...), x, splat(a));
+}
+
+// x = n ln2 + r with |r| <= ln2 / 2; n as a float and as an integer.
+VFN void reduce_ln2(F x, F& r, F& n, I& k) {
+  const F magic = splat(0x1.8p23f);  // adding it leaves the nearest integer in the low mantissa bits
+  const F t = fma(x, splat(0x1.715476p0f), magic);
+  n = t - magic;
+  k = bits(t) - bits(magic);
+  r = fma(n, splat(-0x1.63p-1f), x);  // the leading part of ln2 is short: n times it is exact
+  r = fma(n, splat(0x1.bd0106p-13f), r);
+}
+
+VFN F exp(F x) {
+  x = select(x > 89.0f, splat(89.0f), x);
+  x = select(x < -104.0f, splat(-104.0f), x);
+  F r, n;
+  I k;
+  reduce_ln2(x, r, n, k);
+  const F q = poly(r, 0x1.fffffcp-2f, 0x1.55548cp-3f, 0x1.5558b8p-5f, 0x1.123e5ap-7f, 0x1.6a4dbp-10f);
+  const F p = fma(r * r, q, r) + 1.0f;
+  const I half = k >> 1;  // in two steps: 2^k itself may be infinite, or denormal
+  return p * pow2(half) * pow2(k - half);
+}
+
+// e^r - 1 for |r| <= ln2 / 2, relative to itself.
+VFN F expm1_reduced(F r) {
+  const F q = poly(r, 0x1.fffffep-2f, 0x1.5554acp-3f, 0x1.555702p-5f, 0x1.122b98p-7f, 0x1.6b906cp-10f);
+  return fma(r * r, q, r);
+}
+
+VFN F expm1(F x) {
+  F a = select(x > 89.0f, splat(89.0f), x);
+  a = select(a < -20.0f, splat(-20.0f), a);
+  F r, n;
+  I k;
+  reduce_ln2(a, r, n, k);
+  const F s = pow2(k - 1);  // half of 2^k: k may be 128
+  const F y = fma(expm1_reduced(r), s, s - 0.5f) * 2.0f;
+  return select(abs(x) < 0x1p-25f, x, y);
+}
+
+VFN F tanh(F x) {
+  F a = abs(x) * -2.0f;
+  a = select(a < -20.0f, splat(-20.0f), a);
+  F r, n;
+  I k;
+  reduce_ln2(a, r, n, k);
+  const F s = pow2(k);
+  const F t = fma(expm1_reduced(r), s, s - 1.0f);
+  return copysign(t / (t + 2.0f), x);
+}
+
+VFN F sigmoid(F x) {
+  const F e = exp(-abs(x));
+  return select(x < 0.0f, e, splat(1.0f)) / (1.0f + e);
+}
+
+// log(1 + f) + k ln2 for sqrt(1/2) <= 1 + f <= sqrt(2).
+VFN F log_reduced(F f, F k) {
+  const F z = f * f;
+  const F p = poly(f, 0x1.555548p-2f, -0x1.000006p-2f, 0x1.99a478p-3f, -0x1.555c4ep-3f, 0x1.233b78p-3f,
+                   -0x1.fc26acp-4f, 0x1.e6c04p-4f, -0x1.de1008p-4f, 0x1.1484e6p-4f);
+  F y = f * z * p;
+  y = fma(k, splat(-0x1.bd0106p-13f), y);
+  y = fma(z, splat(-0.5f), y);
+  return fma(k, splat(0x1.63p-1f), f + y);
+}
+
+// u = m 2^k with sqrt(1/2) <= m < sqrt(2), for normal u > 0.
+VFN I split_exponent(F u, F& m) {
+  const I k = (bits(u) - 0x3f3504f3) >> 23;
+  m = from_bits(bits(u) - (k << 23));
+  return k;
+}
+
+VFN F log(F x) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const I denormal = x < std::numeric_limits<float>::min();
+  F m;
+  I k = split_exponent(select(denormal, x * 0x1p23f, x), m);
+  k = k + (denormal & -23);
+  F y = log_reduced(m - 1.0f, to_float(k));
+  y = select(x == inf, x, y);
+  y = select(x == 0.0f, splat(-inf), y);
+  return select(x >= 0.0f, y, splat(std::numeric_limits<float>::quiet_NaN()));
+}
+
+VFN F log1p(F x) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const F u = 1.0f + x;
+  const F lost = select(x >= 1.0f, 1.0f - (u - x), x - (u - 1.0f));  // what the rounding of 1 + x took away
+  F m;
+  const I k = split_exponent(u, m);
+  const F scaled = select(x > 0x1p30f, splat(0.0f), lost * from_bits((127 - k) << 23));
+  F y = log_reduced(m - 1.0f + scaled, to_float(k));
+  y = select(abs(x) < 0x1p-25f, x, y);
+  y = select(x == inf, x, y);
+  y = select(x == -1.0f, splat(-inf), y);
+  return select(x >= -1.0f, y, splat(std::numeric_limits<float>::quiet_NaN()));
+}
+
+// x = n pi/2 + r with |r| <= pi/4 (and a little); right up to |x| = 2^17, above which n is too large.
+inline constexpr float kMaxReduced = 0x1p17f;
+VFN void reduce_pio2(F x, F& r, I& n) {
+  const F magic = splat(0x1.8p23f);
+  const F t = fma(x, splat(0x1.45f306p-1f), magic);
+  const F k = t - magic;
+  n = bits(t) - bits(magic);
+#if RUNNEL_ISA_AVX2
+  r = fma(k, splat(-0x1.921fb4p0f), x);
+  r = fma(k, splat(-0x1.4442d0p-24f), r);
+  r = fma(k, splat(-0x1.846988p-48f), r);
+#else
+  typedef double D __attribute__((vector_size(W * 8)));
+  const D dk = __builtin_convertvector(k, D);
+  const D d = __builtin_convertvector(x, D) - dk * 0x1.921fb544p0 - dk * 0x1.0b4611a626331p-34;
+  r = __builtin_convertvector(d, F);
+#endif
+}
+
+VFN F sin_reduced(F r) {
+  const F z = r * r;
+  return fma(r * z, poly(z, -0x1.555546p-3f, 0x1.11077ap-7f, -0x1.9954a8p-13f), r);
+}
+VFN F cos_reduced(F r) {
+  const F z = r * r;
+  const F tail = z * z * poly(z, 0x1.55554ap-5f, -0x1.6c0c28p-10f, 0x1.99e818p-16f);
+  return fma(z, splat(-0.5f), tail) + 1.0f;
+}
+
+// sin(x + quadrants pi/2); sin is quadrants = 0, cos is 1.
+VFN F sin_quadrant(F x, int quadrants) {
+  F r;
+  I n;
+  reduce_pio2(x, r, n);
+  n = n + quadrants;
+  const F y = select((n & 1) != 0, cos_reduced(r), sin_reduced(r));
+  return from_bits(bits(y) ^ ((n & 2) << 30));
+}
+
+VFN F sin(F x) {
+  F y = select(abs(x) < 0x1p-13f, x, sin_quadrant(x, 0));
+  if (const I large = abs(x) > kMaxReduced; __builtin_expect(any(large), 0)) {
+    for (int i = 0; i < W; ++i)
+      y[i] = large[i] ? static_cast<float>(std::sin(static_cast<double>(x[i]))) : y[i];
+  }
+  return y;
+}
+VFN F cos(F x) {
+  F y = sin_quadrant(x, 1);
+  if (const I large = abs(x) > kMaxReduced; __builtin_expect(any(large), 0)) {
+    for (int i = 0; i < W; ++i)
+      y[i] = large[i] ? static_cast<float>(std::cos(static_cast<double>(x[i]))) : y[i];
+  }
+  return y;
+}
+
+VFN F erf(F x) {
+  const F a = abs(x);
+  const F small = fma(x,
+                      poly(x * x, 0x1.06eba8p-3f, -0x1.812740p-2f, 0x1.ce2d64p-4f, -0x1.b80116p-6f,
+                           0x1.5449b4p-8f, -0x1.a603f2p-11f, 0x1.4f48cap-14f),
+                      x);
+  const F b = select(a > 3.95f, splat(3.95f), a);  // from here on erf rounds to 1
+  const F log_erfc = b * poly(b, -0x1.20e8c8p0f, -0x1.45708cp-1f, -0x1.af29fp-4f, 0x1.73869cp-6f,
+                              -0x1.8038dep-9f, 0x1.a3a2f2p-15f, 0x1.7da7aep-15f, -0x1.4af2p-18f);
+  const F large = copysign(1.0f - exp(log_erfc), x);
+  return select(a < 0.925f, small, large);
+}
