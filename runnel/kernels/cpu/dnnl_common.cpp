@@ -1,0 +1,107 @@
+#include "runnel/kernels/cpu/dnnl_common.h"
+
+#include <omp.h>
+
+#include <algorithm>
+
+#include "runnel/kernels/cpu/scratch.h"
+
+namespace runnel::cpu {
+
+OneThread::OneThread() : saved_(omp_get_max_threads()) {
+  if (saved_ != 1) omp_set_num_threads(1);
+}
+
+OneThread::~OneThread() {
+  if (saved_ != 1) omp_set_num_threads(saved_);
+}
+
+// Never destroyed: worker threads may still hold streams and plans while the process exits.
+const dnnl::engine& dnnl_engine() {
+  static const auto& engine = *new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+const dnnl::stream& dnnl_stream() {
+  thread_local const dnnl::stream stream(dnnl_engine());
+  return stream;
+}
+
+dnnl::primitive_attr user_scratchpad() {
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attr;
+}
+
+void run_primitive(const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad,
+                   std::initializer_list<PrimitiveArg> args) {
+  constexpr size_t kMaxArgs = 8;
+  const dnnl::engine& engine = dnnl_engine();
+  ScratchFrame frame;
+  std::array<dnnl::memory, kMaxArgs> memories;
+  std::array<dnnl_exec_arg_t, kMaxArgs> list;
+  size_t n = 0;
+  auto add = [&](int arg, const dnnl::memory::desc& desc, const void* data) {
+    memories[n] = dnnl::memory(desc, engine, const_cast<void*>(data));
+    list[n] = {arg, memories[n].get()};
+    ++n;
+  };
+  for (const PrimitiveArg& a : args) add(a.arg, *a.desc, a.data);
+  if (const size_t size = scratchpad.get_size(); size > 0) add(DNNL_ARG_SCRATCHPAD, scratchpad, frame.bytes(size));
+  OneThread guard;
+  const dnnl_status_t status =
+      dnnl_primitive_execute(primitive.get(), dnnl_stream().get(), static_cast<int>(n), list.data());
+  if (status != dnnl_success) throw dnnl::error(status, "could not execute a primitive");
+}
+
+void run_reorder(const dnnl::reorder& reorder, const dnnl::memory::desc& scratchpad, const dnnl::memory::desc& from,
+                 const void* src, const dnnl::memory::desc& to, void* dst) {
+  run_primitive(reorder, scratchpad, {{DNNL_ARG_FROM, &from, src}, {DNNL_ARG_TO, &to, dst}});
+}
+
+bool PlanKey::operator==(const PlanKey& other) const {
+  return size_ == other.size_ && std::equal(words_.begin(), words_.begin() + size_, other.words_.begin());
+}
+
+size_t PlanKey::hash() const {
+  uint64_t h = 0x9e3779b97f4a7c15ull;
+  for (int i = 0; i < size_; ++i) {
+    h = (h ^ static_cast<uint64_t>(words_[static_cast<size_t>(i)])) * 0xd6e8feb86659fd93ull;
+    h ^= h >> 32;
+  }
+  return h;
+}
+
+size_t PlanCache::size() const {
+  std::lock_guard lock(mutex_);
+  return entries_.size();
+}
+
+PlanCache::Value PlanCache::find(const PlanKey& key) {
+  std::lock_guard lock(mutex_);
+  const auto it = index_.find(key);
+  if (it == index_.end()) return nullptr;
+  entries_.splice(entries_.begin(), entries_, it->second);
+  return it->second->second;
+}
+
+PlanCache::Value PlanCache::insert(const PlanKey& key, Value value) {
+  std::lock_guard lock(mutex_);
+  const auto [it, fresh] = index_.try_emplace(key);
+  if (!fresh) return it->second->second;  // another thread made the same plan meanwhile
+  entries_.emplace_front(key, std::move(value));
+  it->second = entries_.begin();
+  Value result = entries_.front().second;
+  if (entries_.size() > capacity_) {
+    index_.erase(entries_.back().first);
+    entries_.pop_back();
+  }
+  return result;
+}
+
+PlanCache& plan_cache() {
+  static auto& cache = *new PlanCache(512);
+  return cache;
+}
+
+}  // namespace runnel::cpu

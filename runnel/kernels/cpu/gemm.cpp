@@ -1,0 +1,207 @@
+#include "runnel/kernels/cpu/gemm.h"
+
+#include <algorithm>
+
+#include "runnel/base/parallel.h"
+#include "runnel/kernels/cpu/dnnl_common.h"
+#include "runnel/kernels/cpu/gemv.h"
+#include "runnel/kernels/cpu/scratch.h"
+
+// Matrices run on oneDNN's sgemm, one thread per block of C; the blocks are cut by shape alone. Blocks are also faster
+// than one call on the whole: a block of at most 256 columns of a [in, out] dense kernel (k = 3136, rows 1024 apart)
+// runs at twice the speed, because what sgemm repacks stays in the second-level cache.
+
+namespace runnel::cpu {
+namespace {
+
+constexpr double kTaskFlops = 1.5e6;  // below about ten microseconds a task is not worth handing over
+
+struct Problem {
+  bool ta, tb;
+  int64_t m, n, k;
+  float alpha;
+  const float* a;
+  int64_t lda;
+  const float* b;
+  int64_t ldb;
+  float beta;
+  float* c;
+  int64_t ldc;
+  Epilogue epilogue;
+
+  double flops() const { return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k); }
+};
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Part i of `parts` balanced parts of [0, n).
+struct Range {
+  int64_t begin, end;
+  int64_t size() const { return end - begin; }
+};
+Range part(int64_t n, int64_t parts, int64_t i) { return {n * i / parts, n * (i + 1) / parts}; }
+
+// x -> bias and relu for columns [begin, end) of one row.
+float activate(const Problem& g, float x, int64_t column) {
+  if (g.epilogue.bias) x += g.epilogue.bias[column];
+  return g.epilogue.relu && x < 0 ? 0.0f : x;
+}
+
+// One row of a block that already holds alpha * AB + beta * C.
+void finish_row(const Problem& g, const float* y, Range columns, float* c) {
+  for (int64_t j = 0; j < columns.size(); ++j) c[j] = activate(g, y[j], columns.begin + j);
+}
+
+// c = alpha * y + beta * c, then the epilogue, for a whole row.
+void store_row(const Problem& g, const float* y, int64_t n, float* c) {
+  for (int64_t j = 0; j < n; ++j) {
+    float x = g.alpha * y[j];
+    if (g.beta != 0) x += g.beta * c[j];
+    c[j] = activate(g, x, j);
+  }
+}
+
+void finish_empty(const Problem& g) {
+  ScratchFrame frame;
+  float* zeros = frame.get<float>(g.n);
+  std::fill(zeros, zeros + g.n, 0.0f);
+  for (int64_t i = 0; i < g.m; ++i) store_row(g, zeros, g.n, g.c + i * g.ldc);
+}
+
+// One row (or, through the transposed problem, one column) of C.
+void run_vector(const Problem& g) {
+  const bool row = g.m == 1;
+  const int64_t n = row ? g.n : g.m;
+  const float* x = row ? g.a : g.b;
+  int64_t incx = row ? (g.ta ? g.lda : 1) : (g.tb ? 1 : g.ldb);
+  const float* matrix = row ? g.b : g.a;
+  const int64_t ld = row ? g.ldb : g.lda;
+  const bool dots = row ? g.tb : !g.ta;
+  ScratchFrame frame;
+  if (dots && incx != 1) {
+    float* packed = frame.get<float>(g.k);
+    for (int64_t p = 0; p < g.k; ++p) packed[p] = x[p * incx];
+    x = packed;
+    incx = 1;
+  }
+  // Cut the outputs; where they are few and the sum is long, cut the sum and add the parts in order.
+  const double size = static_cast<double>(n) * static_cast<double>(g.k);
+  const auto wanted = static_cast<int64_t>(std::clamp(size / (96 << 10), 1.0, 16.0));
+  const int64_t columns = std::clamp<int64_t>(n / (dots ? 4 : 256), 1, wanted);
+  const int64_t sums = std::clamp<int64_t>(g.k / 1024, 1, wanted / columns);
+  float* y = frame.get<float>(n * sums);
+  parallel_for(columns * sums, 1, [&](int64_t i, int64_t) {
+    const Range r = part(n, columns, i % columns), s = part(g.k, sums, i / columns);
+    float* out = y + (i / columns) * n + r.begin;
+    if (dots) {
+      gemv_dots(r.size(), s.size(), x + s.begin, matrix + r.begin * ld + s.begin, ld, out);
+    } else {
+      gemv_rows(r.size(), s.size(), x + s.begin * incx, incx, matrix + s.begin * ld + r.begin, ld, out);
+    }
+  });
+  for (int64_t s = 1; s < sums; ++s) {
+    for (int64_t j = 0; j < n; ++j) y[j] += y[s * n + j];
+  }
+  if (row) {
+    store_row(g, y, n, g.c);
+  } else {
+    for (int64_t i = 0; i < n; ++i) store_row(g, y + i, 1, g.c + i * g.ldc);
+  }
+}
+
+// Rows x columns of C with the whole sum, on the calling thread.
+void run_block(const Problem& g, Range rows, Range columns) {
+  float* c = g.c + rows.begin * g.ldc + columns.begin;
+  {
+    OneThread guard;
+    dnnl::sgemm(g.ta ? 'T' : 'N', g.tb ? 'T' : 'N', rows.size(), columns.size(), g.k, g.alpha,
+                g.a + (g.ta ? rows.begin : rows.begin * g.lda), g.lda,
+                g.b + (g.tb ? columns.begin * g.ldb : columns.begin), g.ldb, g.beta, c, g.ldc);
+  }
+  if (!g.epilogue.bias && !g.epilogue.relu) return;
+  for (int64_t i = 0; i < rows.size(); ++i) finish_row(g, c + i * g.ldc, columns, c + i * g.ldc);
+}
+
+// Part i of `parts` parts of [0, n), cut at multiples of 16 so that no block has a needless tail.
+Range aligned_part(int64_t n, int64_t parts, int64_t i) {
+  const Range r = part(ceil_div(n, 16), parts, i);
+  return {r.begin * 16, std::min(n, r.end * 16)};
+}
+
+void run_blocks(const Problem& g) {
+  // Blocks of 512 x 512, and no more than 256 columns where the rows are few; more blocks while fewer than eight are
+  // worth handing over.
+  int64_t down = ceil_div(g.m, 512), across = ceil_div(g.n, g.m <= 128 ? 256 : 512);
+  const auto worth = static_cast<int64_t>(g.flops() / kTaskFlops);
+  if (worth < 2) down = across = 1;
+  while (down * across < 8 && down * across * 2 <= worth) {
+    int64_t& longer = g.m / down > g.n / across ? down : across;
+    const int64_t size = (g.m / down > g.n / across ? g.m : g.n) / longer;
+    if (size < 64) break;
+    longer *= 2;
+  }
+  parallel_for(down * across, 1, [&](int64_t i, int64_t) {
+    const Range rows = aligned_part(g.m, down, i / across), columns = aligned_part(g.n, across, i % across);
+    if (rows.size() > 0 && columns.size() > 0) run_block(g, rows, columns);
+  });
+}
+
+// A long sum into a small C: parts of the sum are tasks, added in order.
+bool run_split_k(const Problem& g) {
+  constexpr int64_t kPart = 512;
+  const int64_t parts = std::min<int64_t>(16, g.k / kPart);
+  if (parts < 2 || g.m * g.n > 256 * 256 || g.k < 4 * std::max(g.m, g.n) || g.flops() < 4 * kTaskFlops) return false;
+  ScratchFrame frame;
+  const int64_t size = g.m * g.n;
+  float* partial = frame.get<float>(parts * size);
+  parallel_for(parts, 1, [&](int64_t i, int64_t) {
+    const Range r = aligned_part(g.k, parts, i);
+    const int64_t k0 = r.begin;
+    gemm_f32(g.ta, g.tb, g.m, g.n, r.size(), 1.0f, g.a + (g.ta ? k0 * g.lda : k0), g.lda,
+             g.b + (g.tb ? k0 : k0 * g.ldb), g.ldb, 0.0f, partial + i * size, g.n);
+  });
+  const int64_t grain = std::max<int64_t>(1, (16 << 10) / g.n);
+  parallel_for(g.m, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = 1; i < parts; ++i) {
+      const float* from = partial + i * size;
+      for (int64_t j = begin * g.n; j < end * g.n; ++j) partial[j] += from[j];
+    }
+    for (int64_t row = begin; row < end; ++row) store_row(g, partial + row * g.n, g.n, g.c + row * g.ldc);
+  });
+  return true;
+}
+
+}  // namespace
+
+void gemm_f32(bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha, const float* a, int64_t lda,
+              const float* b, int64_t ldb, float beta, float* c, int64_t ldc, const Epilogue& epilogue) {
+  if (m <= 0 || n <= 0) return;
+  const Problem g{ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, epilogue};
+  if (k <= 0) return finish_empty(g);
+  if (m == 1 || n == 1) return run_vector(g);
+  if (run_split_k(g)) return;
+  run_blocks(g);
+}
+
+void gemm_batched_f32(int64_t batch, bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha, const float* a,
+                      int64_t lda, int64_t stride_a, const float* b, int64_t ldb, int64_t stride_b, float beta,
+                      float* c, int64_t ldc, int64_t stride_c) {
+  // Rows of all batches against one B are rows of one product.
+  if (stride_b == 0 && !ta && stride_a == m * lda && stride_c == m * ldc) {
+    return gemm_f32(false, tb, batch * m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+  }
+  auto one = [&](int64_t i) {
+    gemm_f32(ta, tb, m, n, k, alpha, a + i * stride_a, lda, b + i * stride_b, ldb, beta, c + i * stride_c, ldc);
+  };
+  const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  if (batch < 8 && flops > 4 * kTaskFlops) {
+    for (int64_t i = 0; i < batch; ++i) one(i);
+    return;
+  }
+  const auto grain = std::max<int64_t>(ceil_div(batch, 64), static_cast<int64_t>(kTaskFlops / (flops + 1000.0)));
+  parallel_for(batch, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) one(i);
+  });
+}
+
+}  // namespace runnel::cpu
