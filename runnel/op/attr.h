@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include "runnel/tensor/tensor.h"
+
+namespace runnel {
+
+// The value of an op's attribute when the op is reached by name (Python, graphs, files).
+using AttrValue = std::variant<int64_t, double, bool, std::string, DType, PartialShape, std::vector<int64_t>,
+                               std::vector<double>, std::vector<std::string>, std::vector<DType>,
+                               std::vector<PartialShape>, Tensor>;
+
+// An op's attributes are a plain struct with a member per attribute, default values, and a list of its fields:
+//   struct LeakyReluAttrs {
+//     double alpha = 0.2;
+//     static constexpr auto fields() { return std::tuple{field("alpha", &LeakyReluAttrs::alpha)}; }
+//   };
+// Member types: int64_t, double, bool, std::string, DType, PartialShape, vectors of these, Tensor.
+template <class C, class M>
+struct Field {
+  const char* name;
+  M C::*member;
+};
+template <class C, class M>
+constexpr Field<C, M> field(const char* name, M C::*member) {
+  return {name, member};
+}
+
+struct NoAttrs {
+  static constexpr auto fields() { return std::tuple<>{}; }
+};
+
+// One attribute of an op, its type erased.
+struct AttrSpec {
+  std::string name;
+  AttrValue default_value;  // a DType that is `invalid` means: no default, must be given
+  std::function<AttrValue(const void* attrs)> get;
+  std::function<void(void* attrs, const AttrValue&)> set;
+
+  bool has_default() const {
+    const DType* type = std::get_if<DType>(&default_value);
+    return type == nullptr || *type != DType::invalid;
+  }
+};
+
+// Attributes that outlive a call (tape, graph); null for an op without any.
+using SharedAttrs = std::shared_ptr<const void>;
+
+// What the registry knows about the attribute struct of an op.
+struct AttrTable {
+  std::vector<AttrSpec> specs;
+  std::shared_ptr<void> (*make)() = nullptr;  // defaults
+  SharedAttrs (*copy)(const void*) = nullptr;
+
+  const AttrSpec* find(const std::string& name) const {
+    for (const AttrSpec& s : specs) {
+      if (s.name == name) return &s;
+    }
+    return nullptr;
+  }
+};
+
+template <class A>
+AttrTable attr_table() {
+  AttrTable table;
+  std::apply(
+      [&](auto... fields) {
+        (table.specs.push_back(AttrSpec{
+             .name = fields.name,
+             .default_value = AttrValue(A{}.*(fields.member)),
+             .get = [fields](const void* a) { return AttrValue(static_cast<const A*>(a)->*(fields.member)); },
+             .set =
+                 [fields](void* a, const AttrValue& v) {
+                   using M = std::remove_cvref_t<decltype(std::declval<A>().*(fields.member))>;
+                   static_cast<A*>(a)->*(fields.member) = std::get<M>(v);
+                 }}),
+         ...);
+      },
+      A::fields());
+  if constexpr (!std::is_same_v<A, NoAttrs>) {
+    table.make = [] { return std::shared_ptr<void>(std::make_shared<A>()); };
+    table.copy = [](const void* a) { return SharedAttrs(std::make_shared<const A>(*static_cast<const A*>(a))); };
+  }
+  return table;
+}
+
+RUNNEL_API const char* attr_type_name(const AttrValue& value);  // TensorFlow's: "int", "float", "list(int)", ...
+RUNNEL_API std::string attr_to_string(const AttrValue& value);
+
+}  // namespace runnel

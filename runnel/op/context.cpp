@@ -1,0 +1,76 @@
+#include "runnel/op/context.h"
+
+#include "runnel/base/format.h"
+#include "runnel/op/op_def.h"
+
+namespace runnel {
+
+Dims int_values(const Tensor& t) {
+  Dims values;
+  if (t.dtype() == DType::int32) {
+    auto view = t.host<int32_t>();
+    values.assign(view.begin(), view.end());
+  } else if (t.dtype() == DType::int64) {
+    auto view = t.host<int64_t>();
+    values.assign(view.begin(), view.end());
+  } else {
+    throw invalid_argument("integers needed (int32 or int64), got {}", dtype_name(t.dtype()));
+  }
+  return values;
+}
+
+const Tensor* InferContext::constant(int i) const {
+  const Tensor* t = inputs_[static_cast<size_t>(i)];
+  return t->is_symbolic() ? nullptr : t;
+}
+
+std::optional<Dims> InferContext::constant_ints(int i) const {
+  const Tensor* t = constant(i);
+  if (!t) return std::nullopt;
+  if (t->rank() > 1) {
+    throw invalid_argument("{} must be a scalar or a vector, got shape {}", op_.input_name(i), t->shape().str());
+  }
+  return int_values(*t);
+}
+
+PartialShape InferContext::constant_shape(int i) const {
+  const PartialShape& spelled = input(i);
+  if (spelled.has_rank() && spelled.rank() != 1) {
+    throw invalid_argument("{} must be a vector of sizes, got shape {}", op_.input_name(i), spelled.str());
+  }
+  if (auto values = constant_ints(i)) {
+    for (int64_t d : *values) {
+      if (d < kUnknownDim) {
+        throw invalid_argument("{} has a negative size: [{}]", op_.input_name(i), fmt::join(*values, ","));
+      }
+    }
+    return PartialShape(*values);
+  }
+  if (spelled.has_rank() && spelled[0] >= 0) return PartialShape::unknown_dims(static_cast<int>(spelled[0]));
+  return PartialShape::unknown();
+}
+
+void InferContext::require_rank(int i, int rank) const {
+  const PartialShape& s = input(i);
+  if (s.has_rank() && s.rank() != rank) {
+    throw invalid_argument("{} must have rank {}, got shape {}", op_.input_name(i), rank, s.str());
+  }
+}
+
+void InferContext::require_rank_at_least(int i, int rank) const {
+  const PartialShape& s = input(i);
+  if (s.has_rank() && s.rank() < rank) {
+    throw invalid_argument("{} must have rank {} or more, got shape {}", op_.input_name(i), rank, s.str());
+  }
+}
+
+Dims KernelContext::ints(int i) const { return int_values(in(i)); }
+
+int64_t KernelContext::int_scalar(int i) const {
+  if (in(i).num_elements() != 1) {
+    throw invalid_argument("{} must be one integer, got shape {}", op_.input_name(i), in(i).shape().str());
+  }
+  return int_values(in(i))[0];
+}
+
+}  // namespace runnel

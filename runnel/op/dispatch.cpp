@@ -1,0 +1,268 @@
+#include "runnel/op/dispatch.h"
+
+#include <cstring>
+
+#include "runnel/base/format.h"
+#include "runnel/op/builder.h"
+
+namespace runnel {
+namespace {
+
+struct Hooks {
+  Interceptor* interceptor = nullptr;
+  Recorder* recorder = nullptr;
+};
+constinit thread_local Hooks hooks;
+
+constexpr int kMaxTypeVars = 6;
+struct TypeBinding {
+  DType types[kMaxTypeVars] = {};
+};
+
+std::string type_set_name(uint32_t mask) {
+  std::string names;
+  for (int i = 1; i < kNumDTypes; ++i) {
+    if (mask >> i & 1) names += (names.empty() ? "" : ", ") + std::string(dtype_name(static_cast<DType>(i)));
+  }
+  return names;
+}
+
+[[noreturn]] void wrong_dtype(const OpDef& op, int i, DType got, const TypeVar& var, DType bound) {
+  if (bound != DType::invalid) {
+    throw invalid_argument("{} must have dtype {} like the other inputs, got {}: cast one of them", op.input_name(i),
+                           dtype_name(bound), dtype_name(got));
+  }
+  throw invalid_argument("{} cannot be {}; allowed: {}", op.input_name(i), dtype_name(got), type_set_name(var.allowed));
+}
+
+void bind_type(const OpDef& op, const ArgSpec& arg, int i, DType got, TypeBinding& binding) {
+  if (arg.type_var >= 0) {
+    DType& bound = binding.types[arg.type_var];
+    const TypeVar& var = op.type_vars[static_cast<size_t>(arg.type_var)];
+    if (bound == DType::invalid) {
+      if (!var.allows(got)) [[unlikely]] {
+        wrong_dtype(op, i, got, var, bound);
+      }
+      bound = got;
+    } else if (bound != got) [[unlikely]] {
+      wrong_dtype(op, i, got, var, bound);
+    }
+  } else if (arg.dtype != DType::invalid && arg.dtype != got) [[unlikely]] {
+    throw invalid_argument("{} must be {}, got {}", op.input_name(i), dtype_name(arg.dtype), dtype_name(got));
+  }
+}
+
+void check_inputs(const OpDef& op, Inputs inputs, TypeBinding& binding) {
+  const int n = static_cast<int>(inputs.size());
+  const bool lists = op.has_list_input();
+  if (!lists && inputs.size() != op.inputs.size()) {
+    throw invalid_argument("takes {} inputs, got {}", op.inputs.size(), n);
+  }
+  for (int i = 0; i < n; ++i) {
+    const Tensor& t = *inputs[static_cast<size_t>(i)];
+    if (!t.defined()) [[unlikely]] {
+      throw invalid_argument("{} refers to nothing: the Tensor was never given a value", op.input_name(i));
+    }
+    bind_type(op, lists ? op.input_spec(i, n) : op.inputs[static_cast<size_t>(i)], i, t.dtype(), binding);
+  }
+}
+
+void output_dtypes(const OpDef& op, const void* attrs, const TypeBinding& binding, DType* dtypes) {
+  int n = 0;
+  for (const ArgSpec& arg : op.outputs) {
+    if (!arg.type_list_attr.empty()) {
+      for (DType t : std::get<std::vector<DType>>(op.attrs.find(arg.type_list_attr)->get(attrs))) dtypes[n++] = t;
+      continue;
+    }
+    DType dtype = arg.dtype;
+    if (arg.type_var >= 0) dtype = binding.types[arg.type_var];
+    if (!arg.type_attr.empty()) dtype = std::get<DType>(op.attrs.find(arg.type_attr)->get(attrs));
+    const int64_t count =
+        arg.count.empty() ? 1 : std::get<int64_t>(op.attrs.find(arg.count)->get(attrs));
+    for (int64_t i = 0; i < count; ++i) dtypes[n++] = dtype;
+  }
+}
+
+// Where the op runs: with the first input that is not on the host.
+Device& place(Inputs inputs) {
+  for (const Tensor* t : inputs) {
+    if (!t->impl()->symbol && !t->device().is_host()) [[unlikely]] {
+      return t->device();
+    }
+  }
+  return Device::cpu();
+}
+
+void run_kernel(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outputs, int num_outputs) {
+  TypeBinding binding;
+  check_inputs(op, inputs, binding);
+  ShortList<DType> dtypes(num_outputs);
+  output_dtypes(op, attrs, binding, dtypes.data());
+
+  Device& device = place(inputs);
+  const DType key = op.type_vars.empty() ? DType::invalid : binding.types[0];
+  KernelFn kernel = op.kernel(device.kind(), key);
+  if (!kernel) [[unlikely]] {
+    throw make_error(Code::unimplemented, "has no kernel for {} on {}", dtype_name(key), device.name());
+  }
+  InferContext infer(op, inputs, attrs, num_outputs);
+  op.infer(infer);
+  if (!op.forwards) {
+    for (int i = 0; i < num_outputs; ++i) {
+      if (infer.output_shape(i).is_static()) {
+        outputs[i] = Tensor::empty(dtypes[i], Shape(infer.output_shape(i)), device);
+      }
+    }
+  }
+  KernelContext context(op, inputs, attrs, outputs, dtypes.data(), num_outputs, device);
+  kernel(context);
+}
+
+// Inputs that a device's kernel reads as device memory but live elsewhere are moved first.
+void run_on_device(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outputs, int num_outputs,
+                   Device& device) {
+  std::vector<Tensor> moved(inputs.size());
+  std::vector<const Tensor*> placed(inputs.begin(), inputs.end());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const bool host = op.input_spec(static_cast<int>(i), static_cast<int>(inputs.size())).host_memory ||
+                      !is_plain(inputs[i]->dtype());
+    moved[i] = host ? inputs[i]->to_host() : inputs[i]->to(device);
+    placed[i] = &moved[i];
+  }
+  run_kernel(op, placed, attrs, outputs, num_outputs);
+}
+
+Error located(const Error& e, const OpDef& op, Inputs inputs, const std::source_location& where) {
+  const std::string text = e.what();
+  if (!text.empty() && text[0] == '[') return e;  // an op inside an op: the inner one is named already
+  std::string site;
+  if (where.line() > 0) site = fmt::format(" (at {}:{})", where.file_name(), where.line());
+  return Error(e.code(), fmt::format("[{}] {}; {}{}", op.name, text, describe_call(op, inputs), site));
+}
+
+}  // namespace
+
+Interceptor* set_interceptor(Interceptor* interceptor) { return std::exchange(hooks.interceptor, interceptor); }
+Recorder* set_recorder(Recorder* recorder) { return std::exchange(hooks.recorder, recorder); }
+Interceptor* current_interceptor() { return hooks.interceptor; }
+Recorder* current_recorder() { return hooks.recorder; }
+
+std::string describe_call(const OpDef& op, Inputs inputs) {
+  std::string text = inputs.empty() ? "no inputs" : "inputs";
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (i == 8) {
+      text += fmt::format(", ... {} in all", inputs.size());
+      break;
+    }
+    const Tensor& t = *inputs[i];
+    const std::string& name = op.input_spec(static_cast<int>(i), static_cast<int>(inputs.size())).name;
+    text += fmt::format("{} {}: {}", i == 0 ? "" : ",", name,
+                        t.defined() ? dtype_name(t.dtype()) + t.partial_shape().str() : "nothing");
+  }
+  return text;
+}
+
+void dispatch(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outputs, int num_outputs,
+              const std::source_location& where) {
+  try {
+    if (hooks.interceptor) [[unlikely]] {
+      hooks.interceptor->call(op, inputs, attrs, outputs, num_outputs, where);
+      return;
+    }
+    bool on_host = true;
+    for (const Tensor* t : inputs) on_host = on_host && (!t->defined() || t->device().is_host());
+    if (on_host) [[likely]] {
+      run_kernel(op, inputs, attrs, outputs, num_outputs);
+    } else {
+      run_on_device(op, inputs, attrs, outputs, num_outputs, place(inputs));
+    }
+  } catch (const Error& e) {
+    throw located(e, op, inputs, where);
+  }
+  if (hooks.recorder) hooks.recorder->record(op, inputs, attrs, outputs, num_outputs);
+}
+
+void call_typed(const OpDef& op, std::span<const Arg> args, const void* attrs, Tensor* outputs, int num_outputs,
+                const std::source_location* where) {
+  constexpr size_t kFew = 8;
+  const Tensor* few[kFew];
+  std::vector<const Tensor*> many;
+  const Tensor** in = few;
+  if (args.size() > kFew) {
+    many.resize(args.size());
+    in = many.data();
+  }
+  size_t literals = 0;
+  static const std::source_location nowhere;
+  const std::source_location* site = where ? where : &nowhere;
+  for (size_t i = 0; i < args.size(); ++i) {
+    in[i] = args[i].operand ? args[i].operand->tensor() : args[i].tensor;
+    if (!in[i]) ++literals;
+    if (args[i].operand && site == &nowhere) site = &args[i].operand->where();
+  }
+  if (literals == 0) [[likely]] {
+    return dispatch(op, Inputs(in, args.size()), attrs, outputs, num_outputs, *site);
+  }
+  // A literal takes the dtype of the tensors it shares a type variable with.
+  const int total = static_cast<int>(args.size());
+  std::vector<Tensor> made(args.size());
+  try {
+    for (int i = 0; i < total; ++i) {
+      if (in[i]) continue;
+      const Operand& literal = *args[static_cast<size_t>(i)].operand;
+      const ArgSpec& arg = op.input_spec(i, total);
+      DType dtype = arg.dtype;
+      if (arg.type_var >= 0) {
+        for (int j = 0; j < total && dtype == DType::invalid; ++j) {
+          if (in[j] && in[j]->defined() && op.input_spec(j, total).type_var == arg.type_var) dtype = in[j]->dtype();
+        }
+        if (dtype == DType::invalid) {
+          const TypeVar& var = op.type_vars[static_cast<size_t>(arg.type_var)];
+          dtype = literal.natural_dtype();
+          if (!var.allows(dtype)) dtype = var.default_type != DType::invalid ? var.default_type : DType::float32;
+        }
+      }
+      if (dtype == DType::invalid) dtype = literal.natural_dtype();
+      made[static_cast<size_t>(i)] = literal.as(dtype);
+      in[i] = &made[static_cast<size_t>(i)];
+    }
+  } catch (const Error& e) {
+    for (int i = 0; i < total; ++i) {
+      if (!in[i]) in[i] = &made[static_cast<size_t>(i)];
+    }
+    throw located(e, op, Inputs(in, args.size()), *site);
+  }
+  dispatch(op, Inputs(in, args.size()), attrs, outputs, num_outputs, *site);
+}
+
+const OpDef& registered_op(const char* name) { return registry().get(name); }
+
+std::vector<Tensor> call_op(const std::string& name, const std::vector<Tensor>& inputs,
+                            const std::vector<std::pair<std::string, AttrValue>>& attrs, std::source_location where) {
+  const OpDef& op = registry().get(name);
+  std::shared_ptr<void> values = op.attrs.make ? op.attrs.make() : nullptr;
+  for (const auto& [attr, value] : attrs) {
+    const AttrSpec* spec = op.attrs.find(attr);
+    if (!spec) throw invalid_argument("[{}] has no attribute '{}'", name, attr);
+    if (spec->default_value.index() != value.index()) {
+      throw invalid_argument("[{}] attribute '{}' is of type {}, got {}", name, attr, attr_type_name(spec->default_value),
+                             attr_type_name(value));
+    }
+    spec->set(values.get(), value);
+  }
+  std::vector<const Tensor*> in;
+  for (const Tensor& t : inputs) in.push_back(&t);
+  std::vector<Tensor> out(static_cast<size_t>(op.num_outputs(values.get())));
+  dispatch(op, in, values.get(), out.data(), static_cast<int>(out.size()), where);
+  return out;
+}
+
+void scalar_shape(InferContext& c) {
+  for (int i = 0; i < c.num_outputs(); ++i) c.output(i, PartialShape{});
+}
+
+void unknown_shape(InferContext& c) {
+  for (int i = 0; i < c.num_outputs(); ++i) c.output(i, PartialShape::unknown());
+}
+
+}  // namespace runnel

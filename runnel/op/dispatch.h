@@ -1,0 +1,101 @@
+#pragma once
+
+#include <initializer_list>
+#include <source_location>
+#include <span>
+#include <vector>
+
+#include "runnel/op/op_def.h"
+#include "runnel/op/operand.h"
+
+namespace runnel {
+
+// Takes every op call of this thread instead of running it: the tracer.
+class RUNNEL_API Interceptor {
+ public:
+  virtual ~Interceptor() = default;
+  virtual void call(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outputs, int num_outputs,
+                    const std::source_location& where) = 0;
+};
+
+// Is told of every op call of this thread after it ran: the tape.
+class RUNNEL_API Recorder {
+ public:
+  virtual ~Recorder() = default;
+  virtual void record(const OpDef& op, Inputs inputs, const void* attrs, const Tensor* outputs, int num_outputs) = 0;
+};
+
+// The hooks of the current thread. Setters return what was there, for the caller to restore.
+RUNNEL_API Interceptor* set_interceptor(Interceptor* interceptor);
+RUNNEL_API Recorder* set_recorder(Recorder* recorder);
+RUNNEL_API Interceptor* current_interceptor();
+RUNNEL_API Recorder* current_recorder();
+
+// Runs one op: checks dtypes, infers shapes, allocates outputs, calls the kernel, tells the recorder.
+// `num_outputs` is op.num_outputs(attrs).
+RUNNEL_API void dispatch(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outputs, int num_outputs,
+                         const std::source_location& where);
+
+// By name, with attributes as values: what Python, graphs and tools use.
+RUNNEL_API std::vector<Tensor> call_op(const std::string& name, const std::vector<Tensor>& inputs,
+                                       const std::vector<std::pair<std::string, AttrValue>>& attrs = {},
+                                       std::source_location where = std::source_location::current());
+
+// An argument of a typed call: an operand, or a tensor made inside the public function.
+struct Arg {
+  Arg(const Operand& o) : operand(&o) {}  // NOLINT: implicit
+  Arg(const Tensor& t) : tensor(&t) {}    // NOLINT: implicit
+  const Operand* operand = nullptr;
+  const Tensor* tensor = nullptr;
+};
+
+// The typed front of an OpDef, held as a function-local static by the public function of the op:
+//   Tensor leaky_relu(const Operand& features, double alpha) {
+//     static const Op<LeakyReluAttrs> op("LeakyRelu");
+//     return op({features}, {.alpha = alpha});
+//   }
+RUNNEL_API void call_typed(const OpDef& op, std::span<const Arg> args, const void* attrs, Tensor* outputs,
+                           int num_outputs, const std::source_location* where);
+
+template <class A = NoAttrs>
+class Op {
+ public:
+  explicit Op(const char* name);  // looks the op up in the registry
+
+  // For ops with one output. `where` is needed only by ops without operands.
+  Tensor operator()(std::initializer_list<Arg> args, const A& attrs = {},
+                    const std::source_location* where = nullptr) const {
+    Tensor out;
+    call_typed(def_, args, &attrs, &out, 1, where);
+    return out;
+  }
+  std::vector<Tensor> many(std::initializer_list<Arg> args, const A& attrs = {},
+                           const std::source_location* where = nullptr) const {
+    return many(std::span<const Arg>(args.begin(), args.size()), attrs, where);
+  }
+  std::vector<Tensor> many(std::span<const Arg> args, const A& attrs = {},
+                           const std::source_location* where = nullptr) const {
+    std::vector<Tensor> out(static_cast<size_t>(def_.num_outputs(&attrs)));
+    call_typed(def_, args, &attrs, out.data(), static_cast<int>(out.size()), where);
+    return out;
+  }
+  // For ops with list inputs and one output.
+  Tensor list(const std::vector<Arg>& args, const A& attrs = {}, const std::source_location* where = nullptr) const {
+    Tensor out;
+    call_typed(def_, args, &attrs, &out, 1, where);
+    return out;
+  }
+  const OpDef& def() const { return def_; }
+
+ private:
+  const OpDef& def_;
+};
+
+RUNNEL_API const OpDef& registered_op(const char* name);
+template <class A>
+Op<A>::Op(const char* name) : def_(registered_op(name)) {}
+
+// The message of an error of an op: "[MatMul] inner dimensions differ: [2,3] x [4,5]; inputs a: float32[2,3], ...".
+RUNNEL_API std::string describe_call(const OpDef& op, Inputs inputs);
+
+}  // namespace runnel

@@ -1,0 +1,45 @@
+#include "runnel/op/op_def.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace runnel {
+
+bool OpDef::has_list_input() const {
+  return std::any_of(inputs.begin(), inputs.end(), [](const ArgSpec& a) { return a.is_list(); });
+}
+
+int OpDef::num_outputs(const void* attr_values) const {
+  int n = 0;
+  for (const ArgSpec& arg : outputs) {
+    if (!arg.is_list()) {
+      ++n;
+    } else if (!arg.count.empty()) {
+      n += static_cast<int>(std::get<int64_t>(attrs.find(arg.count)->get(attr_values)));
+    } else {
+      n += static_cast<int>(
+          std::get<std::vector<DType>>(attrs.find(arg.type_list_attr)->get(attr_values)).size());
+    }
+  }
+  return n;
+}
+
+const ArgSpec& OpDef::input_spec(int flat, int total) const {
+  // Lists of one op share one length: what is left after the single inputs, divided among the lists.
+  const auto lists = std::count_if(inputs.begin(), inputs.end(), [](const ArgSpec& a) { return a.is_list(); });
+  const int singles = static_cast<int>(inputs.size()) - static_cast<int>(lists);
+  const int length = lists == 0 ? 0 : (total - singles) / static_cast<int>(lists);
+  for (const ArgSpec& arg : inputs) {
+    const int n = arg.is_list() ? length : 1;
+    if (flat < n) return arg;
+    flat -= n;
+  }
+  return inputs.back();
+}
+
+std::string OpDef::input_name(int flat) const {
+  return flat < static_cast<int>(inputs.size()) && !has_list_input() ? inputs[static_cast<size_t>(flat)].name
+                                                                    : "input " + std::to_string(flat);
+}
+
+}  // namespace runnel

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "runnel/op/attr.h"
+#include "runnel/op/context.h"
+#include "runnel/op/gradient.h"
+
+namespace runnel {
+
+using InferFn = void (*)(InferContext&);
+using KernelFn = void (*)(KernelContext&);
+using GradFn = Gradients (*)(const GradCtx&, const void* attrs);
+
+// A type attribute that inputs share ("T"): its value is the dtype of the inputs declared with it.
+struct TypeVar {
+  std::string name;
+  uint32_t allowed;                     // mask of DTypes
+  DType default_type = DType::invalid;  // for literals when no tensor says otherwise
+
+  bool allows(DType t) const { return (allowed >> static_cast<int>(t) & 1) != 0; }
+};
+
+struct ArgSpec {
+  std::string name;
+  // The dtype comes from exactly one of these four:
+  int type_var = -1;              // index into OpDef::type_vars
+  DType dtype = DType::invalid;   // fixed
+  std::string type_attr;          // a DType attribute (outputs only)
+  std::string type_list_attr;     // a list(type) attribute, which also gives the count
+  std::string count;              // lists: the name of their length ("N"); outputs: an int attribute
+  bool host_memory = false;       // read by the host to decide what to do (axes, shapes)
+
+  bool is_list() const { return !count.empty() || !type_list_attr.empty(); }
+};
+
+// A call with known result: the op's examples, its tests and its timing in one.
+struct Sample {
+  std::vector<Tensor> in;
+  std::vector<Tensor> out;     // expected; empty: only the derived checks run
+  double tolerance = 1e-5;     // relative and absolute, of float32 results
+  bool differentiable = true;  // false at kinks and where the output is piecewise constant
+  std::string error;           // when set, the call must fail and its message contain this
+  SharedAttrs attrs;           // set by the builder
+};
+
+// One operation, declared once: everything else (eager calls, tape, graphs, docs, listing, tests) is derived.
+struct RUNNEL_API OpDef {
+  std::string name;
+  std::string doc;
+  std::vector<TypeVar> type_vars;
+  std::vector<ArgSpec> inputs;
+  std::vector<ArgSpec> outputs;
+  AttrTable attrs;
+  InferFn infer = nullptr;
+  // [device kind][dtype of the first type variable]; entry 0 (DType::invalid) serves every dtype.
+  std::array<std::array<KernelFn, kNumDTypes>, kMaxDeviceKinds> kernels{};
+  GradFn grad = nullptr;
+  std::vector<Sample> samples;
+
+  bool elementwise = false;
+  bool commutative = false;
+  bool stateful = false;        // reads or changes state: never folded, merged or reordered
+  bool forwards = false;        // the kernel hands on a buffer itself: no output is allocated for it
+  bool reads_variable = false;  // makes a tape watch the trainable variable it reads
+
+  bool has_list_input() const;
+  int num_outputs(const void* attr_values) const;
+  // The spec that input number `flat` of a call with `total` inputs belongs to.
+  const ArgSpec& input_spec(int flat, int total) const;
+  std::string input_name(int flat) const;  // for messages
+  KernelFn kernel(DeviceKind kind, DType key) const {
+    const auto& table = kernels[static_cast<size_t>(kind)];
+    KernelFn k = table[static_cast<size_t>(key)];
+    return k ? k : table[0];
+  }
+};
+
+}  // namespace runnel

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <iosfwd>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runnel/base/export.h"
+#include "runnel/base/small_vector.h"
+
+namespace runnel {
+
+using Dims = SmallVector<int64_t, 6>;
+
+inline constexpr int64_t kUnknownDim = -1;
+
+// What is known of a shape: nothing, its rank, or some or all of its dimensions (kUnknownDim where unknown).
+class RUNNEL_API PartialShape {
+ public:
+  PartialShape() = default;  // rank 0: a scalar
+  PartialShape(std::initializer_list<int64_t> dims) : dims_(dims) {}
+  explicit PartialShape(std::span<const int64_t> dims) : dims_(dims) {}
+  explicit PartialShape(Dims dims) : dims_(std::move(dims)) {}
+  static PartialShape unknown() {
+    PartialShape shape;
+    shape.known_rank_ = false;
+    return shape;
+  }
+  static PartialShape unknown_dims(int rank) { return PartialShape(Dims(static_cast<size_t>(rank), kUnknownDim)); }
+
+  bool has_rank() const { return known_rank_; }
+  int rank() const { return known_rank_ ? static_cast<int>(dims_.size()) : -1; }
+  bool is_static() const;  // every dimension is known
+  int64_t dim(int i) const { return dims_[static_cast<size_t>(i)]; }
+  int64_t operator[](int i) const { return dim(i); }
+  const Dims& dims() const { return dims_; }
+  const int64_t* begin() const { return dims_.begin(); }
+  const int64_t* end() const { return dims_.end(); }
+
+  // Could both describe one actual shape?
+  bool compatible_with(const PartialShape& other) const;
+  // What both together say; throws Error when they contradict each other.
+  PartialShape merged_with(const PartialShape& other) const;
+
+  std::string str() const;  // "[2,3]", "[?,3]", "[]", "<unknown>"
+  friend bool operator==(const PartialShape& a, const PartialShape& b) {
+    return a.known_rank_ == b.known_rank_ && a.dims_ == b.dims_;
+  }
+
+ protected:
+  Dims dims_;
+  bool known_rank_ = true;
+};
+
+// The shape of a value: every dimension known and >= 0.
+class RUNNEL_API Shape : public PartialShape {
+ public:
+  Shape() = default;
+  Shape(std::initializer_list<int64_t> dims) : PartialShape(dims) { check(); }
+  explicit Shape(std::span<const int64_t> dims) : PartialShape(dims) { check(); }
+  explicit Shape(Dims dims) : PartialShape(std::move(dims)) { check(); }
+  explicit Shape(const std::vector<int64_t>& dims) : Shape(std::span<const int64_t>(dims)) {}
+  explicit Shape(const PartialShape& other) : PartialShape(other) { check(); }
+
+  int64_t num_elements() const {
+    int64_t n = 1;
+    for (int64_t d : dims_) n *= d;
+    return n;
+  }
+
+ private:
+  void check() const {
+    if (!known_rank_) fail();
+    for (int64_t d : dims_) {
+      if (d < 0) [[unlikely]] {
+        fail();
+      }
+    }
+  }
+  [[noreturn]] void fail() const;
+};
+
+RUNNEL_API std::ostream& operator<<(std::ostream& out, const PartialShape& shape);
+
+// NumPy's broadcasting of two shapes; unknown dimensions stay unknown where they must.
+// Throws Error when the shapes do not fit.
+RUNNEL_API PartialShape broadcast_shapes(const PartialShape& a, const PartialShape& b);
+
+// An axis counted from the end when negative, as a value in [0, rank); throws Error naming `what` otherwise.
+RUNNEL_API int normalize_axis(int64_t axis, int rank, const char* what = "axis");
+
+}  // namespace runnel

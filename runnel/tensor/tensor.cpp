@@ -1,0 +1,151 @@
+#include "runnel/tensor/tensor.h"
+
+#include <cstring>
+#include <ostream>
+
+#include "runnel/base/format.h"
+#include "runnel/tensor/allocator.h"
+
+namespace runnel {
+
+TensorImpl::TensorImpl(DType dtype, Shape shape, Ref<Buffer> buffer, size_t offset)
+    : dtype(dtype),
+      shape(std::move(shape)),
+      buffer(std::move(buffer)),
+      data(static_cast<char*>(this->buffer->data()) + offset),
+      num_elements(this->shape.num_elements()) {}
+
+void* TensorImpl::operator new(size_t bytes) { return host_memory::allocate(bytes); }
+void TensorImpl::operator delete(void* block, size_t bytes) noexcept { host_memory::release(block, bytes); }
+
+namespace {
+
+// The number of elements, or an Error where it or its bytes overflow.
+size_t checked_count(DType dtype, const Shape& shape) {
+  int64_t n = static_cast<int64_t>(dtype_size(dtype));
+  bool overflow = false;
+  bool zero = false;
+  for (int64_t d : shape) {
+    zero = zero || d == 0;
+    overflow = overflow || __builtin_mul_overflow(n, d, &n);
+  }
+  if (zero) return 0;
+  if (overflow) {
+    throw make_error(Code::resource_exhausted, "a {} tensor of shape {} has too many elements", dtype_name(dtype),
+                     shape.str());
+  }
+  return static_cast<size_t>(n) / dtype_size(dtype);
+}
+
+size_t offset_in_buffer(const TensorImpl& t) {
+  return static_cast<size_t>(static_cast<char*>(t.data) - static_cast<char*>(t.buffer->data()));
+}
+
+}  // namespace
+
+Tensor Tensor::empty(DType dtype, const Shape& shape, Device& device) {
+  const size_t count = checked_count(dtype, shape);
+  return Tensor(make_ref<TensorImpl>(dtype, shape, Buffer::allocate(device, dtype, count), size_t{0}));
+}
+
+Tensor Tensor::wrap(DType dtype, const Shape& shape, const void* data, std::shared_ptr<const void> owner) {
+  if (!is_plain(dtype)) throw invalid_argument("memory of dtype {} cannot be wrapped", dtype_name(dtype));
+  const size_t bytes = checked_count(dtype, shape) * dtype_size(dtype);
+  return Tensor(make_ref<TensorImpl>(dtype, shape, Buffer::wrap(data, bytes, std::move(owner)), size_t{0}));
+}
+
+Tensor Tensor::with_shape(const Shape& shape) const {
+  if (shape.num_elements() != num_elements()) {
+    throw invalid_argument("a tensor of {} elements does not fit shape {}", num_elements(), shape.str());
+  }
+  return Tensor(make_ref<TensorImpl>(dtype(), shape, impl_->buffer, offset_in_buffer(*impl_)));
+}
+
+Tensor Tensor::rows(int64_t begin, int64_t end) const {
+  if (rank() == 0 || begin < 0 || end < begin || end > shape()[0]) {
+    throw invalid_argument("rows [{}, {}) of a tensor of shape {}", begin, end, shape().str());
+  }
+  Dims dims = shape().dims();
+  dims[0] = end - begin;
+  const size_t row_bytes = shape()[0] == 0 ? 0 : num_bytes() / static_cast<size_t>(shape()[0]);
+  return Tensor(make_ref<TensorImpl>(dtype(), Shape(dims), impl_->buffer,
+                                     offset_in_buffer(*impl_) + static_cast<size_t>(begin) * row_bytes));
+}
+
+Tensor Tensor::to_host() const { return device().is_host() ? *this : to(Device::cpu()); }
+
+Tensor Tensor::to(Device& target) const {
+  require_value("its elements");
+  Device& source = device();
+  if (&source == &target) return *this;
+  if (!is_plain(dtype())) {
+    throw invalid_argument("a {} tensor cannot leave the host", dtype_name(dtype()));
+  }
+  Tensor out = empty(dtype(), shape(), target);
+  if (source.is_host()) {
+    target.copy_from_host(out.impl_->data, impl_->data, num_bytes());
+  } else if (target.is_host()) {
+    source.copy_to_host(out.impl_->data, impl_->data, num_bytes());
+  } else {
+    return to_host().to(target);
+  }
+  return out;
+}
+
+Tensor::operator bool() const {
+  check_single();
+  Tensor t = to_host();
+  if (dtype() == DType::bool_) return *t.data<bool>();
+  bool truth = false;
+  bool known = false;
+  (numbers + strings_only).for_each([&]<class T>() {
+    if (dtype_of<T> != t.dtype()) return;
+    known = true;
+    if constexpr (std::same_as<T, Bytes>) {
+      truth = t.data<T>()->size() > 0;
+    } else {
+      truth = *t.data<T>() != T(0);
+    }
+  });
+  if (!known) throw invalid_argument("a {} tensor is neither true nor false", dtype_name(dtype()));
+  return truth;
+}
+
+void Tensor::ragged_literal(size_t depth, int64_t expected, int64_t got) {
+  throw invalid_argument("a tensor literal must be rectangular: at depth {} one list has {} elements, another {}", depth,
+                         expected, got);
+}
+
+void Tensor::check_count(size_t n) const {
+  if (static_cast<int64_t>(n) != num_elements()) {
+    throw invalid_argument("{} values do not fill a tensor of shape {}", n, shape().str());
+  }
+}
+
+void Tensor::check_access(DType asked) const {
+  if (!defined()) throw make_error(Code::failed_precondition, "this Tensor refers to nothing");
+  require_value("its elements");
+  if (asked != dtype()) {
+    throw invalid_argument("the tensor holds {}, read as {}: cast it first", dtype_name(dtype()), dtype_name(asked));
+  }
+}
+
+void Tensor::check_single() const {
+  if (!defined()) throw make_error(Code::failed_precondition, "this Tensor refers to nothing");
+  require_value("its value");
+  if (num_elements() != 1) {
+    throw invalid_argument("one value asked of a tensor of shape {}", shape().str());
+  }
+}
+
+void Tensor::require_value(const char* what) const {
+  if (is_symbolic()) {
+    throw make_error(Code::failed_precondition,
+                     "the tensor stands for a value that is known only when the graph runs, so {} cannot be read here",
+                     what);
+  }
+}
+
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor) { return out << tensor.str(); }
+
+}  // namespace runnel

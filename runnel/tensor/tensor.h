@@ -1,0 +1,279 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <iosfwd>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <algorithm>
+#include <type_traits>
+#include <vector>
+
+#include "runnel/base/export.h"
+#include "runnel/base/ref.h"
+#include "runnel/tensor/buffer.h"
+#include "runnel/tensor/dtype.h"
+#include "runnel/tensor/index.h"
+#include "runnel/tensor/shape.h"
+
+namespace runnel {
+
+class Tensor;
+
+// What stands behind a Tensor while a function is being traced; the graph library derives from it.
+class RUNNEL_API Symbol {
+ public:
+  virtual ~Symbol() = default;
+  virtual const PartialShape& shape() const = 0;
+};
+
+// The value behind a handle: dense, row-major, immutable once the op that made it has returned.
+class RUNNEL_API TensorImpl : public RefCounted<TensorImpl> {
+ public:
+  TensorImpl(DType dtype, Shape shape, Ref<Buffer> buffer, size_t offset);
+  TensorImpl(DType dtype, std::shared_ptr<Symbol> symbol) : dtype(dtype), symbol(std::move(symbol)) {}
+
+  static void* operator new(size_t bytes);
+  static void operator delete(void* block, size_t bytes) noexcept;
+
+  DType dtype;
+  Shape shape;
+  Ref<Buffer> buffer;
+  void* data = nullptr;  // first element; an address of the buffer's device
+  int64_t num_elements = 0;
+  std::shared_ptr<Symbol> symbol;
+};
+
+// C++ types a tensor can be written down in. As in TensorFlow a literal without a dtype is int32 or float32:
+// `Tensor(1.0)` is float32; ask for `constant(1.0, float64)` or Tensor::of<double>.
+template <class T>
+concept Number = std::is_arithmetic_v<T> || std::same_as<T, Half> || std::same_as<T, BFloat16> ||
+                 std::same_as<T, std::complex<float>> || std::same_as<T, std::complex<double>>;
+template <class T>
+concept Text = std::convertible_to<T, std::string_view> && !std::same_as<T, Bytes>;
+template <class T>
+concept Element = Number<T> || Text<T> || std::same_as<T, Bytes>;
+
+// Elements read from a tensor on the host; keeps them alive. Converts to std::span.
+template <class T>
+class HostView {
+ public:
+  HostView(Ref<Buffer> keep, const T* data, size_t n) : keep_(std::move(keep)), span_(data, n) {}
+  const T* begin() const { return span_.data(); }
+  const T* end() const { return span_.data() + span_.size(); }
+  const T* data() const { return span_.data(); }
+  size_t size() const { return span_.size(); }
+  bool empty() const { return span_.empty(); }
+  const T& operator[](size_t i) const { return span_[i]; }
+  operator std::span<const T>() const { return span_; }  // NOLINT
+
+ private:
+  Ref<Buffer> keep_;
+  std::span<const T> span_;
+};
+
+// A handle to a value or, while tracing, to the output of a graph node. Cheap to copy; values never change.
+class RUNNEL_API Tensor {
+ public:
+  Tensor() = default;  // refers to nothing: defined() is false
+
+  template <Element T>
+  Tensor(const T& scalar) {  // NOLINT: implicit, so that numbers go where tensors go
+    fill_from(&scalar, 1, {});
+  }
+  template <Element T>
+  Tensor(std::initializer_list<T> values) {
+    fill_from(values.begin(), values.size(), {static_cast<int64_t>(values.size())});
+  }
+  template <Element T>
+  Tensor(std::initializer_list<std::initializer_list<T>> values) {
+    from_nested<T>(values);
+  }
+  template <Element T>
+  Tensor(std::initializer_list<std::initializer_list<std::initializer_list<T>>> values) {
+    from_nested<T>(values);
+  }
+  template <Element T>
+  Tensor(std::initializer_list<std::initializer_list<std::initializer_list<std::initializer_list<T>>>> values) {
+    from_nested<T>(values);
+  }
+  explicit Tensor(Ref<TensorImpl> impl) : impl_(std::move(impl)) {}
+
+  // Uninitialised (strings are empty): for kernels and loaders that fill it before anyone else sees it.
+  static Tensor empty(DType dtype, const Shape& shape, Device& device = Device::cpu());
+  // A copy of `values`, dtype as the C++ type says (double stays float64).
+  template <class T>
+    requires(dtype_of<T> != DType::invalid)
+  static Tensor of(std::span<const T> values, const Shape& shape) {
+    Tensor t = empty(dtype_of<T>, shape);
+    t.copy_in(values.data(), values.size());
+    return t;
+  }
+  template <class T>
+  static Tensor of(const std::vector<T>& values) {
+    return of<T>(values, Shape{static_cast<int64_t>(values.size())});
+  }
+  template <class T>
+  static Tensor of(const std::vector<T>& values, const Shape& shape) {
+    if constexpr (std::same_as<T, bool>) {  // vector<bool> has no elements to point at
+      Tensor t = empty(DType::bool_, shape);
+      t.check_count(values.size());
+      std::copy(values.begin(), values.end(), t.mutable_data<bool>());
+      return t;
+    } else {
+      return of<T>(std::span<const T>(values), shape);
+    }
+  }
+  // Shares foreign memory (a mapped file, a NumPy array) without copying; `owner` keeps it alive.
+  static Tensor wrap(DType dtype, const Shape& shape, const void* data, std::shared_ptr<const void> owner);
+
+  bool defined() const { return static_cast<bool>(impl_); }
+  bool is_symbolic() const { return impl_ && impl_->symbol; }
+  DType dtype() const { return impl_->dtype; }
+  // The shape of a value; of a symbolic tensor only when it is fully known (else an Error).
+  const Shape& shape() const {
+    if (impl_->symbol) [[unlikely]] {
+      require_value("shape");
+    }
+    return impl_->shape;
+  }
+  PartialShape partial_shape() const {
+    return impl_->symbol ? impl_->symbol->shape() : static_cast<const PartialShape&>(impl_->shape);
+  }
+  int rank() const { return shape().rank(); }
+  int64_t dim(int i) const { return shape()[normalize_axis(i, rank(), "dimension")]; }
+  int64_t num_elements() const { return impl_->num_elements; }
+  size_t num_bytes() const { return static_cast<size_t>(impl_->num_elements) * dtype_size(impl_->dtype); }
+  Device& device() const { return impl_->buffer->device(); }
+  std::string device_name() const { return device().name(); }
+
+  // The elements, on the host: waits for pending work and copies from another device when needed.
+  template <class T>
+  HostView<T> host() const {
+    check_access(dtype_of<T>);
+    Tensor t = to_host();
+    return HostView<T>(t.impl_->buffer, static_cast<const T*>(t.impl_->data),
+                       static_cast<size_t>(t.impl_->num_elements));
+  }
+  // The one element of a tensor that has just one.
+  template <class T>
+  T item() const {
+    if constexpr (std::same_as<T, std::string>) {
+      return item<Bytes>().str();
+    } else {
+      check_access(dtype_of<T>);
+      check_single();
+      return *static_cast<const T*>(to_host().impl_->data);
+    }
+  }
+  template <class T>
+  std::vector<T> to_vector() const {
+    if constexpr (std::same_as<T, std::string>) {
+      auto view = host<Bytes>();
+      std::vector<std::string> out;
+      for (const Bytes& b : view) out.push_back(b.str());
+      return out;
+    } else {
+      auto view = host<T>();
+      return std::vector<T>(view.begin(), view.end());
+    }
+  }
+  Tensor to_host() const;           // itself when it is there already
+  Tensor to(Device& device) const;  // itself when it is there already
+
+  // Truth of a tensor with one element, so that `if (x > 0)` works eagerly.
+  explicit operator bool() const;
+
+  // Same elements, another shape of the same size; shares the buffer.
+  Tensor with_shape(const Shape& shape) const;
+  // Rows [begin, end) of the first dimension; shares the buffer.
+  Tensor rows(int64_t begin, int64_t end) const;
+
+  // NumPy-style indexing: x[1], x(all, slice(0, 4)), x(ellipsis, -1), x(newaxis). Recorded and traced like any op.
+  Tensor operator[](int64_t i) const { return index({Index(i)}); }
+  template <class... I>
+    requires(sizeof...(I) > 0 && (std::convertible_to<I, Index> && ...))
+  Tensor operator()(const I&... indices) const {
+    return index({Index(indices)...});
+  }
+  Tensor index(std::initializer_list<Index> indices) const;  // defined with the array ops
+
+  std::string str() const;   // what TensorFlow prints: tf.Tensor(1.0, shape=(), dtype=float32)
+  std::string repr() const;  // <tf.Tensor: shape=(), dtype=float32, numpy=1.0>
+
+  // For kernels: the elements where they are. Only for tensors on the host (a kernel's inputs are).
+  template <class T>
+  const T* data() const {
+    return static_cast<const T*>(impl_->data);
+  }
+  template <class T>
+  T* mutable_data() const {
+    return static_cast<T*>(impl_->data);
+  }
+  const void* raw() const { return impl_->data; }
+  const Ref<TensorImpl>& impl() const { return impl_; }
+
+ private:
+  template <class T>
+  static constexpr DType literal_dtype() {
+    if constexpr (std::same_as<T, double> || std::same_as<T, long double>) return DType::float32;
+    else if constexpr (Text<T>) return DType::string;
+    else return dtype_of<T>;
+  }
+  template <class T>
+  void copy_in(const T* values, size_t n) {
+    check_count(n);
+    std::copy(values, values + n, mutable_data<T>());
+  }
+  template <class T>
+  void fill_from(const T* values, size_t n, const Shape& shape) {
+    constexpr DType dtype = literal_dtype<T>();
+    static_assert(dtype != DType::invalid, "no dtype has this C++ type");
+    *this = empty(dtype, shape);
+    if constexpr (dtype == DType::string) {
+      for (size_t i = 0; i < n; ++i) mutable_data<Bytes>()[i] = Bytes(values[i]);
+    } else if constexpr (dtype == DType::float32) {
+      for (size_t i = 0; i < n; ++i) mutable_data<float>()[i] = static_cast<float>(values[i]);
+    } else {
+      for (size_t i = 0; i < n; ++i) mutable_data<T>()[i] = values[i];
+    }
+  }
+  template <class T, class Nested>
+  void from_nested(const Nested& values) {
+    Dims dims;
+    std::vector<T> flat;
+    flatten(values, 0, dims, flat);
+    if constexpr (std::same_as<T, bool>) {
+      *this = of<bool>(flat, Shape(dims));
+    } else {
+      fill_from(flat.data(), flat.size(), Shape(dims));
+    }
+  }
+  template <class T, class Nested>
+  static void flatten(const std::initializer_list<Nested>& values, size_t depth, Dims& dims, std::vector<T>& flat) {
+    const auto n = static_cast<int64_t>(values.size());
+    if (dims.size() == depth) dims.push_back(n);
+    if (dims[depth] != n) ragged_literal(depth, dims[depth], n);
+    for (const Nested& v : values) {
+      if constexpr (std::same_as<Nested, T>) {
+        flat.push_back(v);
+      } else {
+        flatten(v, depth + 1, dims, flat);
+      }
+    }
+  }
+  [[noreturn]] static void ragged_literal(size_t depth, int64_t expected, int64_t got);
+  void check_count(size_t n) const;
+  void check_access(DType asked) const;
+  void check_single() const;
+  void require_value(const char* what) const;
+
+  Ref<TensorImpl> impl_;
+};
+
+RUNNEL_API std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
+
+}  // namespace runnel
