@@ -1,1 +1,17 @@
-namespace runnel {}
+// The one list of op families.
+#include "runnel/op/registry.h"
+#include "runnel/ops/register.h"
+
+namespace runnel {
+
+void register_all_ops(Registry& r);
+
+void register_all_ops(Registry& r) {
+  register_arithmetic(r);
+  register_array_shape(r);
+  register_reduce(r);
+  register_array_join(r);
+  register_variable(r);
+}
+
+}  // namespace runnel

@@ -190,6 +190,7 @@ class OpBuilder {
     return -1;
   }
   OpBuilder& add_input(ArgSpec arg) {
+    def_.has_list_input = def_.has_list_input || arg.is_list();
     def_.inputs.push_back(std::move(arg));
     return *this;
   }

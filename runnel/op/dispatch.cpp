@@ -54,7 +54,7 @@ void bind_type(const OpDef& op, const ArgSpec& arg, int i, DType got, TypeBindin
 
 void check_inputs(const OpDef& op, Inputs inputs, TypeBinding& binding) {
   const int n = static_cast<int>(inputs.size());
-  const bool lists = op.has_list_input();
+  const bool lists = op.has_list_input;
   if (!lists && inputs.size() != op.inputs.size()) {
     throw invalid_argument("takes {} inputs, got {}", op.inputs.size(), n);
   }

@@ -5,10 +5,6 @@
 
 namespace runnel {
 
-bool OpDef::has_list_input() const {
-  return std::any_of(inputs.begin(), inputs.end(), [](const ArgSpec& a) { return a.is_list(); });
-}
-
 int OpDef::num_outputs(const void* attr_values) const {
   int n = 0;
   for (const ArgSpec& arg : outputs) {
@@ -38,7 +34,7 @@ const ArgSpec& OpDef::input_spec(int flat, int total) const {
 }
 
 std::string OpDef::input_name(int flat) const {
-  return flat < static_cast<int>(inputs.size()) && !has_list_input() ? inputs[static_cast<size_t>(flat)].name
+  return flat < static_cast<int>(inputs.size()) && !has_list_input ? inputs[static_cast<size_t>(flat)].name
                                                                     : "input " + std::to_string(flat);
 }
 

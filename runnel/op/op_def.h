@@ -66,7 +66,7 @@ struct RUNNEL_API OpDef {
   bool forwards = false;        // the kernel hands on a buffer itself: no output is allocated for it
   bool reads_variable = false;  // makes a tape watch the trainable variable it reads
 
-  bool has_list_input() const;
+  bool has_list_input = false;  // set by the builder
   int num_outputs(const void* attr_values) const;
   // The spec that input number `flat` of a call with `total` inputs belongs to.
   const ArgSpec& input_spec(int flat, int total) const;

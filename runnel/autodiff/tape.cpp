@@ -1,0 +1,347 @@
+#include "runnel/autodiff/tape.h"
+
+#include <algorithm>
+
+#include "runnel/autodiff/id_map.h"
+#include "runnel/base/format.h"
+#include "runnel/op/dispatch.h"
+#include "runnel/ops/array.h"
+#include "runnel/ops/math.h"
+
+namespace runnel {
+namespace {
+
+bool is_differentiable(DType t) { return is_float(t) || is_complex(t) || t == DType::resource || t == DType::variant; }
+
+// The tapes that record on this thread, told of every op as one recorder.
+class ActiveTapes : public Recorder {
+ public:
+  void record(const OpDef& op, Inputs inputs, const void* attrs, const Tensor* outputs, int num_outputs) override;
+
+  void add(GradientTape::State* tape) {
+    tapes_.push_back(tape);
+    if (tapes_.size() == 1) set_recorder(this);
+  }
+  void remove(GradientTape::State* tape) {
+    std::erase(tapes_, tape);
+    if (tapes_.empty()) set_recorder(nullptr);
+  }
+  std::vector<GradientTape::State*>& tapes() { return tapes_; }
+
+ private:
+  std::vector<GradientTape::State*> tapes_;
+};
+
+ActiveTapes& active_tapes() {
+  static thread_local ActiveTapes tapes;
+  return tapes;
+}
+
+using CustomGrad = std::function<Gradients(const Tensor& dy)>;
+
+}  // namespace
+
+// Every tensor the tape follows has an id; entry tensors lie one after the other in `tensors_`.
+class GradientTape::State {
+ public:
+  explicit State(const GradientTapeOptions& options) : options_(options) {}
+
+  void record(const OpDef& op, Inputs inputs, const void* attrs, const Tensor* outputs, int num_outputs) {
+    if (!op.grad) return;
+    if (op.reads_variable && options_.watch_accessed_variables) watch_variable(*inputs[0]);
+    bool followed = false;
+    for (const Tensor* t : inputs) followed = followed || ids_.find(t->impl().get()) >= 0;
+    if (!followed) return;
+    push(&op, op.attrs.copy ? op.attrs.copy(attrs) : nullptr, inputs, outputs, num_outputs);
+  }
+
+  void record_custom(const std::vector<Tensor>& inputs, const Tensor& output, CustomGrad grad) {
+    std::vector<const Tensor*> in;
+    for (const Tensor& t : inputs) in.push_back(&t);
+    if (std::none_of(in.begin(), in.end(), [&](const Tensor* t) { return ids_.find(t->impl().get()) >= 0; })) return;
+    push(nullptr, std::make_shared<const CustomGrad>(std::move(grad)), in, &output, 1);
+  }
+
+  void watch(const Tensor& t) {
+    if (ids_.find(t.impl().get()) >= 0) return;
+    ids_.set(t.impl().get(), num_ids_++);
+    watched_.push_back(t);
+  }
+
+  std::vector<Gradient> gradient(const std::vector<Tensor>& targets, const std::vector<GradSource>& sources,
+                                 const std::vector<Tensor>& seeds);
+
+  void pause() {
+    if (pauses_++ == 0) active_tapes().remove(this);
+  }
+  void resume() {
+    if (--pauses_ == 0) active_tapes().add(this);
+  }
+  bool recording() const { return pauses_ == 0; }
+  void clear() {
+    ids_.clear();
+    entries_.clear();
+    tensors_.clear();
+    tensor_ids_.clear();
+    watched_.clear();
+    num_ids_ = 0;
+  }
+  const GradientTapeOptions& options() const { return options_; }
+  const std::vector<Tensor>& watched() const { return watched_; }
+  bool spent = false;  // gradient() was called on a tape that is not persistent
+
+ private:
+  struct Entry {
+    const OpDef* op;    // null: `attrs` is a CustomGrad
+    SharedAttrs attrs;
+    uint32_t first;     // of the inputs in tensors_, outputs follow
+    uint16_t inputs;
+    uint16_t outputs;
+  };
+
+  void watch_variable(const Tensor& handle) {
+    if (variable_slot(handle).trainable && is_differentiable(variable_slot(handle).dtype)) watch(handle);
+  }
+
+  void push(const OpDef* op, SharedAttrs attrs, Inputs inputs, const Tensor* outputs, int num_outputs) {
+    entries_.push_back({op, std::move(attrs), static_cast<uint32_t>(tensors_.size()),
+                        static_cast<uint16_t>(inputs.size()), static_cast<uint16_t>(num_outputs)});
+    for (const Tensor* t : inputs) {
+      tensors_.push_back(*t);
+      tensor_ids_.push_back(ids_.find(t->impl().get()));
+    }
+    for (int i = 0; i < num_outputs; ++i) {
+      const int32_t id = is_differentiable(outputs[i].dtype()) ? num_ids_++ : IdMap::kAbsent;
+      if (id >= 0) ids_.set(outputs[i].impl().get(), id);
+      tensors_.push_back(outputs[i]);
+      tensor_ids_.push_back(id);
+    }
+  }
+
+  void back(const Entry& e, std::vector<Gradient>& grads, const std::vector<bool>& needed);
+
+  GradientTapeOptions options_;
+  int pauses_ = 0;
+  int32_t num_ids_ = 0;
+  IdMap ids_;
+  std::vector<Entry> entries_;
+  std::vector<Tensor> tensors_;
+  std::vector<int32_t> tensor_ids_;
+  std::vector<Tensor> watched_;  // keeps watched tensors alive: their addresses are keys
+};
+
+namespace {
+
+void ActiveTapes::record(const OpDef& op, Inputs inputs, const void* attrs, const Tensor* outputs, int num_outputs) {
+  for (GradientTape::State* tape : tapes_) tape->record(op, inputs, attrs, outputs, num_outputs);
+}
+
+void accumulate(Gradient& sum, Gradient more) {
+  if (!more.defined()) return;
+  if (!sum.defined()) {
+    sum = std::move(more);
+  } else if (sum.is_slices() && more.is_slices()) {
+    sum = merge_slices(sum.slices(), more.slices());
+  } else {
+    sum = add(sum.value(), more.value());
+  }
+}
+
+}  // namespace
+
+void GradientTape::State::back(const Entry& e, std::vector<Gradient>& grads, const std::vector<bool>& needed) {
+  const int32_t* in_ids = tensor_ids_.data() + e.first;
+  const int32_t* out_ids = in_ids + e.inputs;
+  uint64_t wanted = 0;
+  for (int i = 0; i < e.inputs; ++i) {
+    if (in_ids[i] >= 0 && needed[static_cast<size_t>(in_ids[i])]) wanted |= uint64_t{1} << std::min(i, 63);
+  }
+  if (wanted == 0) return;
+  ShortList<Gradient> dy(e.outputs);
+  bool reached = false;
+  for (int i = 0; i < e.outputs; ++i) {
+    if (out_ids[i] < 0) continue;
+    dy[i] = std::move(grads[static_cast<size_t>(out_ids[i])]);
+    grads[static_cast<size_t>(out_ids[i])] = Gradient();
+    reached = reached || dy[i].defined();
+  }
+  if (!reached) return;
+  const std::span<const Tensor> all(tensors_.data() + e.first, static_cast<size_t>(e.inputs + e.outputs));
+  Gradients dx;
+  if (e.op) {
+    const GradCtx context(*e.op, all.subspan(0, e.inputs), all.subspan(e.inputs),
+                          std::span<const Gradient>(dy.data(), e.outputs), wanted);
+    dx = e.op->grad(context, e.attrs.get());
+  } else {
+    dx = (*static_cast<const CustomGrad*>(e.attrs.get()))(dy[0].value());
+    if (dx.size() != e.inputs) {
+      throw invalid_argument("[custom_gradient] {} inputs, but {} gradients were returned", e.inputs, dx.size());
+    }
+  }
+  for (int i = 0; i < e.inputs; ++i) {
+    if (in_ids[i] >= 0 && needed[static_cast<size_t>(in_ids[i])]) {
+      accumulate(grads[static_cast<size_t>(in_ids[i])], std::move(dx[static_cast<size_t>(i)]));
+    }
+  }
+}
+
+std::vector<Gradient> GradientTape::State::gradient(const std::vector<Tensor>& targets,
+                                                    const std::vector<GradSource>& sources,
+                                                    const std::vector<Tensor>& seeds) {
+  std::vector<int32_t> source_ids;
+  std::vector<bool> needed(static_cast<size_t>(num_ids_), false);  // depends on a source
+  for (const GradSource& s : sources) {
+    const int32_t id = s.key().defined() ? ids_.find(s.key().impl().get()) : IdMap::kAbsent;
+    source_ids.push_back(id);
+    if (id >= 0) needed[static_cast<size_t>(id)] = true;
+  }
+  for (const Entry& e : entries_) {
+    const int32_t* ids = tensor_ids_.data() + e.first;
+    const bool any = std::any_of(ids, ids + e.inputs, [&](int32_t id) { return id >= 0 && needed[static_cast<size_t>(id)]; });
+    for (int i = 0; any && i < e.outputs; ++i) {
+      if (ids[e.inputs + i] >= 0) needed[static_cast<size_t>(ids[e.inputs + i])] = true;
+    }
+  }
+
+  std::vector<Gradient> grads(static_cast<size_t>(num_ids_));
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const int32_t id = ids_.find(targets[i].impl().get());
+    if (id < 0) continue;
+    const bool seeded = i < seeds.size() && seeds[i].defined();
+    accumulate(grads[static_cast<size_t>(id)], seeded ? seeds[i] : ones_like(targets[i]));
+  }
+  // A source that is itself an output keeps its gradient although the walk goes on past it.
+  std::vector<Gradient> kept(sources.size());
+  for (auto e = entries_.rbegin(); e != entries_.rend(); ++e) {
+    const int32_t* out_ids = tensor_ids_.data() + e->first + e->inputs;
+    for (size_t s = 0; s < sources.size(); ++s) {
+      if (source_ids[s] >= 0 && std::find(out_ids, out_ids + e->outputs, source_ids[s]) != out_ids + e->outputs) {
+        kept[s] = grads[static_cast<size_t>(source_ids[s])];
+      }
+    }
+    back(*e, grads, needed);
+  }
+  std::vector<Gradient> result;
+  for (size_t s = 0; s < sources.size(); ++s) {
+    const int32_t id = source_ids[s];
+    result.push_back(kept[s].defined() || id < 0 ? kept[s] : grads[static_cast<size_t>(id)]);
+  }
+  return result;
+}
+
+GradientTape::GradientTape(const GradientTapeOptions& options) : state_(std::make_unique<State>(options)) {
+  active_tapes().add(state_.get());
+}
+
+GradientTape::~GradientTape() {
+  if (state_->recording()) active_tapes().remove(state_.get());
+}
+
+void GradientTape::watch(const Tensor& tensor) {
+  if (!is_differentiable(tensor.dtype())) {
+    throw invalid_argument("[GradientTape] watch: {} tensors have no derivative; floating dtypes have",
+                           dtype_name(tensor.dtype()));
+  }
+  state_->watch(tensor);
+}
+
+void GradientTape::watch(const Variable& variable) { state_->watch(variable.handle()); }
+
+Tensor GradSource::zeros() const { return zeros_like(variable_.defined() ? variable_.value() : key_); }
+
+std::vector<Gradient> GradientTape::gradient(const std::vector<Tensor>& targets, const std::vector<GradSource>& sources,
+                                             const std::vector<Tensor>& output_gradients,
+                                             UnconnectedGradients unconnected) {
+  require_unspent();
+  for (size_t i = 0; i < targets.size(); ++i) {
+    if (!targets[i].defined()) throw invalid_argument("[GradientTape] target {} refers to nothing", i);
+    if (i < output_gradients.size() && output_gradients[i].defined() &&
+        !(output_gradients[i].partial_shape() == targets[i].partial_shape())) {
+      throw invalid_argument("[GradientTape] the output gradient has shape {}, the target {}",
+                             output_gradients[i].partial_shape().str(), targets[i].partial_shape().str());
+    }
+  }
+  Pause pause(*this);
+  std::vector<Gradient> result = state_->gradient(targets, sources, output_gradients);
+  if (unconnected == UnconnectedGradients::zero) {
+    for (size_t i = 0; i < result.size(); ++i) {
+      if (!result[i].defined()) result[i] = sources[i].zeros();
+    }
+  }
+  finish();
+  return result;
+}
+
+void GradientTape::require_unspent() const {
+  if (!state_->spent) return;
+  throw make_error(Code::failed_precondition,
+                   "[GradientTape] a tape that is not persistent was asked twice: make it with {{.persistent = true}}");
+}
+
+void GradientTape::finish() {
+  if (state_->options().persistent) return;
+  state_->spent = true;
+  state_->clear();
+  state_->pause();  // for good: nothing can be asked of it any more
+}
+
+Gradient GradientTape::gradient(const Tensor& target, const GradSource& source, const Tensor& output_gradient,
+                                UnconnectedGradients unconnected) {
+  return gradient(std::vector<Tensor>{target}, {source}, {output_gradient}, unconnected)[0];
+}
+
+Tensor GradientTape::jacobian(const Tensor& target, const GradSource& source) {
+  require_unspent();
+  Pause pause(*this);
+  const Tensor zero = source.zeros();
+  std::vector<Tensor> rows;
+  for (int64_t i = 0; i < target.num_elements(); ++i) {
+    Tensor seed = zeros_like(target);
+    plain_types.for_each([&]<class T>() {
+      if (dtype_of<T> == seed.dtype()) seed.mutable_data<T>()[i] = T(1);
+    });
+    const Gradient row = state_->gradient({target}, {source}, {seed})[0];
+    rows.push_back(row.defined() ? row.value() : zero);
+  }
+  finish();
+  Dims dims = target.shape().dims();
+  dims.insert(dims.end(), zero.shape().begin(), zero.shape().end());
+  if (rows.empty()) return Tensor::empty(zero.dtype(), Shape(dims));
+  return reshape(stack(rows), dims);
+}
+
+std::vector<Variable> GradientTape::watched_variables() const {
+  std::vector<Variable> variables;
+  for (const Tensor& t : state_->watched()) {
+    if (t.dtype() == DType::resource) variables.push_back(Variable::from_handle(t));
+  }
+  return variables;
+}
+
+void GradientTape::reset() { state_->clear(); }
+
+GradientTape::Pause GradientTape::stop_recording() { return Pause(*this); }
+GradientTape::Pause::Pause(GradientTape& tape) : tape_(tape) { tape_.state_->pause(); }
+GradientTape::Pause::~Pause() { tape_.state_->resume(); }
+
+Tensor custom_gradient(const std::function<CustomGradient(const std::vector<Tensor>&)>& f, const OperandList& inputs) {
+  const std::vector<Tensor>& in = inputs.values();
+  CustomGradient result;
+  {
+    // The ops inside are nobody's business: the tapes see one step from the inputs to the value.
+    Recorder* recorder = set_recorder(nullptr);
+    try {
+      result = f(in);
+    } catch (...) {
+      set_recorder(recorder);
+      throw;
+    }
+    set_recorder(recorder);
+  }
+  // A handle of its own, in case the function returned one of its inputs.
+  const Tensor value = result.value.with_shape(result.value.shape());
+  for (GradientTape::State* tape : active_tapes().tapes()) tape->record_custom(in, value, result.grad);
+  return value;
+}
+
+}  // namespace runnel

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "runnel/op/gradient.h"
+#include "runnel/op/operand.h"
+#include "runnel/ops/state.h"
+
+namespace runnel {
+
+// Something a gradient can be taken of or with respect to: a Tensor that was watched or computed, or a Variable.
+class RUNNEL_API GradSource {
+ public:
+  GradSource(const Tensor& t) : key_(t) {}                             // NOLINT: implicit
+  GradSource(const Variable& v) : key_(v.handle()), variable_(v) {}    // NOLINT: implicit
+  const Tensor& key() const { return key_; }       // what the tape knows it by
+  Tensor zeros() const;
+
+ private:
+  Tensor key_;
+  Variable variable_;
+};
+
+enum class UnconnectedGradients { none, zero };
+
+struct GradientTapeOptions {
+  bool persistent = false;  // gradient() may be called more than once
+  bool watch_accessed_variables = true;
+};
+
+// Records the ops of this thread from its construction on and computes derivatives by a reverse walk.
+//   GradientTape tape;
+//   Tensor loss = ...;
+//   auto grads = tape.gradient(loss, variables);
+// A tape that is not persistent stops recording and forgets with the first gradient(). A tape does not record its
+// own gradient(); tapes around it do, which is how higher derivatives are taken.
+class RUNNEL_API GradientTape {
+ public:
+  explicit GradientTape(const GradientTapeOptions& options = {});
+  ~GradientTape();
+  GradientTape(const GradientTape&) = delete;
+  GradientTape& operator=(const GradientTape&) = delete;
+
+  // Follows a tensor (of a floating or complex dtype) that no variable leads to.
+  void watch(const Tensor& tensor);
+  void watch(const Variable& variable);
+  template <class T>
+  void watch(const std::vector<T>& all) {
+    for (const T& t : all) watch(t);
+  }
+
+  // d target / d source. With `output_gradient`, the derivative is weighted by it (ones otherwise: a target with
+  // several elements is summed).
+  Gradient gradient(const Tensor& target, const GradSource& source, const Tensor& output_gradient = {},
+                    UnconnectedGradients unconnected = UnconnectedGradients::none);
+  template <class S>
+  std::vector<Gradient> gradient(const Tensor& target, const std::vector<S>& sources,
+                                 const Tensor& output_gradient = {},
+                                 UnconnectedGradients unconnected = UnconnectedGradients::none) {
+    return gradient(std::vector<Tensor>{target}, std::vector<GradSource>(sources.begin(), sources.end()),
+                    {output_gradient}, unconnected);
+  }
+  std::vector<Gradient> gradient(const Tensor& target, std::initializer_list<GradSource> sources,
+                                 const Tensor& output_gradient = {},
+                                 UnconnectedGradients unconnected = UnconnectedGradients::none) {
+    return gradient(std::vector<Tensor>{target}, std::vector<GradSource>(sources), {output_gradient}, unconnected);
+  }
+  std::vector<Gradient> gradient(const std::vector<Tensor>& targets, const std::vector<GradSource>& sources,
+                                 const std::vector<Tensor>& output_gradients = {},
+                                 UnconnectedGradients unconnected = UnconnectedGradients::none);
+
+  // Every element of target by every element of source: shape target.shape + source.shape. Needs no persistent tape.
+  Tensor jacobian(const Tensor& target, const GradSource& source);
+
+  // Forgets everything recorded and goes on recording.
+  void reset();
+  // No op is recorded while the returned object lives.
+  class Pause;
+  [[nodiscard]] Pause stop_recording();
+  std::vector<Variable> watched_variables() const;
+
+  class State;
+
+ private:
+  void require_unspent() const;
+  void finish();  // a tape that is not persistent forgets
+
+  std::unique_ptr<State> state_;
+};
+
+class RUNNEL_API GradientTape::Pause {
+ public:
+  explicit Pause(GradientTape& tape);
+  ~Pause();
+  Pause(const Pause&) = delete;
+  Pause& operator=(const Pause&) = delete;
+
+ private:
+  GradientTape& tape_;
+};
+
+// What a function under custom_gradient returns: its value, and how to turn the gradient of that value into the
+// gradients of the inputs.
+struct CustomGradient {
+  Tensor value;
+  std::function<Gradients(const Tensor& dy)> grad;
+};
+
+// f(inputs) whose derivative is what f says, not what its ops would give.
+RUNNEL_API Tensor custom_gradient(const std::function<CustomGradient(const std::vector<Tensor>&)>& f,
+                                  const OperandList& inputs);
+
+}  // namespace runnel

@@ -1,0 +1,73 @@
+#pragma once
+
+// Kernel makers for ops that work element by element: .cpu(elementwise([](auto x, auto y) { return x + y; })).
+// The lambda takes one, two or three elements and is compiled for every type of the op; 16-bit floats compute in
+// float. Two and three operands broadcast. The output may have another element type (comparisons give bool): it is
+// the lambda's result type. elementwise_attrs passes the op's attributes as a last argument.
+
+#include <concepts>
+#include <type_traits>
+
+#include "runnel/kernels/cpu/broadcast.h"
+#include "runnel/kernels/cpu/loops.h"
+#include "runnel/op/builder.h"
+
+namespace runnel {
+
+template <class F, bool with_attrs>
+struct Elementwise {
+  static constexpr bool is_elementwise = true;
+
+  template <class E, class A>
+  static void run(KernelContext& c) {
+    using C = cpu::compute_t<E>;  // what the lambda sees
+    if constexpr (with_attrs) {
+      if constexpr (std::invocable<F, C, const A&>) {
+        unary<E, decltype(F{}(C{}, std::declval<const A&>()))>(c, c.attrs<A>());
+      } else {
+        binary<E, decltype(F{}(C{}, C{}, std::declval<const A&>()))>(c, c.attrs<A>());
+      }
+    } else if constexpr (std::invocable<F, C>) {
+      unary<E, decltype(F{}(C{}))>(c, cpu::NoAttrs{});
+    } else if constexpr (std::invocable<F, C, C>) {
+      binary<E, decltype(F{}(C{}, C{}))>(c, cpu::NoAttrs{});
+    } else {
+      ternary<E, decltype(F{}(C{}, C{}, C{}))>(c, cpu::NoAttrs{});
+    }
+  }
+
+ private:
+  // The element type stored: the half type itself when the lambda computed in its float.
+  template <class E, class R>
+  using Stored = std::conditional_t<std::same_as<R, cpu::compute_t<E>>, E, R>;
+
+  template <class E, class R, class L>
+  static void unary(KernelContext& c, const L& attrs) {
+    using Out = Stored<E, R>;
+    cpu::unary_loop<F, E, Out>(c.in<E>(0), c.out<Out>(), c.out().num_elements(), attrs);
+  }
+  template <class E, class R, class L>
+  static void binary(KernelContext& c, const L& attrs) {
+    using Out = Stored<E, R>;
+    cpu::binary_broadcast<F, E, Out>(c.in<E>(0), c.in(0).shape().dims(), c.in<E>(1), c.in(1).shape().dims(),
+                                     c.out<Out>(), c.out().shape().dims(), attrs);
+  }
+  template <class E, class R, class L>
+  static void ternary(KernelContext& c, const L& attrs) {
+    using Out = Stored<E, R>;
+    cpu::ternary_broadcast<F, E, E, E, Out>(c.in<E>(0), c.in(0).shape().dims(), c.in<E>(1), c.in(1).shape().dims(),
+                                            c.in<E>(2), c.in(2).shape().dims(), c.out<Out>(), c.out().shape().dims(),
+                                            attrs);
+  }
+};
+
+template <class F>
+constexpr Elementwise<F, false> elementwise(F) {
+  return {};
+}
+template <class F>
+constexpr Elementwise<F, true> elementwise_attrs(F) {
+  return {};
+}
+
+}  // namespace runnel

@@ -1,0 +1,23 @@
+#pragma once
+
+#include "runnel/op/axes.h"
+#include "runnel/op/operand.h"
+
+namespace runnel {
+
+// Elementwise arithmetic. Operands broadcast and share a dtype; literals take the tensor's.
+RUNNEL_API Tensor add(const Operand& x, const Operand& y);
+RUNNEL_API Tensor subtract(const Operand& x, const Operand& y);
+RUNNEL_API Tensor multiply(const Operand& x, const Operand& y);
+RUNNEL_API Tensor negative(const Operand& x);
+RUNNEL_API Tensor conj(const Operand& x);  // real tensors pass unchanged
+
+inline Tensor operator+(const Operand& x, const Operand& y) { return add(x, y); }
+inline Tensor operator-(const Operand& x, const Operand& y) { return subtract(x, y); }
+inline Tensor operator*(const Operand& x, const Operand& y) { return multiply(x, y); }
+inline Tensor operator-(const Operand& x) { return negative(x); }
+
+// Reductions over `axis` (every axis when none is named); keepdims keeps them with size 1.
+RUNNEL_API Tensor reduce_sum(const Operand& x, const Axes& axis = {}, bool keepdims = false);
+
+}  // namespace runnel

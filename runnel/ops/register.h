@@ -1,0 +1,14 @@
+#pragma once
+
+namespace runnel {
+
+class Registry;
+
+// One function per family file; runnel.cpp calls them all.
+void register_arithmetic(Registry& r);
+void register_reduce(Registry& r);
+void register_array_join(Registry& r);
+void register_array_shape(Registry& r);
+void register_variable(Registry& r);
+
+}  // namespace runnel

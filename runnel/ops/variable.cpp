@@ -1,0 +1,200 @@
+// Variables: reading and assigning.
+#include <cstring>
+#include <ostream>
+
+#include "runnel/base/format.h"
+#include "runnel/kernels/cpu/loops.h"
+#include "runnel/op/builder.h"
+#include "runnel/op/dispatch.h"
+#include "runnel/ops/array.h"
+#include "runnel/ops/math.h"
+#include "runnel/ops/register.h"
+#include "runnel/ops/state.h"
+
+namespace runnel {
+namespace {
+
+struct VariableAttrs {
+  DType dtype = DType::invalid;
+  static constexpr auto fields() { return std::tuple{field("dtype", &VariableAttrs::dtype)}; }
+};
+
+void check_fits(const VariableSlot& slot, const Tensor& value) {
+  if (value.dtype() != slot.dtype) {
+    throw invalid_argument("{} holds {}, assigned {}", slot.describe(), dtype_name(slot.dtype), dtype_name(value.dtype()));
+  }
+  if (!slot.shape.compatible_with(value.shape())) {
+    throw invalid_argument("{} has shape {}, assigned {}", slot.describe(), slot.shape.str(), value.shape().str());
+  }
+}
+
+template <class F, class T>
+void update(KernelContext& c) {
+  VariableSlot& slot = variable_slot(c.in(0));
+  const Tensor& delta = c.in(1);
+  std::lock_guard lock(slot.mutex);
+  slot.require_value();
+  if (!(slot.value.shape() == delta.shape())) {
+    throw invalid_argument("{} has shape {}, the update {}", slot.describe(), slot.value.shape().str(),
+                           delta.shape().str());
+  }
+  T* value = slot.writable().mutable_data<T>();
+  cpu::binary_loop<F, T, T>(value, delta.data<T>(), value, delta.num_elements());
+}
+
+struct AddTo {
+  template <class T>
+  T operator()(T x, T y) const {
+    return static_cast<T>(x + y);
+  }
+};
+struct SubtractFrom {
+  template <class T>
+  T operator()(T x, T y) const {
+    return static_cast<T>(x - y);
+  }
+};
+
+}  // namespace
+
+VariableSlot& variable_slot(const Tensor& handle) {
+  if (!handle.defined() || handle.dtype() != DType::resource) {
+    throw invalid_argument("a variable's handle needed (resource), got {}",
+                           handle.defined() ? dtype_name(handle.dtype()) : "nothing: the Variable was never made");
+  }
+  auto* slot = dynamic_cast<VariableSlot*>(handle.data<ResourceHandle>()->object.get());
+  if (!slot) throw invalid_argument("the resource is no variable");
+  return *slot;
+}
+
+void VariableSlot::require_value() const {
+  if (!value.defined()) throw make_error(Code::failed_precondition, "{} has no value yet", describe());
+}
+
+Tensor& VariableSlot::writable() {
+  ++version;
+  if (!value.impl()->buffer->unique() || value.impl()->buffer->is_foreign()) {
+    Tensor copy = Tensor::empty(value.dtype(), value.shape());
+    if (is_plain(dtype)) {
+      std::memcpy(copy.mutable_data<char>(), value.raw(), value.num_bytes());
+    } else {
+      std::copy_n(value.data<Bytes>(), value.num_elements(), copy.mutable_data<Bytes>());
+    }
+    value = copy;
+  }
+  return value;
+}
+
+void register_variable(Registry& r) {
+  r.define<VariableAttrs>("ReadVariableOp")
+      .in("resource", DType::resource)
+      .out("value", "dtype")
+      .shape([](InferContext& c) {
+        const Tensor* handle = c.constant(0);
+        c.output(handle ? variable_slot(*handle).shape : PartialShape::unknown());
+      })
+      .forwards()
+      .cpu([](KernelContext& c) {
+        VariableSlot& slot = variable_slot(c.in(0));
+        std::lock_guard lock(slot.mutex);
+        slot.require_value();
+        // A tensor of its own over the shared buffer: tapes tell reads apart.
+        c.forward(0, slot.value.with_shape(slot.value.shape()));
+      })
+      .grad([](const GradCtx& g) { return g.raw_dy(); })
+      .stateful()
+      .reads_variable()
+      .doc("The value of a variable at this moment.");
+
+  r.define<VariableAttrs>("AssignVariableOp")
+      .in("resource", DType::resource)
+      .type("T", all_types)
+      .in("value")
+      .shape([](InferContext&) {})
+      .cpu([](KernelContext& c) {
+        VariableSlot& slot = variable_slot(c.in(0));
+        check_fits(slot, c.in(1));
+        std::lock_guard lock(slot.mutex);
+        ++slot.version;
+        slot.value = c.in(1).with_shape(c.in(1).shape());
+      })
+      .stateful()
+      .doc("Gives a variable a new value.");
+
+  r.define<VariableAttrs>("AssignAddVariableOp")
+      .in("resource", DType::resource)
+      .type("T", numbers)
+      .in("value")
+      .shape([](InferContext&) {})
+      .cpu([]<class T>(KernelContext& c) { update<AddTo, T>(c); })
+      .stateful()
+      .doc("Adds to a variable.");
+
+  r.define<VariableAttrs>("AssignSubVariableOp")
+      .in("resource", DType::resource)
+      .type("T", numbers)
+      .in("value")
+      .shape([](InferContext&) {})
+      .cpu([]<class T>(KernelContext& c) { update<SubtractFrom, T>(c); })
+      .stateful()
+      .doc("Subtracts from a variable.");
+}
+
+Variable::Variable(const Operand& initial_value, const VariableOptions& options) {
+  Tensor value = initial_value.is_literal() && options.dtype != DType::invalid ? initial_value.as(options.dtype)
+                                                                               : initial_value.value();
+  if (options.dtype != DType::invalid && value.dtype() != options.dtype) {
+    throw invalid_argument("[Variable] '{}' asks for {}, the initial value is {}", options.name,
+                           dtype_name(options.dtype), dtype_name(value.dtype()));
+  }
+  auto slot = std::make_shared<VariableSlot>(options.name, value.dtype(),
+                                             options.shape ? *options.shape : PartialShape(value.shape()),
+                                             options.trainable);
+  check_fits(*slot, value);
+  slot->value = value.with_shape(value.shape());
+  handle_ = Tensor::empty(DType::resource, {});
+  handle_.mutable_data<ResourceHandle>()->object = std::move(slot);
+}
+
+Variable Variable::from_handle(const Tensor& handle) {
+  variable_slot(handle);  // throws when it is no variable
+  Variable v;
+  v.handle_ = handle;
+  return v;
+}
+
+Shape Variable::shape() const {
+  VariableSlot& s = slot();
+  std::lock_guard lock(s.mutex);
+  s.require_value();
+  return s.value.shape();
+}
+
+Tensor Variable::value() const {
+  static const Op<VariableAttrs> op("ReadVariableOp");
+  return op({handle_}, {.dtype = dtype()});
+}
+
+const Variable& Variable::assign(const Operand& value) const {
+  static const Op<VariableAttrs> op("AssignVariableOp");
+  const Tensor v = value.is_literal() ? value.as(dtype()) : *value.tensor();
+  const std::source_location where = value.where();
+  op.many({handle_, v}, {.dtype = dtype()}, &where);
+  return *this;
+}
+const Variable& Variable::assign_add(const Operand& delta) const {
+  static const Op<VariableAttrs> op("AssignAddVariableOp");
+  const Tensor v = delta.is_literal() ? delta.as(dtype()) : *delta.tensor();
+  const std::source_location where = delta.where();
+  op.many({handle_, v}, {.dtype = dtype()}, &where);
+  return *this;
+}
+const Variable& Variable::assign_sub(const Operand& delta) const {
+  static const Op<VariableAttrs> op("AssignSubVariableOp");
+  const Tensor v = delta.is_literal() ? delta.as(dtype()) : *delta.tensor();
+  const std::source_location where = delta.where();
+  op.many({handle_, v}, {.dtype = dtype()}, &where);
+  return *this;
+}
+
+}  // namespace runnel
