@@ -62,7 +62,12 @@ class RUNNEL_API GradCtx {
   bool has_dy(int i) const { return output_gradients_[static_cast<size_t>(i)].defined(); }
   const Gradient& raw_dy(int i = 0) const { return output_gradients_[static_cast<size_t>(i)]; }
   // Is the gradient of input i wanted? A gradient nobody needs may be left out (return {} for it).
-  bool needs(int i) const { return i >= 64 || (needed_ >> i & 1) != 0; }
+  bool needs(int i) const { return (needed_ >> (i < 63 ? i : 63) & 1) != 0; }
+  // f() when the gradient of input i is wanted, else nothing.
+  template <class F>
+  Gradient want(int i, F f) const {
+    return needs(i) ? Gradient(f()) : Gradient();
+  }
 
  private:
   const OpDef& op_;

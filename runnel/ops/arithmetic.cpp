@@ -28,8 +28,8 @@ void register_arithmetic(Registry& r) {
       .shape(broadcast<0, 1>)
       .cpu(elementwise([](auto x, auto y) { return static_cast<decltype(x)>(wrapping(x) + wrapping(y)); }))
       .grad([](const GradCtx& g) {
-        return Gradients{g.needs(0) ? sum_to_shape_of(g.dy(), g.x(0)) : Gradient(),
-                         g.needs(1) ? sum_to_shape_of(g.dy(), g.x(1)) : Gradient()};
+        return Gradients{g.want(0, [&] { return sum_to_shape_of(g.dy(), g.x(0)); }),
+                         g.want(1, [&] { return sum_to_shape_of(g.dy(), g.x(1)); })};
       })
       .commutative()
       .doc("x + y, element by element.")
@@ -45,8 +45,8 @@ void register_arithmetic(Registry& r) {
       .shape(broadcast<0, 1>)
       .cpu(elementwise([](auto x, auto y) { return static_cast<decltype(x)>(wrapping(x) - wrapping(y)); }))
       .grad([](const GradCtx& g) {
-        return Gradients{g.needs(0) ? sum_to_shape_of(g.dy(), g.x(0)) : Gradient(),
-                         g.needs(1) ? sum_to_shape_of(negative(g.dy()), g.x(1)) : Gradient()};
+        return Gradients{g.want(0, [&] { return sum_to_shape_of(g.dy(), g.x(0)); }),
+                         g.want(1, [&] { return sum_to_shape_of(negative(g.dy()), g.x(1)); })};
       })
       .doc("x - y, element by element.")
       .sample({.in = {Tensor{1.f, 2.f}, Tensor{{10.f, 20.f}, {0.5f, 1.f}}},
@@ -60,8 +60,8 @@ void register_arithmetic(Registry& r) {
       .cpu(elementwise([](auto x, auto y) { return static_cast<decltype(x)>(wrapping(x) * wrapping(y)); }))
       .grad([](const GradCtx& g) {
         const Tensor dy = g.dy();
-        return Gradients{g.needs(0) ? sum_to_shape_of(dy * conj(g.x(1)), g.x(0)) : Gradient(),
-                         g.needs(1) ? sum_to_shape_of(dy * conj(g.x(0)), g.x(1)) : Gradient()};
+        return Gradients{g.want(0, [&] { return sum_to_shape_of(dy * conj(g.x(1)), g.x(0)); }),
+                         g.want(1, [&] { return sum_to_shape_of(dy * conj(g.x(0)), g.x(1)); })};
       })
       .commutative()
       .doc("x * y, element by element.")

@@ -114,6 +114,12 @@ Tensor concat(const OperandList& values, int axis) {
   return op.list(args, {}, &values.where());
 }
 
+Tensor Gradient::value() const {
+  if (!defined()) throw make_error(Code::failed_precondition, "there is no gradient: the target does not depend on the source");
+  if (dense_.defined()) return dense_;
+  throw make_error(Code::unimplemented, "slices");
+}
+
 IndexedSlices merge_slices(const IndexedSlices& a, const IndexedSlices& b) {
   return {concat({a.values, b.values}, 0), concat({a.indices, b.indices}, 0), a.dense_shape};
 }
