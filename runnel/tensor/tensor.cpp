@@ -146,9 +146,6 @@ void Tensor::require_value(const char* what) const {
   }
 }
 
-std::string Tensor::str() const { return fmt::format("tf.Tensor(..., shape={}, dtype={})", shape().str(), dtype_name(dtype())); }
-std::string Tensor::repr() const { return str(); }
-
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor) { return out << tensor.str(); }
 
 }  // namespace runnel
