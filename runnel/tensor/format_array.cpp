@@ -201,9 +201,10 @@ std::string tensor_repr(const ArrayView& array, const PrintOptions& options) {
                      value_repr(array, options));
 }
 
-std::string variable_repr(std::string_view name, const ArrayView& array, const PrintOptions& options) {
-  return fmt::format("<tf.Variable '{}' shape={} dtype={}, {}>", name, format_shape(array.dims),
-                     dtype_name(array.dtype), value_repr(array, options));
+std::string variable_repr(std::string_view name, std::string_view shape, const ArrayView& value,
+                          const PrintOptions& options) {
+  return fmt::format("<tf.Variable '{}' shape={} dtype={}, {}>", name, shape, dtype_name(value.dtype),
+                     value_repr(value, options));
 }
 
 }  // namespace runnel

@@ -40,7 +40,8 @@ RUNNEL_API std::string format_shape(std::span<const int64_t> dims);
 //   <tf.Variable 'w:0' shape=(2,) dtype=float32, numpy=array([1., 2.], dtype=float32)>
 RUNNEL_API std::string tensor_to_string(const ArrayView& array, const PrintOptions& options = {});
 RUNNEL_API std::string tensor_repr(const ArrayView& array, const PrintOptions& options = {});
-RUNNEL_API std::string variable_repr(std::string_view name, const ArrayView& array,
+// A variable's own shape may leave dimensions open, so it is given apart from its value.
+RUNNEL_API std::string variable_repr(std::string_view name, std::string_view shape, const ArrayView& value,
                                      const PrintOptions& options = {});
 
 }  // namespace runnel

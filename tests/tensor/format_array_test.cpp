@@ -178,7 +178,7 @@ TEST(TensorToString, Repr) {
             "<tf.Tensor: shape=(2,), dtype=int64, numpy=array([1, 2])>");
   EXPECT_EQ(tensor_repr(Values<BFloat16>{{2}, {BFloat16(1.0f), BFloat16(2.5f)}}.view()),
             "<tf.Tensor: shape=(2,), dtype=bfloat16, numpy=array([1, 2.5], dtype=bfloat16)>");
-  EXPECT_EQ(variable_repr("w:0", Values<float>{{2}, {1, 2}}.view()),
+  EXPECT_EQ(variable_repr("w:0", "(2,)", Values<float>{{2}, {1, 2}}.view()),
             "<tf.Variable 'w:0' shape=(2,) dtype=float32, numpy=array([1., 2.], dtype=float32)>");
 }
 
