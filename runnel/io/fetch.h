@@ -20,8 +20,9 @@ struct FetchOptions {
   Progress progress;   // an exception thrown by it ends the download
 };
 
-// Downloads an http(s) URL to `path`, which appears only when complete and checked. Bytes of a broken download
-// stay in `path`.part; when a sha256 is there to catch a wrong join, the next call goes on from them.
+// Downloads an http(s) URL to `path`, which appears only when complete and checked. Bytes of a broken
+// download stay in `path`.part; when a sha256 is there to catch a wrong join, the next call goes on from
+// them.
 RUNNEL_API void fetch(const std::string& url, const std::string& path, const FetchOptions& options = {},
                       Env& env = Env::posix());
 

@@ -16,9 +16,7 @@ constexpr int gzip_window = 15 + 16;  // the largest window, gzip framing
 uInt piece(size_t n) { return static_cast<uInt>(std::min<size_t>(n, std::numeric_limits<uInt>::max())); }
 
 // zlib's pointers are not const in every version; it only reads what next_in points to.
-Bytef* input(ByteSpan bytes) {
-  return const_cast<Bytef*>(reinterpret_cast<const Bytef*>(bytes.data()));
-}
+Bytef* input(ByteSpan bytes) { return const_cast<Bytef*>(reinterpret_cast<const Bytef*>(bytes.data())); }
 
 }  // namespace
 
@@ -53,14 +51,15 @@ std::vector<std::byte> gunzip(ByteSpan bytes, const std::string& name, size_t ma
     read += had - stream.avail_in;
     size_t produced = chunk.size() - stream.avail_out;
     if (produced > max_bytes - out.size()) {
-      throw make_error(Code::resource_exhausted, "[gunzip] {}: more than the allowed {} bytes when decompressed",
-                       name, max_bytes);
+      throw make_error(Code::resource_exhausted,
+                       "[gunzip] {}: more than the allowed {} bytes when decompressed", name, max_bytes);
     }
     out.insert(out.end(), chunk.begin(), chunk.begin() + static_cast<ptrdiff_t>(produced));
     if (status == Z_STREAM_END) {
       ended = true;
     } else if (status == Z_BUF_ERROR || (status == Z_OK && produced == 0 && read == bytes.size())) {
-      throw make_error(Code::data_loss, "[gunzip] {}: ends at byte {} inside the compressed data", name, read);
+      throw make_error(Code::data_loss, "[gunzip] {}: ends at byte {} inside the compressed data", name,
+                       read);
     } else if (status != Z_OK) {
       throw make_error(Code::data_loss, "[gunzip] {}: bad compressed data near byte {}: {}", name, read,
                        stream.msg != nullptr ? stream.msg : "not gzip");

@@ -15,8 +15,6 @@
 
 #include "runnel/base/format.h"
 
-extern char** environ;
-
 namespace runnel::io {
 namespace {
 
@@ -54,6 +52,7 @@ pid_t spawn(const std::vector<std::string>& command, int output) {
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);  // its own group, to kill it as a whole
   posix_spawnattr_setpgroup(&attributes, 0);
   std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   pid_t pid = -1;

@@ -17,8 +17,8 @@ struct ProcessResult {
   std::string output;  // the last few kilobytes of standard output and error together
 };
 
-// Runs a program without a shell and without input, calling `tick` some ten times a second; after `timeout` the
-// program and what it started are killed.
+// Runs a program without a shell and without input, calling `tick` some ten times a second; after `timeout`
+// the program and what it started are killed.
 RUNNEL_API ProcessResult run_process(const std::vector<std::string>& command, std::chrono::seconds timeout,
                                      FunctionRef<void()> tick);
 

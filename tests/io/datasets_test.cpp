@@ -42,8 +42,10 @@ DatasetSpec toy() {
 // A program that puts `a` into the place where npm would put a package's file "data/a".
 std::string fake_npm(const TempDir& dir, const std::string& a) {
   std::string path = dir.file("npm");
-  Env::posix().write_file(path, as_bytes("#!/bin/sh\nset -e\nd=\"$3/node_modules/toy-data/data\"\nmkdir -p \"$d\"\n"
-                                         "printf %s '" + a + "' > \"$d/a\"\nprintf %s beta > \"$d/b\"\n"));
+  Env::posix().write_file(path,
+                          as_bytes("#!/bin/sh\nset -e\nd=\"$3/node_modules/toy-data/data\"\nmkdir -p \"$d\"\n"
+                                   "printf %s '" +
+                                   a + "' > \"$d/a\"\nprintf %s beta > \"$d/b\"\n"));
   ::chmod(path.c_str(), 0755);
   return path;
 }
@@ -72,7 +74,8 @@ TEST(Datasets, FromNpmFirst) {
   DatasetSpec spec = toy();
   spec.npm_package = "toy-data@1.0.0";
   std::vector<std::string> steps;
-  DatasetOptions options{.dir = dir.file("toy"), .progress = [&](const std::string& what, uint64_t, uint64_t) {
+  DatasetOptions options{.dir = dir.file("toy"),
+                         .progress = [&](const std::string& what, uint64_t, uint64_t) {
                            if (steps.empty() || steps.back() != what) steps.push_back(what);
                          }};
   options.npm = fake_npm(dir, "alpha");
@@ -135,8 +138,9 @@ TEST(Datasets, Mnist) {
     std::vector<int64_t> dims;
     int first;
   };
-  for (const Case& c : {Case{"train-images-idx3-ubyte", {60000, 28, 28}, 0}, Case{"train-labels-idx1-ubyte", {60000}, 5},
-                        Case{"t10k-images-idx3-ubyte", {10000, 28, 28}, 0}, Case{"t10k-labels-idx1-ubyte", {10000}, 7}}) {
+  for (const Case& c :
+       {Case{"train-images-idx3-ubyte", {60000, 28, 28}, 0}, Case{"train-labels-idx1-ubyte", {60000}, 5},
+        Case{"t10k-images-idx3-ubyte", {10000, 28, 28}, 0}, Case{"t10k-labels-idx1-ubyte", {10000}, 7}}) {
     Idx idx = read_idx(join_path(dir, c.name));
     EXPECT_EQ(idx.type, IdxType::uint8) << c.name;
     EXPECT_EQ(idx.dims, c.dims) << c.name;
@@ -145,7 +149,8 @@ TEST(Datasets, Mnist) {
 }
 
 TEST(Process, StatusAndOutput) {
-  ProcessResult result = run_process({"sh", "-c", "echo out; echo err >&2; exit 3"}, std::chrono::seconds(20), no_tick);
+  ProcessResult result =
+      run_process({"sh", "-c", "echo out; echo err >&2; exit 3"}, std::chrono::seconds(20), no_tick);
   EXPECT_EQ(result.status, 3);
   EXPECT_EQ(result.output, "out\nerr\n");
   EXPECT_FALSE(result.timed_out);
@@ -157,8 +162,11 @@ TEST(Process, StatusAndOutput) {
 TEST(Process, IsKilledWhenItTakesTooLongOrTheTickThrows) {
   auto start = std::chrono::steady_clock::now();
   EXPECT_TRUE(run_process({"sleep", "60"}, std::chrono::seconds(0), no_tick).timed_out);
-  expect_error([] { run_process({"sleep", "60"}, std::chrono::seconds(60), [] { throw Error(Code::cancelled, "no"); }); },
-               Code::cancelled, "no");
+  expect_error(
+      [] {
+        run_process({"sleep", "60"}, std::chrono::seconds(60), [] { throw Error(Code::cancelled, "no"); });
+      },
+      Code::cancelled, "no");
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
 }
 
