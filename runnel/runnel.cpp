@@ -9,6 +9,7 @@ void register_all_ops(Registry& r);
 void register_all_ops(Registry& r) {
   register_arithmetic(r);
   register_array_shape(r);
+  register_matmul(r);
   register_reduce(r);
   register_array_join(r);
   register_variable(r);

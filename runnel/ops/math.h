@@ -20,4 +20,11 @@ inline Tensor operator-(const Operand& x) { return negative(x); }
 // Reductions over `axis` (every axis when none is named); keepdims keeps them with size 1.
 RUNNEL_API Tensor reduce_sum(const Operand& x, const Axes& axis = {}, bool keepdims = false);
 
+struct MatMulOptions {
+  bool transpose_a = false, transpose_b = false;
+  bool adjoint_a = false, adjoint_b = false;  // conjugated and transposed
+};
+// The product of the matrices in the last two dimensions; leading dimensions broadcast.
+RUNNEL_API Tensor matmul(const Operand& a, const Operand& b, const MatMulOptions& options = {});
+
 }  // namespace runnel

@@ -6,6 +6,7 @@ class Registry;
 
 // One function per family file; runnel.cpp calls them all.
 void register_arithmetic(Registry& r);
+void register_matmul(Registry& r);
 void register_reduce(Registry& r);
 void register_array_join(Registry& r);
 void register_array_shape(Registry& r);
