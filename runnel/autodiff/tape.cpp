@@ -296,11 +296,13 @@ Tensor GradientTape::jacobian(const Tensor& target, const GradSource& source) {
   const Tensor zero = source.zeros();
   std::vector<Tensor> rows;
   for (int64_t i = 0; i < target.num_elements(); ++i) {
-    Tensor seed = zeros_like(target);
-    plain_types.for_each([&]<class T>() {
-      if (dtype_of<T> == seed.dtype()) seed.mutable_data<T>()[i] = T(1);
+    Tensor seed = Tensor::empty(target.dtype(), target.shape());
+    floating_or_complex.for_each([&]<class T>() {
+      if (dtype_of<T> != seed.dtype()) return;
+      std::fill_n(seed.mutable_data<T>(), seed.num_elements(), T(0));
+      seed.mutable_data<T>()[i] = T(1);
     });
-    const Gradient row = state_->gradient({target}, {source}, {seed})[0];
+    const Gradient row = state_->gradient({target}, {source}, {seed.to(target.device())})[0];
     rows.push_back(row.defined() ? row.value() : zero);
   }
   finish();
@@ -318,7 +320,10 @@ std::vector<Variable> GradientTape::watched_variables() const {
   return variables;
 }
 
-void GradientTape::reset() { state_->clear(); }
+void GradientTape::reset() {
+  state_->clear();
+  if (std::exchange(state_->spent, false)) state_->resume();
+}
 
 GradientTape::Pause GradientTape::stop_recording() { return Pause(*this); }
 GradientTape::Pause::Pause(GradientTape& tape) : tape_(tape) { tape_.state_->pause(); }
@@ -326,19 +331,9 @@ GradientTape::Pause::~Pause() { tape_.state_->resume(); }
 
 Tensor custom_gradient(const std::function<CustomGradient(const std::vector<Tensor>&)>& f, const OperandList& inputs) {
   const std::vector<Tensor>& in = inputs.values();
-  CustomGradient result;
-  {
-    // The ops inside are nobody's business: the tapes see one step from the inputs to the value.
-    Recorder* recorder = set_recorder(nullptr);
-    try {
-      result = f(in);
-    } catch (...) {
-      set_recorder(recorder);
-      throw;
-    }
-    set_recorder(recorder);
-  }
-  // A handle of its own, in case the function returned one of its inputs.
+  // The tapes record the ops inside, for tapes around a gradient() that uses their results; the value itself
+  // comes from the inputs in one step: it gets a handle of its own, which no recorded op made.
+  const CustomGradient result = f(in);
   const Tensor value = result.value.with_shape(result.value.shape());
   for (GradientTape::State* tape : active_tapes().tapes()) tape->record_custom(in, value, result.grad);
   return value;

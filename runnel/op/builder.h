@@ -155,6 +155,7 @@ class OpBuilder {
   OpBuilder& elementwise_op() { return flag(&OpDef::elementwise); }
   OpBuilder& commutative() { return flag(&OpDef::commutative); }
   OpBuilder& stateful() { return flag(&OpDef::stateful); }
+  OpBuilder& not_differentiable() { return flag(&OpDef::not_differentiable); }
   OpBuilder& forwards() { return flag(&OpDef::forwards); }
   OpBuilder& reads_variable() { return flag(&OpDef::reads_variable); }
 

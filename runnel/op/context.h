@@ -108,6 +108,8 @@ class RUNNEL_API KernelContext {
   void forward(int i, Tensor value) const { outputs_[i] = std::move(value); }
   Device& device() const { return device_; }
 
+  const void* raw_attrs() const { return attrs_; }
+
   // int32 or int64 input i as integers / as one integer.
   Dims ints(int i) const;
   int64_t int_scalar(int i) const;

@@ -1,5 +1,6 @@
 #include "runnel/op/dispatch.h"
 
+#include <cctype>
 #include <cstring>
 
 #include "runnel/base/format.h"
@@ -55,13 +56,18 @@ void bind_type(const OpDef& op, const ArgSpec& arg, int i, DType got, TypeBindin
 void check_inputs(const OpDef& op, Inputs inputs, TypeBinding& binding) {
   const int n = static_cast<int>(inputs.size());
   const bool lists = op.has_list_input;
-  if (!lists && inputs.size() != op.inputs.size()) {
+  if (!lists && inputs.size() != op.inputs.size()) [[unlikely]] {
     throw invalid_argument("takes {} inputs, got {}", op.inputs.size(), n);
   }
+  if (lists && !op.fits_input_count(n)) throw invalid_argument("{} inputs do not fill its lists of inputs", n);
   for (int i = 0; i < n; ++i) {
     const Tensor& t = *inputs[static_cast<size_t>(i)];
     if (!t.defined()) [[unlikely]] {
       throw invalid_argument("{} refers to nothing: the Tensor was never given a value", op.input_name(i));
+    }
+    if (t.is_symbolic()) [[unlikely]] {
+      throw make_error(Code::failed_precondition,
+                       "{} stands for a value of a graph that is being built: it has none here", op.input_name(i));
     }
     bind_type(op, lists ? op.input_spec(i, n) : op.inputs[static_cast<size_t>(i)], i, t.dtype(), binding);
   }
@@ -83,10 +89,15 @@ void output_dtypes(const OpDef& op, const void* attrs, const TypeBinding& bindin
   }
 }
 
+// Tensors without a value (undefined, symbolic) count as on the host; check_inputs refuses them.
+bool on_host(const Tensor& t) {
+  return !t.defined() || !t.impl()->buffer || t.impl()->buffer->device().is_host();
+}
+
 // Where the op runs: with the first input that is not on the host.
 Device& place(Inputs inputs) {
   for (const Tensor* t : inputs) {
-    if (!t->impl()->symbol && !t->device().is_host()) [[unlikely]] {
+    if (!on_host(*t)) [[unlikely]] {
       return t->device();
     }
   }
@@ -123,6 +134,8 @@ void run_on_device(const OpDef& op, Inputs inputs, const void* attrs, Tensor* ou
                    Device& device) {
   std::vector<Tensor> moved(inputs.size());
   std::vector<const Tensor*> placed(inputs.begin(), inputs.end());
+  TypeBinding binding;
+  check_inputs(op, inputs, binding);
   for (size_t i = 0; i < inputs.size(); ++i) {
     const bool host = op.input_spec(static_cast<int>(i), static_cast<int>(inputs.size())).host_memory ||
                       !is_plain(inputs[i]->dtype());
@@ -134,7 +147,10 @@ void run_on_device(const OpDef& op, Inputs inputs, const void* attrs, Tensor* ou
 
 Error located(const Error& e, const OpDef& op, Inputs inputs, const std::source_location& where) {
   const std::string text = e.what();
-  if (!text.empty() && text[0] == '[') return e;  // an op inside an op: the inner one is named already
+  // An op inside an op: the inner one is named already (a message may also start with a shape, "[2,3]").
+  if (text.size() > 1 && text[0] == '[' && (std::isalpha(static_cast<unsigned char>(text[1])) || text[1] == '_')) {
+    return e;
+  }
   std::string site;
   if (where.line() > 0) site = fmt::format(" (at {}:{})", where.file_name(), where.line());
   return Error(e.code(), fmt::format("[{}] {}; {}{}", op.name, text, describe_call(op, inputs), site));
@@ -155,7 +171,8 @@ std::string describe_call(const OpDef& op, Inputs inputs) {
       break;
     }
     const Tensor& t = *inputs[i];
-    const std::string& name = op.input_spec(static_cast<int>(i), static_cast<int>(inputs.size())).name;
+    const std::string name =
+        op.inputs.empty() ? "surplus" : op.input_spec(static_cast<int>(i), static_cast<int>(inputs.size())).name;
     text += fmt::format("{} {}: {}", i == 0 ? "" : ",", name,
                         t.defined() ? dtype_name(t.dtype()) + t.partial_shape().str() : "nothing");
   }
@@ -169,9 +186,9 @@ void dispatch(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outputs
       hooks.interceptor->call(op, inputs, attrs, outputs, num_outputs, where);
       return;
     }
-    bool on_host = true;
-    for (const Tensor* t : inputs) on_host = on_host && (!t->defined() || t->device().is_host());
-    if (on_host) [[likely]] {
+    bool all_on_host = true;
+    for (const Tensor* t : inputs) all_on_host = all_on_host && on_host(*t);
+    if (all_on_host) [[likely]] {
       run_kernel(op, inputs, attrs, outputs, num_outputs);
     } else {
       run_on_device(op, inputs, attrs, outputs, num_outputs, place(inputs));

@@ -20,6 +20,12 @@ int OpDef::num_outputs(const void* attr_values) const {
   return n;
 }
 
+bool OpDef::fits_input_count(int total) const {
+  const auto lists = std::count_if(inputs.begin(), inputs.end(), [](const ArgSpec& a) { return a.is_list(); });
+  const int rest = total - (static_cast<int>(inputs.size()) - static_cast<int>(lists));
+  return lists == 0 ? rest == 0 : rest >= 0 && rest % static_cast<int>(lists) == 0;
+}
+
 const ArgSpec& OpDef::input_spec(int flat, int total) const {
   // Lists of one op share one length: what is left after the single inputs, divided among the lists.
   const auto lists = std::count_if(inputs.begin(), inputs.end(), [](const ArgSpec& a) { return a.is_list(); });

@@ -43,6 +43,9 @@ struct Sample {
   double tolerance = 1e-5;     // relative and absolute, of float32 results
   bool differentiable = true;  // false at kinks and where the output is piecewise constant
   std::string error;           // when set, the call must fail and its message contain this
+  // For ops on state: makes the inputs anew for every run, in place of `in`.
+  std::vector<Tensor> (*make)() = nullptr;
+  std::vector<Tensor> after;  // what the variables among the inputs hold after the call; empty: not checked
   SharedAttrs attrs;           // set by the builder
 };
 
@@ -64,10 +67,13 @@ struct RUNNEL_API OpDef {
   bool commutative = false;
   bool stateful = false;        // reads or changes state: never folded, merged or reordered
   bool forwards = false;        // the kernel hands on a buffer itself: no output is allocated for it
+  bool not_differentiable = false;  // floating inputs and outputs, but no derivative by design
   bool reads_variable = false;  // makes a tape watch the trainable variable it reads
 
   bool has_list_input = false;  // set by the builder
   int num_outputs(const void* attr_values) const;
+  // Can the lists among the inputs share out this many inputs?
+  bool fits_input_count(int total) const;
   // The spec that input number `flat` of a call with `total` inputs belongs to.
   const ArgSpec& input_spec(int flat, int total) const;
   std::string input_name(int flat) const;  // for messages
