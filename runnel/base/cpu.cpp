@@ -34,7 +34,7 @@ CpuFeatures detect_cpu(const char* isa) {
   return f;
 }
 
-const CpuFeatures& cpu() {
+const CpuFeatures& cpu_features() {
   static const CpuFeatures features = detect_cpu(std::getenv("RUNNEL_ISA"));
   return features;
 }

@@ -14,10 +14,10 @@ struct CpuFeatures {
 
 // The machine's features, no higher than the level named by isa (null: no limit).
 RUNNEL_API CpuFeatures detect_cpu(const char* isa);
-RUNNEL_API const CpuFeatures& cpu();
+RUNNEL_API const CpuFeatures& cpu_features();
 
-inline bool has_sse42() { return cpu().sse42; }
-inline bool has_avx2() { return cpu().avx2; }
-inline bool has_avx512() { return cpu().avx512; }
+inline bool has_sse42() { return cpu_features().sse42; }
+inline bool has_avx2() { return cpu_features().avx2; }
+inline bool has_avx512() { return cpu_features().avx512; }
 
 }  // namespace runnel

@@ -139,18 +139,12 @@ void expand(const void* x, int64_t row_stride, int64_t stride, int64_t rows, int
     expand(static_cast<const T*>(x), row_stride, stride, rows, cols, static_cast<T*>(y));
   };
   switch (size) {
-    case 1:
-      return as(uint8_t{});
-    case 2:
-      return as(uint16_t{});
-    case 4:
-      return as(uint32_t{});
-    case 8:
-      return as(uint64_t{});
-    case 16:
-      return as(Element16{});
-    default:
-      throw make_error(Code::internal, "broadcast of elements of {} bytes", size);
+    case 1: return as(uint8_t{});
+    case 2: return as(uint16_t{});
+    case 4: return as(uint32_t{});
+    case 8: return as(uint64_t{});
+    case 16: return as(Element16{});
+    default: throw make_error(Code::internal, "broadcast of elements of {} bytes", size);
   }
 }
 

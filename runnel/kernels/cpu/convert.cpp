@@ -36,22 +36,22 @@ RUNNEL_AVX2 void convert_avx2(const float* x, BFloat16* y, int64_t n) { convert_
 }  // namespace
 
 void convert_block(const Half* x, float* y, int64_t n) {
-  if (use_avx2()) return convert_avx2(x, y, n);
+  if (has_avx2()) return convert_avx2(x, y, n);
   convert_each(x, y, n);
 }
 
 void convert_block(const float* x, Half* y, int64_t n) {
-  if (use_avx2()) return convert_avx2(x, y, n);
+  if (has_avx2()) return convert_avx2(x, y, n);
   convert_each(x, y, n);
 }
 
 void convert_block(const BFloat16* x, float* y, int64_t n) {
-  if (use_avx2()) return convert_avx2(x, y, n);
+  if (has_avx2()) return convert_avx2(x, y, n);
   convert_each(x, y, n);
 }
 
 void convert_block(const float* x, BFloat16* y, int64_t n) {
-  if (use_avx2()) return convert_avx2(x, y, n);
+  if (has_avx2()) return convert_avx2(x, y, n);
   convert_each(x, y, n);
 }
 

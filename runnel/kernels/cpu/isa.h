@@ -1,9 +1,11 @@
 #pragma once
 
-// How one source serves several instruction sets: a kernel body is an always-inlined template, instantiated
-// once inside a plain function and once inside a function marked RUNNEL_AVX2; `use_avx2()` picks at run time.
+#include "runnel/base/cpu.h"
 
-// Code in a function so marked may use AVX2, FMA and F16C; call it only where use_avx2() holds.
+// How one source serves several instruction sets: a kernel body is an always-inlined template, instantiated
+// once inside a plain function and once inside a function marked RUNNEL_AVX2; `has_avx2()` picks at run time.
+
+// Code in a function so marked may use AVX2, FMA and F16C; call it only where has_avx2() holds.
 #define RUNNEL_AVX2 __attribute__((target("avx2,fma,f16c")))
 // Inlines everything the function calls, so that the callee is compiled for the caller's instruction set.
 #define RUNNEL_FLATTEN __attribute__((flatten))
@@ -16,9 +18,3 @@
 #else
 #define RUNNEL_IVDEP _Pragma("GCC ivdep")
 #endif
-
-namespace runnel::cpu {
-
-inline bool use_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
-
-}  // namespace runnel::cpu

@@ -240,7 +240,7 @@ UnaryKernel unary_kernel() {
                        requires(float* p) { F::block(p, p, int64_t{}); }) {
     return &detail::unary_block<F>;
   } else if constexpr (detail::has_wide_clone<In>) {
-    return use_avx2() ? &detail::unary_avx2<F, In, Out, A> : &detail::unary_base<F, In, Out, A>;
+    return has_avx2() ? &detail::unary_avx2<F, In, Out, A> : &detail::unary_base<F, In, Out, A>;
   } else {
     return &detail::unary_base<F, In, Out, A>;
   }
@@ -254,7 +254,7 @@ BinaryKernels binary_kernels() {
             &binary_half<kSV, F, In, Out, A>};
   } else {
     if constexpr (has_wide_clone<In>) {
-      if (use_avx2()) {
+      if (has_avx2()) {
         return {&binary_avx2<kVV, F, In, Out, A>, &binary_avx2<kVS, F, In, Out, A>,
                 &binary_avx2<kSV, F, In, Out, A>};
       }
@@ -269,7 +269,7 @@ TernaryKernel ternary_kernel() {
   if constexpr (is_half<T0> || is_half<T1> || is_half<T2> || is_half<Out>) {
     return &detail::ternary_half<F, T0, T1, T2, Out, A>;
   } else if constexpr (detail::has_wide_clone<T1>) {
-    return use_avx2() ? &detail::ternary_avx2<F, T0, T1, T2, Out, A>
+    return has_avx2() ? &detail::ternary_avx2<F, T0, T1, T2, Out, A>
                       : &detail::ternary_base<F, T0, T1, T2, Out, A>;
   } else {
     return &detail::ternary_base<F, T0, T1, T2, Out, A>;

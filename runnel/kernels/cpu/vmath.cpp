@@ -7,7 +7,7 @@ namespace runnel::cpu {
 
 #define RUNNEL_VMATH_DEFINE(name, Name)                                     \
   void v##name(const float* x, float* y, int64_t n) {                       \
-    use_avx2() ? avx2::name##_array(x, y, n) : base::name##_array(x, y, n); \
+    has_avx2() ? avx2::name##_array(x, y, n) : base::name##_array(x, y, n); \
   }
 RUNNEL_VMATH_FUNCTIONS(RUNNEL_VMATH_DEFINE)
 #undef RUNNEL_VMATH_DEFINE

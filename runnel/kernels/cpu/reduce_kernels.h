@@ -1,0 +1,204 @@
+#pragma once
+
+// Internal: the folding loops of reduce.cpp, per operation, type and instruction set.
+
+#include <complex>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "runnel/kernels/cpu/isa.h"
+
+namespace runnel::cpu::detail {
+
+// fold(a, x) works on one element and, for arithmetic types, on a compiler vector of them.
+struct SumOp {
+  template <class T>
+  static constexpr T identity() {
+    return T(0);
+  }
+  template <class V>
+  RUNNEL_INLINE static void fold(V& a, const V& x) {
+    a = static_cast<V>(a + x);
+  }
+};
+struct ProdOp {
+  template <class T>
+  static constexpr T identity() {
+    return T(1);
+  }
+  template <class V>
+  RUNNEL_INLINE static void fold(V& a, const V& x) {
+    if constexpr (std::is_unsigned_v<V> && sizeof(V) < sizeof(int)) {
+      a = static_cast<V>(uint32_t{a} * uint32_t{x});
+    } else {
+      a = static_cast<V>(a * x);
+    }
+  }
+};
+struct MaxOp {
+  template <class T>
+  static constexpr T identity() {
+    using L = std::numeric_limits<T>;
+    return L::has_infinity ? static_cast<T>(-L::infinity()) : L::lowest();
+  }
+  template <class V>
+  RUNNEL_INLINE static void fold(V& a, const V& x) {
+    a = ((x > a) | (x != x)) ? x : a;
+  }
+};
+struct MinOp {
+  template <class T>
+  static constexpr T identity() {
+    using L = std::numeric_limits<T>;
+    return L::has_infinity ? L::infinity() : L::max();
+  }
+  template <class V>
+  RUNNEL_INLINE static void fold(V& a, const V& x) {
+    a = ((x < a) | (x != x)) ? x : a;
+  }
+};
+struct AnyOp {
+  template <class T>
+  static constexpr T identity() {
+    return T(0);
+  }
+  template <class V>
+  RUNNEL_INLINE static void fold(V& a, const V& x) {
+    a = static_cast<V>(a | x);
+  }
+};
+struct AllOp {
+  template <class T>
+  static constexpr T identity() {
+    return T(1);
+  }
+  template <class V>
+  RUNNEL_INLINE static void fold(V& a, const V& x) {
+    a = static_cast<V>(a & x);
+  }
+};
+
+// n contiguous elements: eight vector accumulators, folded pairwise, then the lanes, then the tail.
+template <class Op, class T, int kBytes>
+RUNNEL_INLINE T fold_row(const T* x, int64_t n) {
+  T result = Op::template identity<T>();
+  int64_t i = 0;
+  if constexpr (std::is_arithmetic_v<T>) {
+    typedef T V __attribute__((vector_size(kBytes)));
+    typedef T Loaded __attribute__((vector_size(kBytes), aligned(alignof(T)), may_alias));
+    constexpr int64_t L = kBytes / sizeof(T);
+    if (n >= L) {
+      const auto at = [x](int64_t k) __attribute__((always_inline)) {
+        return reinterpret_cast<const Loaded*>(x + k);
+      };
+      V a0 = Op::template identity<T>() - V{};
+      if (n >= 8 * L) {
+        V a1 = a0, a2 = a0, a3 = a0, a4 = a0, a5 = a0, a6 = a0, a7 = a0;
+        for (; i + 8 * L <= n; i += 8 * L) {
+          Op::fold(a0, V(*at(i)));
+          Op::fold(a1, V(*at(i + L)));
+          Op::fold(a2, V(*at(i + 2 * L)));
+          Op::fold(a3, V(*at(i + 3 * L)));
+          Op::fold(a4, V(*at(i + 4 * L)));
+          Op::fold(a5, V(*at(i + 5 * L)));
+          Op::fold(a6, V(*at(i + 6 * L)));
+          Op::fold(a7, V(*at(i + 7 * L)));
+        }
+        Op::fold(a0, a4);
+        Op::fold(a1, a5);
+        Op::fold(a2, a6);
+        Op::fold(a3, a7);
+        Op::fold(a0, a2);
+        Op::fold(a1, a3);
+        Op::fold(a0, a1);
+      }
+      for (; i + L <= n; i += L) Op::fold(a0, V(*at(i)));
+      T lanes[L];
+      for (int64_t k = 0; k < L; ++k) lanes[k] = a0[k];
+      for (int64_t half = L / 2; half > 0; half /= 2) {
+        for (int64_t k = 0; k < half; ++k) Op::fold(lanes[k], lanes[k + half]);
+      }
+      result = lanes[0];
+    }
+  } else {
+    T a[4] = {result, result, result, result};
+    for (; i + 4 <= n; i += 4) {
+      for (int k = 0; k < 4; ++k) Op::fold(a[k], x[i + k]);
+    }
+    Op::fold(a[0], a[2]);
+    Op::fold(a[1], a[3]);
+    Op::fold(a[0], a[1]);
+    result = a[0];
+  }
+  for (; i < n; ++i) Op::fold(result, x[i]);
+  return result;
+}
+
+// y[j] folded with x[0][j], ..., x[rows - 1][j]: eight rows at a time, so that y is touched seldom and the
+// eight are folded pairwise.
+template <class Op, class T>
+RUNNEL_INLINE void fold_columns(const T* x, int64_t rows, int64_t stride, int64_t cols, T* y) {
+  int64_t i = 0;
+  for (; i + 8 <= rows; i += 8) {
+    const T* p = x + i * stride;
+    RUNNEL_IVDEP
+    for (int64_t j = 0; j < cols; ++j) {
+      T a = p[j], b = p[j + 2 * stride], c = p[j + 4 * stride], d = p[j + 6 * stride], t = y[j];
+      Op::fold(a, p[j + stride]);
+      Op::fold(b, p[j + 3 * stride]);
+      Op::fold(c, p[j + 5 * stride]);
+      Op::fold(d, p[j + 7 * stride]);
+      Op::fold(a, b);
+      Op::fold(c, d);
+      Op::fold(a, c);
+      Op::fold(t, a);
+      y[j] = t;
+    }
+  }
+  for (; i < rows; ++i) {
+    const T* p = x + i * stride;
+    RUNNEL_IVDEP
+    for (int64_t j = 0; j < cols; ++j) {
+      T t = y[j];
+      Op::fold(t, p[j]);
+      y[j] = t;
+    }
+  }
+}
+
+template <class T>
+struct ReduceKernels {
+  T identity;
+  T (*row)(const T* x, int64_t n);
+  void (*columns)(const T* x, int64_t rows, int64_t stride, int64_t cols, T* y);
+};
+
+template <class Op, class T>
+T row_base(const T* x, int64_t n) {
+  return fold_row<Op, T, 16>(x, n);
+}
+template <class Op, class T>
+RUNNEL_AVX2 RUNNEL_FLATTEN T row_avx2(const T* x, int64_t n) {
+  return fold_row<Op, T, 32>(x, n);
+}
+template <class Op, class T>
+void columns_base(const T* x, int64_t rows, int64_t stride, int64_t cols, T* y) {
+  fold_columns<Op>(x, rows, stride, cols, y);
+}
+template <class Op, class T>
+RUNNEL_AVX2 RUNNEL_FLATTEN void columns_avx2(const T* x, int64_t rows, int64_t stride, int64_t cols, T* y) {
+  fold_columns<Op>(x, rows, stride, cols, y);
+}
+
+template <class Op, class T>
+ReduceKernels<T> reduce_kernels() {
+  // Unsigned types of these sizes stand for the signed ones in sums and products.
+  constexpr bool wide = std::is_arithmetic_v<T> && sizeof(T) >= 4;
+  if constexpr (wide) {
+    if (has_avx2()) return {Op::template identity<T>(), &row_avx2<Op, T>, &columns_avx2<Op, T>};
+  }
+  return {Op::template identity<T>(), &row_base<Op, T>, &columns_base<Op, T>};
+}
+
+}  // namespace runnel::cpu::detail
