@@ -1,0 +1,89 @@
+#pragma once
+
+// The protocol of a benchmark program, for both sides: PROGRAM --case NAME --threads N prints the seconds of one call,
+// a median over repeated measurements. No dependency on either side's library.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace bench {
+
+struct Case {
+  std::string name;
+  // Prepares inputs and returns the calls to time. More than one: the best of them counts (layouts, algorithms).
+  std::function<std::vector<std::function<void()>>(int threads)> make;
+};
+
+inline double seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+inline double median(std::vector<double> v) {
+  std::sort(v.begin(), v.end());
+  return v[v.size() / 2];
+}
+
+// The median over batches of calls, each batch long enough for the clock, for about `budget` seconds.
+inline double measure(const std::function<void()>& call, double budget) {
+  call();
+  double start = seconds();
+  call();
+  const double once = std::max(seconds() - start, 1e-9);
+  const long batch = std::clamp(static_cast<long>(2e-3 / once), 1L, 100000L);
+  for (double warm = seconds(); seconds() - warm < std::min(0.1, budget / 4);) call();
+  std::vector<double> times;
+  const double begin = seconds();
+  while (times.size() < 5 || (seconds() - begin < budget && times.size() < 1000)) {
+    start = seconds();
+    for (long i = 0; i < batch; ++i) call();
+    times.push_back((seconds() - start) / static_cast<double>(batch));
+  }
+  return median(times);
+}
+
+// Deterministic values in [-0.5, 0.5).
+inline void fill(float* p, size_t n, unsigned seed = 1) {
+  unsigned x = seed * 2654435761u + 12345u;
+  for (size_t i = 0; i < n; ++i) {
+    x = x * 1664525u + 1013904223u;
+    p[i] = static_cast<float>(x >> 8) / 16777216.0f - 0.5f;
+  }
+}
+
+inline int main_of(int argc, char** argv, const std::vector<Case>& cases, const std::function<void(int)>& set_threads) {
+  std::string name;
+  int threads = 1;
+  for (int i = 1; i < argc; ++i) {
+    if (!std::strcmp(argv[i], "--list")) {
+      for (const Case& c : cases) std::printf("%s\n", c.name.c_str());
+      return 0;
+    }
+    if (!std::strcmp(argv[i], "--case") && i + 1 < argc) name = argv[++i];
+    if (!std::strcmp(argv[i], "--threads") && i + 1 < argc) threads = std::atoi(argv[++i]);
+  }
+  for (const Case& c : cases) {
+    if (c.name != name) continue;
+    set_threads(threads);
+    const auto calls = c.make(threads);
+    double best = 1e30;
+    // Several variants: a short look at each, then the full measurement of the best.
+    const std::function<void()>* chosen = &calls.front();
+    if (calls.size() > 1) {
+      for (const auto& call : calls) {
+        const double t = measure(call, 0.15);
+        if (t < best) best = t, chosen = &call;
+      }
+    }
+    std::printf("%.9e\n", measure(*chosen, 0.6));
+    return 0;
+  }
+  std::fprintf(stderr, "usage: %s --list | --case NAME --threads N\n", argv[0]);
+  return 2;
+}
+
+}  // namespace bench

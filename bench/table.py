@@ -1,0 +1,15 @@
+"""What bench/run compares: for each family, our program, the cases, and each opponent with its goal (ratio)."""
+
+MATMUL = ["matmul_" + c for c in (
+    "dense1_fwd", "dense1_dx", "dense1_dw", "dense2_fwd", "dense2_dx", "dense2_dw",
+    "m1_784x100", "m1_3136x1024", "1024")]
+CONV = [f"conv2d_{shape}_{what}" for shape in ("mnist1", "mnist2", "image1", "image2")
+        for what in ("fwd", "bwd_data", "bwd_weights")]
+
+# (our program, opponent's suffix, opponent's program, goal, cases). The suffix "_threads" has no program: it is our own
+# with one thread.
+FAMILIES = [
+    ("nn", "", "torch_nn", 0.95, MATMUL),
+    ("nn", "_vs_limit", "limit_nn", 0.90, MATMUL),
+    ("nn", "_threads", None, 1.7, ["matmul_1024"]),
+]
