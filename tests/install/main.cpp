@@ -1,5 +1,5 @@
-#include <cstdio>
+#include <iostream>
 
-#include "runnel/base/version.h"
+#include "runnel/runnel.h"
 
-int main() { return std::printf("runnel %s\n", runnel::version()) > 0 ? 0 : 1; }
+int main() { std::cout << runnel::Tensor{1.f, 2.f} + 1 << "\n"; }
