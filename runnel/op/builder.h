@@ -102,6 +102,7 @@ class OpBuilder {
   template <class F>
     requires std::invocable<F, InferContext&, const A&>
   OpBuilder& shape(F) {
+    static_assert(std::is_empty_v<F>, "a function of the attributes must be given as a captureless lambda");
     def_.infer = [](InferContext& c) { F{}(c, c.template attrs<A>()); };
     return *this;
   }
@@ -123,6 +124,7 @@ class OpBuilder {
   // first) or Gradients, one per input, {} where there is none. Written with public ops.
   template <class F>
   OpBuilder& grad(F) {
+    static_assert(std::is_empty_v<F>, "a gradient must be given as a captureless lambda");
     def_.grad = [](const GradCtx& g, const void* attrs) -> Gradients {
       auto call = [&] {
         if constexpr (std::invocable<F, const GradCtx&>) {
