@@ -7,6 +7,7 @@ namespace runnel {
 void register_all_ops(Registry& r);
 
 void register_all_ops(Registry& r) {
+  register_argminmax(r);
   register_arithmetic(r);
   register_array_shape(r);
   register_matmul(r);

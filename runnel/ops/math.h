@@ -2,6 +2,7 @@
 
 #include "runnel/op/axes.h"
 #include "runnel/op/operand.h"
+#include "runnel/ops/reduce.h"
 
 namespace runnel {
 
@@ -16,9 +17,6 @@ inline Tensor operator+(const Operand& x, const Operand& y) { return add(x, y); 
 inline Tensor operator-(const Operand& x, const Operand& y) { return subtract(x, y); }
 inline Tensor operator*(const Operand& x, const Operand& y) { return multiply(x, y); }
 inline Tensor operator-(const Operand& x) { return negative(x); }
-
-// Reductions over `axis` (every axis when none is named); keepdims keeps them with size 1.
-RUNNEL_API Tensor reduce_sum(const Operand& x, const Axes& axis = {}, bool keepdims = false);
 
 struct MatMulOptions {
   bool transpose_a = false, transpose_b = false;

@@ -1,20 +1,65 @@
 // Reductions over axes.
+#include "runnel/kernels/cpu/reduce.h"
+
 #include "runnel/base/format.h"
 #include "runnel/op/builder.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
+#include "runnel/ops/reduce_util.h"
 #include "runnel/ops/register.h"
 
 namespace runnel {
 namespace {
+
+using cpu::Reduction;
 
 struct ReduceAttrs {
   bool keep_dims = false;
   static constexpr auto fields() { return std::tuple{field("keep_dims", &ReduceAttrs::keep_dims)}; }
 };
 
-// Which dimensions of a tensor of this rank are reduced.
+constexpr auto reduce_shape = [](InferContext& c, const ReduceAttrs& a) {
+  const PartialShape& x = c.input(0);
+  const auto axes = c.constant_ints(1);
+  if (!x.has_rank() || !axes) {
+    c.output(a.keep_dims && x.has_rank() ? PartialShape::unknown_dims(x.rank()) : PartialShape::unknown());
+    return;
+  }
+  const auto reduced = reduced_dims(*axes, x.rank());
+  Dims dims;
+  for (int i = 0; i < x.rank(); ++i) {
+    if (!reduced[static_cast<size_t>(i)]) {
+      dims.push_back(x[i]);
+    } else if (a.keep_dims) {
+      dims.push_back(1);
+    }
+  }
+  c.output(PartialShape(dims));
+};
+
+template <Reduction op, class T>
+void reduce_kernel(KernelContext& c) {
+  const Tensor& x = c.in(0);
+  Dims axes = c.ints(1);
+  for (int64_t& a : axes) a = normalize_axis(a, x.rank());
+  cpu::reduce<T>(op, c.in<T>(0), x.shape().dims(), axes, c.out<T>());
+}
+
+// `t`, a result or gradient of reducing x(0) over x(1), with the reduced dimensions put back as size 1.
+Tensor with_kept_dims(const Tensor& t, const GradCtx& g, const ReduceAttrs& a) {
+  return a.keep_dims ? t : reshape(t, kept_shape(g.x(0), g.x(1)));
+}
+
+constexpr auto mean_grad = [](const GradCtx& g, const ReduceAttrs& a) -> Gradients {
+  Tensor dy = with_kept_dims(g.dy(), g, a);
+  const auto count = static_cast<double>(g.x(0).num_elements() / std::max<int64_t>(1, g.y().num_elements()));
+  dy = dy * (1 / count);
+  return {broadcast_to(dy, shape(g.x(0))), {}};
+};
+
+}  // namespace
+
 SmallVector<bool, 8> reduced_dims(const Dims& axes, int rank) {
   SmallVector<bool, 8> reduced(static_cast<size_t>(rank), false);
   for (int64_t a : axes) {
@@ -25,80 +70,109 @@ SmallVector<bool, 8> reduced_dims(const Dims& axes, int rank) {
   return reduced;
 }
 
-void reduce_shape(InferContext& c, bool keep_dims) {
-  const PartialShape& x = c.input(0);
-  const auto axes = c.constant_ints(1);
-  if (!x.has_rank() || !axes) {
-    c.output(keep_dims && x.has_rank() ? PartialShape::unknown_dims(x.rank()) : PartialShape::unknown());
-    return;
-  }
-  const auto reduced = reduced_dims(*axes, x.rank());
-  Dims dims;
-  for (int i = 0; i < x.rank(); ++i) {
-    if (!reduced[static_cast<size_t>(i)]) {
-      dims.push_back(x[i]);
-    } else if (keep_dims) {
-      dims.push_back(1);
-    }
-  }
-  c.output(PartialShape(dims));
-}
-
-// `t`, a result or gradient of reducing `x`, with the reduced dimensions put back as size 1.
-Tensor with_kept_dims(const Tensor& t, const Tensor& x, const Tensor& axes, bool kept) {
-  if (kept) return t;
+ShapeArg kept_shape(const Tensor& x, const Tensor& axes) {
   Dims dims = x.shape().dims();
   const auto reduced = reduced_dims(int_values(axes), x.rank());
   for (size_t i = 0; i < dims.size(); ++i) {
     if (reduced[i]) dims[i] = 1;
   }
-  return reshape(t, dims);
+  return dims;
 }
-
-}  // namespace
 
 void register_reduce(Registry& r) {
   r.define<ReduceAttrs>("Sum")
       .in("input", numbers)
       .in_host("reduction_indices", "Tidx")
       .out("output")
-      .shape([](InferContext& c, const ReduceAttrs& a) { reduce_shape(c, a.keep_dims); })
-      .cpu([]<class T>(KernelContext& c) {
-        const Tensor& x = c.in(0);
-        const auto reduced = reduced_dims(c.ints(1), x.rank());
-        T* y = c.out<T>();
-        std::fill_n(y, c.out().num_elements(), T(0));
-        Dims stride(static_cast<size_t>(x.rank()), 0);
-        int64_t s = 1;
-        for (int i = x.rank() - 1; i >= 0; --i) {
-          if (reduced[static_cast<size_t>(i)]) continue;
-          stride[static_cast<size_t>(i)] = s;
-          s *= x.shape()[i];
-        }
-        for (int64_t k = 0; k < x.num_elements(); ++k) {
-          int64_t at = 0;
-          int64_t rest = k;
-          for (int i = x.rank() - 1; i >= 0; --i) {
-            at += rest % x.shape()[i] * stride[static_cast<size_t>(i)];
-            rest /= x.shape()[i];
-          }
-          y[at] = static_cast<T>(y[at] + c.in<T>(0)[k]);
-        }
-      })
+      .shape(reduce_shape)
+      .cpu([]<class T>(KernelContext& c) { reduce_kernel<Reduction::sum, T>(c); })
       .grad([](const GradCtx& g, const ReduceAttrs& a) {
-        const Tensor dy = with_kept_dims(g.dy(), g.x(0), g.x(1), a.keep_dims);
-        return Gradients{broadcast_to(dy, shape(g.x(0))), {}};
+        return Gradients{broadcast_to(with_kept_dims(g.dy(), g, a), shape(g.x(0))), {}};
       })
       .doc("The sum over the given axes.")
       .sample({.in = {Tensor{{1.f, 2.f}, {3.f, 4.f}}, Tensor{0}}, .out = {Tensor{4.f, 6.f}}})
       .sample({.in = {Tensor{{1.f, 2.f}, {3.f, 4.f}}, Tensor{0, 1}}, .out = {Tensor(10.f)}})
-      .sample({.in = {Tensor{1.f, 2.f}, Tensor{1}}, .error = "out of range"});
+      .sample({.in = {Tensor{{1.f, 2.f}, {3.f, 4.f}}, Tensor(-1)}, .out = {Tensor{{3.f}, {7.f}}}}, {.keep_dims = true})
+      .sample({.in = {Tensor{1.f, 2.f}, Tensor{1}}, .error = "out of range"})
+      .sample({.in = {Tensor{1.f, 2.f}, Tensor{0, -1}}, .error = "named twice"});
+
+  r.define<ReduceAttrs>("Mean")
+      .in("input", numbers)
+      .in_host("reduction_indices", "Tidx")
+      .out("output")
+      .shape(reduce_shape)
+      .cpu([]<class T>(KernelContext& c) { reduce_kernel<Reduction::mean, T>(c); })
+      .grad(mean_grad)
+      .doc("The mean over the given axes; of integers, rounded towards zero.")
+      .sample({.in = {Tensor{{1.f, 2.f}, {3.f, 6.f}}, Tensor{0}}, .out = {Tensor{2.f, 4.f}}})
+      .sample({.in = {Tensor{{1.f, 2.f}, {3.f, 6.f}}, Tensor{1, 0}}, .out = {Tensor{{3.f}}}}, {.keep_dims = true});
+
+  r.define<ReduceAttrs>("Max")
+      .in("input", real_numbers)
+      .in_host("reduction_indices", "Tidx")
+      .out("output")
+      .shape(reduce_shape)
+      .cpu([]<class T>(KernelContext& c) { reduce_kernel<Reduction::max, T>(c); })
+      .doc("The largest element over the given axes.")
+      .sample({.in = {Tensor{{1.f, 5.f}, {3.f, 4.f}}, Tensor{0}}, .out = {Tensor{3.f, 5.f}}})
+      .sample({.in = {Tensor{{1.f, 5.f}, {3.f, 4.f}}, Tensor{0, 1}}, .out = {Tensor{{5.f}}}}, {.keep_dims = true});
+
+  r.define<ReduceAttrs>("Min")
+      .in("input", real_numbers)
+      .in_host("reduction_indices", "Tidx")
+      .out("output")
+      .shape(reduce_shape)
+      .cpu([]<class T>(KernelContext& c) { reduce_kernel<Reduction::min, T>(c); })
+      .doc("The smallest element over the given axes.")
+      .sample({.in = {Tensor{{1.f, 5.f}, {3.f, 4.f}}, Tensor{1}}, .out = {Tensor{1.f, 3.f}}})
+      .sample({.in = {Tensor{{1.f, 5.f}, {3.f, 4.f}}, Tensor{0, 1}}, .out = {Tensor{{1.f}}}}, {.keep_dims = true});
+
+  r.define<ReduceAttrs>("Prod")
+      .in("input", numbers)
+      .in_host("reduction_indices", "Tidx")
+      .out("output")
+      .shape(reduce_shape)
+      .cpu([]<class T>(KernelContext& c) { reduce_kernel<Reduction::prod, T>(c); })
+      .doc("The product over the given axes.")
+      .sample({.in = {Tensor{{1.f, 2.f}, {3.f, 4.f}}, Tensor{0}}, .out = {Tensor{3.f, 8.f}}})
+      .sample({.in = {Tensor{{1.f, 2.f}, {3.f, 4.f}}, Tensor{0, 1}}, .out = {Tensor{{24.f}}}}, {.keep_dims = true})
+      .sample({.in = {Tensor{{2.f, 0.f, 3.f}, {0.f, 5.f, 0.f}}, Tensor(1)}, .out = {Tensor{0.f, 0.f}}});
+
+  r.define<ReduceAttrs>("Any")
+      .type("T", booleans)
+      .in("input")
+      .in_host("reduction_indices", "Tidx")
+      .out("output")
+      .shape(reduce_shape)
+      .cpu([]<class T>(KernelContext& c) { reduce_kernel<Reduction::any, T>(c); })
+      .doc("Is any element over the given axes true?")
+      .sample({.in = {Tensor{{true, false}, {false, false}}, Tensor{1}}, .out = {Tensor{true, false}}})
+      .sample({.in = {Tensor{{true, false}}, Tensor{0, 1}}, .out = {Tensor{{true}}}}, {.keep_dims = true});
+
+  r.define<ReduceAttrs>("All")
+      .type("T", booleans)
+      .in("input")
+      .in_host("reduction_indices", "Tidx")
+      .out("output")
+      .shape(reduce_shape)
+      .cpu([]<class T>(KernelContext& c) { reduce_kernel<Reduction::all, T>(c); })
+      .doc("Is every element over the given axes true?")
+      .sample({.in = {Tensor{{true, false}, {true, true}}, Tensor{1}}, .out = {Tensor{false, true}}})
+      .sample({.in = {Tensor{{true, false}}, Tensor{0, 1}}, .out = {Tensor{{false}}}}, {.keep_dims = true});
 }
 
-Tensor reduce_sum(const Operand& x, const Axes& axis, bool keepdims) {
-  static const Op<ReduceAttrs> op("Sum");
-  const Tensor value = x.value();
-  return op({x, axis.tensor_for(value)}, {.keep_dims = keepdims});
-}
+#define RUNNEL_REDUCTION(function, Name)                                        \
+  Tensor function(const Operand& x, const Axes& axis, bool keepdims) {          \
+    static const Op<ReduceAttrs> op(Name);                                      \
+    return op({x, axis.tensor_for(x.value())}, {.keep_dims = keepdims});        \
+  }
+RUNNEL_REDUCTION(reduce_sum, "Sum")
+RUNNEL_REDUCTION(reduce_mean, "Mean")
+RUNNEL_REDUCTION(reduce_max, "Max")
+RUNNEL_REDUCTION(reduce_min, "Min")
+RUNNEL_REDUCTION(reduce_prod, "Prod")
+RUNNEL_REDUCTION(reduce_any, "Any")
+RUNNEL_REDUCTION(reduce_all, "All")
+#undef RUNNEL_REDUCTION
 
 }  // namespace runnel

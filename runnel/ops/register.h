@@ -5,6 +5,7 @@ namespace runnel {
 class Registry;
 
 // One function per family file; runnel.cpp calls them all.
+void register_argminmax(Registry& r);
 void register_arithmetic(Registry& r);
 void register_matmul(Registry& r);
 void register_reduce(Registry& r);
