@@ -5,6 +5,7 @@
 #include "bench/common.h"
 #include "bench/shapes.h"
 #include "runnel/base/parallel.h"
+#include "runnel/kernels/cpu/conv.h"
 #include "runnel/kernels/cpu/gemm.h"
 
 namespace {
@@ -40,10 +41,33 @@ Call matmul(const bench::Matmul& c) {
   };
 }
 
+// what: 0 forward, 1 backward data, 2 backward weights
+Call conv(const bench::Conv& c, int what) {
+  runnel::cpu::ConvShape s;
+  s.batch = c.batch, s.in_channels = c.in, s.out_channels = c.out;
+  s.in = {c.size, c.size, 0}, s.kernel = {c.kernel, c.kernel, 1};
+  s.pad_before = s.pad_after = {c.pad, c.pad, 0};
+  const auto x = static_cast<size_t>(s.in_size()), w = static_cast<size_t>(s.weight_size()),
+             y = static_cast<size_t>(s.out_size());
+  if (what == 0) {
+    return [s, v = Values(x, w, y)] { runnel::cpu::conv_forward(s, v.x(), v.y(), v.result()); };
+  }
+  if (what == 1) {
+    return [s, v = Values(y, w, x)] { runnel::cpu::conv_backward_data(s, v.x(), v.y(), v.result()); };
+  }
+  return [s, v = Values(x, y, w)] { runnel::cpu::conv_backward_weights(s, v.x(), v.y(), v.result()); };
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   std::vector<bench::Case> cases;
   for (const auto& c : bench::matmuls()) cases.push_back({c.name, [c](int) { return std::vector<Call>{matmul(c)}; }});
+  for (const auto& c : bench::convs()) {
+    const char* names[] = {"_fwd", "_bwd_data", "_bwd_weights"};
+    for (int what = 0; what < 3; ++what) {
+      cases.push_back({c.name + names[what], [c, what](int) { return std::vector<Call>{conv(c, what)}; }});
+    }
+  }
   return bench::main_of(argc, argv, cases, [](int threads) { runnel::set_num_threads(threads); });
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "runnel/base/cpu.h"
 #include "runnel/kernels/cpu/scratch.h"
 
 namespace runnel::cpu {
@@ -16,8 +17,24 @@ OneThread::~OneThread() {
   if (saved_ != 1) omp_set_num_threads(saved_);
 }
 
+bool dnnl_setup() {
+  static const bool wide = [] {
+    // Refused once oneDNN has been used by someone else in the process; then its own choice stands.
+    if (!has_avx2()) {
+      dnnl::set_max_cpu_isa(dnnl::cpu_isa::sse41);
+    } else if (!has_avx512()) {
+      dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx2);
+    }
+    const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+    const auto core = static_cast<unsigned>(dnnl::cpu_isa::avx512_core);
+    return (isa & core) == core;
+  }();
+  return wide;
+}
+
 // Never destroyed: worker threads may still hold streams and plans while the process exits.
 const dnnl::engine& dnnl_engine() {
+  dnnl_setup();
   static const auto& engine = *new dnnl::engine(dnnl::engine::kind::cpu, 0);
   return engine;
 }

@@ -28,6 +28,8 @@ class RUNNEL_API OneThread {
   int saved_;
 };
 
+// Applies RUNNEL_ISA to oneDNN, once; dnnl_engine() includes it. True where oneDNN uses AVX-512.
+bool dnnl_setup();
 const dnnl::engine& dnnl_engine();
 // A stream of the calling thread.
 const dnnl::stream& dnnl_stream();

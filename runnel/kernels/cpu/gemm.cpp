@@ -112,6 +112,7 @@ void run_vector(const Problem& g) {
 // Rows x columns of C with the whole sum, on the calling thread.
 void run_block(const Problem& g, Range rows, Range columns) {
   float* c = g.c + rows.begin * g.ldc + columns.begin;
+  dnnl_setup();
   {
     OneThread guard;
     dnnl::sgemm(g.ta ? 'T' : 'N', g.tb ? 'T' : 'N', rows.size(), columns.size(), g.k, g.alpha,

@@ -3,7 +3,7 @@
 #include <type_traits>
 
 #include "runnel/base/parallel.h"
-#include "runnel/kernels/cpu/cpu_isa.h"
+#include "runnel/kernels/cpu/isa.h"
 #include "runnel/kernels/cpu/gemm.h"
 #include "runnel/kernels/cpu/scratch.h"
 
@@ -57,23 +57,17 @@ void tile_base(int64_t k, const T* a, const T* b, T* acc) {
   tile_body(k, a, b, acc);
 }
 template <class T>
-RUNNEL_TARGET_AVX2 void tile_avx2(int64_t k, const T* a, const T* b, T* acc) {
+RUNNEL_AVX2 void tile_avx2(int64_t k, const T* a, const T* b, T* acc) {
   tile_body(k, a, b, acc);
 }
 template <class T>
-RUNNEL_TARGET_AVX512 void tile_avx512(int64_t k, const T* a, const T* b, T* acc) {
+RUNNEL_AVX512 void tile_avx512(int64_t k, const T* a, const T* b, T* acc) {
   tile_body(k, a, b, acc);
 }
 template <class T>
 auto tile_kernel() {
-  switch (cpu_isa()) {
-    case Isa::avx512:
-      return &tile_avx512<T>;
-    case Isa::avx2:
-      return &tile_avx2<T>;
-    case Isa::base:
-      break;
-  }
+  if (has_avx512()) return &tile_avx512<T>;
+  if (has_avx2()) return &tile_avx2<T>;
   return &tile_base<T>;
 }
 

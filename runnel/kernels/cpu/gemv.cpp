@@ -4,23 +4,23 @@
 
 #include <algorithm>
 
-#include "runnel/kernels/cpu/cpu_isa.h"
+#include "runnel/kernels/cpu/isa.h"
 
 namespace runnel::cpu {
 namespace {
 
-RUNNEL_TARGET_AVX2 __m256i tail_mask(int64_t n) {
+RUNNEL_AVX2 __m256i tail_mask(int64_t n) {
   return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
-RUNNEL_TARGET_AVX2 float sum(__m256 x) {
+RUNNEL_AVX2 float sum(__m256 x) {
   __m128 s = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
   s = _mm_add_ps(s, _mm_movehl_ps(s, s));
   return _mm_cvtss_f32(_mm_add_ss(s, _mm_shuffle_ps(s, s, 1)));
 }
 
 // y += x0 * b0 + x1 * b1 + x2 * b2 + x3 * b3 for the eight floats at j
-RUNNEL_TARGET_AVX2 __m256 four_rows(const __m256* x, const float* const* b, int64_t j, __m256 y) {
+RUNNEL_AVX2 __m256 four_rows(const __m256* x, const float* const* b, int64_t j, __m256 y) {
   const __m256 s = _mm256_fmadd_ps(x[1], _mm256_loadu_ps(b[1] + j), _mm256_fmadd_ps(x[0], _mm256_loadu_ps(b[0] + j), y));
   const __m256 t = _mm256_fmadd_ps(x[3], _mm256_loadu_ps(b[3] + j), _mm256_mul_ps(x[2], _mm256_loadu_ps(b[2] + j)));
   return _mm256_add_ps(s, t);
@@ -28,7 +28,7 @@ RUNNEL_TARGET_AVX2 __m256 four_rows(const __m256* x, const float* const* b, int6
 
 // Rows are streamed in order, four at a time, over a y that stays in the first-level cache. Whole vectors and the tail
 // use the same operations, so a cut of the columns does not change a bit.
-RUNNEL_TARGET_AVX2 void rows_avx2(int64_t n, int64_t k, const float* x, int64_t incx, const float* b, int64_t ldb,
+RUNNEL_AVX2 void rows_avx2(int64_t n, int64_t k, const float* x, int64_t incx, const float* b, int64_t ldb,
                                   float* y) {
   std::fill(y, y + n, 0.0f);
   int64_t p = 0;
@@ -60,7 +60,7 @@ RUNNEL_TARGET_AVX2 void rows_avx2(int64_t n, int64_t k, const float* x, int64_t 
 }
 
 template <int R>
-RUNNEL_TARGET_AVX2 void dots_avx2(int64_t k, const float* x, const float* b, int64_t ldb, float* y) {
+RUNNEL_AVX2 void dots_avx2(int64_t k, const float* x, const float* b, int64_t ldb, float* y) {
   __m256 acc[R], more[R];
   for (int i = 0; i < R; ++i) acc[i] = more[i] = _mm256_setzero_ps();
   int64_t p = 0;
@@ -82,7 +82,7 @@ RUNNEL_TARGET_AVX2 void dots_avx2(int64_t k, const float* x, const float* b, int
 }  // namespace
 
 void gemv_rows(int64_t n, int64_t k, const float* x, int64_t incx, const float* b, int64_t ldb, float* y) {
-  if (cpu_isa() >= Isa::avx2) return rows_avx2(n, k, x, incx, b, ldb, y);
+  if (has_avx2()) return rows_avx2(n, k, x, incx, b, ldb, y);
   std::fill(y, y + n, 0.0f);
   for (int64_t p = 0; p < k; ++p) {
     const float x0 = x[p * incx];
@@ -91,7 +91,7 @@ void gemv_rows(int64_t n, int64_t k, const float* x, int64_t incx, const float* 
 }
 
 void gemv_dots(int64_t n, int64_t k, const float* x, const float* b, int64_t ldb, float* y) {
-  if (cpu_isa() >= Isa::avx2) {
+  if (has_avx2()) {
     int64_t j = 0;
     for (; j + 4 <= n; j += 4) dots_avx2<4>(k, x, b + j * ldb, ldb, y + j);
     for (; j < n; ++j) dots_avx2<1>(k, x, b + j * ldb, ldb, y + j);
