@@ -164,6 +164,7 @@ class OpBuilder {
  private:
   template <class... Ts, class K>
   OpBuilder& kernel_for(DeviceKind kind, Types<Ts...>, K) {
+    static_assert(std::is_empty_v<K>, "a captureless lambda, please: a function's address would be lost");
     auto& table = def_.kernels[static_cast<size_t>(kind)];
     if constexpr (requires { K::is_elementwise; }) def_.elementwise = true;
     if constexpr (std::invocable<K, KernelContext&>) {

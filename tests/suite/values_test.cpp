@@ -1,0 +1,69 @@
+// Stated values and stated errors of every sample; and where the list of tests is made.
+#include "tests/suite/values.h"
+
+#include <gmock/gmock.h>
+
+#include "runnel/base/error.h"
+#include "tests/suite/suite.h"
+
+namespace runnel::test {
+namespace {
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  for (const OpDef* op : registry().all()) {
+    for (size_t i = 0; i < op->samples.size(); ++i) cases.push_back({op, static_cast<int>(i)});
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, Suite, ::testing::ValuesIn(all_cases()), [](const auto& info) {
+  return info.param.op->name + "_" + std::to_string(info.param.index);
+});
+INSTANTIATE_TEST_SUITE_P(Ops, Declaration, ::testing::ValuesIn(registry().all()),
+                         [](const auto& info) { return info.param->name; });
+
+void expect_stated_error(const Case& c, const std::vector<Tensor>& inputs) {
+  const auto here = std::source_location::current();
+  try {
+    run(*c.op, inputs, c.attrs(), here);
+  } catch (const Error& e) {
+    const std::string text = e.what();
+    EXPECT_THAT(text, ::testing::StartsWith("[" + c.op->name + "] "));
+    EXPECT_THAT(text, ::testing::HasSubstr(c.sample().error));
+    for (size_t i = 0; i < std::min<size_t>(inputs.size(), 8); ++i) {
+      EXPECT_THAT(text, ::testing::HasSubstr(input_spec(*c.op, inputs, i).name + ": " + describe({inputs[i]})));
+    }
+    EXPECT_THAT(text, ::testing::EndsWith("(at " + std::string(here.file_name()) + ":" +
+                                          std::to_string(here.line()) + ")"));
+    return;
+  }
+  ADD_FAILURE() << c.name() << " gave a result; expected an Error with \"" << c.sample().error << '"';
+}
+
+}  // namespace
+
+TEST_P(Suite, Values) {
+  const Case& c = GetParam();
+  const Sample& s = c.sample();
+  const std::vector<Tensor> inputs = c.inputs();
+  if (!s.error.empty()) return expect_stated_error(c, inputs);
+
+  const std::vector<Tensor> out = run(*c.op, inputs, c.attrs());
+  if (!s.out.empty()) {
+    ASSERT_EQ(out.size(), s.out.size()) << "outputs of " << c.name();
+    for (size_t i = 0; i < out.size(); ++i) {
+      EXPECT_EQ(difference(out[i], s.out[i], s.tolerance, s.tolerance), "") << c.name() << ", output " << i;
+    }
+  }
+  size_t variable = 0;
+  for (const Tensor& t : inputs) {
+    if (t.dtype() != DType::resource || variable >= s.after.size()) continue;
+    EXPECT_EQ(difference(variable_slot(t).value, s.after[variable], s.tolerance, s.tolerance), "")
+        << c.name() << ", variable " << variable << " after the call";
+    ++variable;
+  }
+  EXPECT_EQ(variable, s.after.size()) << "variables among the inputs of " << c.name();
+}
+
+}  // namespace runnel::test
