@@ -5,8 +5,7 @@
 
 namespace runnel::test {
 
-TEST_P(Declaration, IsComplete) {
-  const OpDef& op = *GetParam();
+void check_declaration(const OpDef& op) {
   EXPECT_FALSE(op.doc.empty()) << op.name << " has no doc";
   EXPECT_TRUE(op.doc.ends_with('.')) << "the doc of " << op.name << " does not end with a full stop: " << op.doc;
   ASSERT_NE(op.infer, nullptr) << op.name << " has no shape function";
@@ -29,8 +28,7 @@ TEST_P(Declaration, IsComplete) {
   EXPECT_TRUE(stated || has_handles(op)) << op.name << " has no sample";
 }
 
-TEST_P(Declaration, HasAKernelForEveryDtypeOfItsSchema) {
-  const OpDef& op = *GetParam();
+void check_kernels(const OpDef& op) {
   if (op.type_vars.empty()) {
     EXPECT_NE(op.kernel(kCpu, DType::invalid), nullptr) << op.name << " has no kernel";
     return;
@@ -43,8 +41,7 @@ TEST_P(Declaration, HasAKernelForEveryDtypeOfItsSchema) {
   }
 }
 
-TEST_P(Declaration, SaysWhetherItHasADerivative) {
-  const OpDef& op = *GetParam();
+void check_derivative(const OpDef& op) {
   bool from = false;
   bool to = false;
   for (const ArgSpec& a : op.inputs) from = from || (!a.host_memory && may_be_float(op, a));

@@ -256,14 +256,14 @@ void with_problem(const Case& c, Numbers numbers, F check) {
 
 }  // namespace
 
-TEST_P(Suite, Gradient) {
-  with_problem(GetParam(), Numbers::real, [](const Problem& p) { p.check_first(); });
+void check_gradient(const Case& c) {
+  with_problem(c, Numbers::real, [](const Problem& p) { p.check_first(); });
 }
-TEST_P(Suite, SecondGradient) {
-  with_problem(GetParam(), Numbers::real, [](const Problem& p) { p.check_second(); });
+void check_second_gradient(const Case& c) {
+  with_problem(c, Numbers::real, [](const Problem& p) { p.check_second(); });
 }
-TEST_P(Suite, ComplexGradient) {
-  with_problem(GetParam(), Numbers::complex, [](const Problem& p) {
+void check_complex_gradient(const Case& c) {
+  with_problem(c, Numbers::complex, [](const Problem& p) {
     p.check_first();
     p.check_second();
   });

@@ -27,7 +27,29 @@ inline std::ostream& operator<<(std::ostream& out, const Case& c) { return out <
 
 // Per sample and per op.
 class Suite : public ::testing::TestWithParam<Case> {};
-class Declaration : public ::testing::TestWithParam<const OpDef*> {};
+struct Declared {
+  const OpDef* op;
+};
+inline std::ostream& operator<<(std::ostream& out, const Declared& d) { return out << d.op->name; }
+class Declaration : public ::testing::TestWithParam<Declared> {};
+
+// The checks themselves, as functions, so that a test of the suite can run them on ops that are wrong.
+void check_values(const Case& c);
+void check_dtypes(const Case& c);
+void check_inferred_shapes(const Case& c);
+void check_partial_shapes(const Case& c);
+void check_gradient(const Case& c);
+void check_second_gradient(const Case& c);
+void check_complex_gradient(const Case& c);
+void check_wrong_dtype(const Case& c);
+void check_input_count(const Case& c);
+void check_same_bits(const Case& c);
+void check_large(const Case& c);
+void check_empty(const Case& c);
+void check_attributes(const Case& c);
+void check_declaration(const OpDef& op);
+void check_kernels(const OpDef& op);
+void check_derivative(const OpDef& op);
 
 inline std::vector<Tensor> run(const OpDef& op, const std::vector<Tensor>& inputs, const void* attrs,
                                std::source_location where = std::source_location::current()) {

@@ -66,14 +66,12 @@ void expect_same_bits(const Case& c, const std::vector<Tensor>& inputs, std::vec
 
 }  // namespace
 
-TEST_P(Suite, SameBitsWithOneAndTwoThreads) {
-  const Case& c = GetParam();
+void check_same_bits(const Case& c) {
   if (!c.sample().error.empty() || !is_deterministic(*c.op) || c.sample().make) return;
   expect_same_bits(c, c.inputs());
 }
 
-TEST_P(Suite, LargeElementwise) {
-  const Case& c = GetParam();
+void check_large(const Case& c) {
   if (!c.sample().error.empty() || !is_deterministic(*c.op)) return;
   const std::vector<Tensor> inputs = c.inputs();
   if (!elementwise_inputs(c, inputs)) return;
@@ -90,8 +88,7 @@ TEST_P(Suite, LargeElementwise) {
   }
 }
 
-TEST_P(Suite, EmptyElementwise) {
-  const Case& c = GetParam();
+void check_empty(const Case& c) {
   if (!c.sample().error.empty()) return;
   const std::vector<Tensor> inputs = c.inputs();
   if (!elementwise_inputs(c, inputs)) return;

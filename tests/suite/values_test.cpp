@@ -17,11 +17,35 @@ std::vector<Case> all_cases() {
   return cases;
 }
 
+std::vector<Declared> all_ops() {
+  std::vector<Declared> ops;
+  for (const OpDef* op : registry().all()) ops.push_back({op});
+  return ops;
+}
+
 INSTANTIATE_TEST_SUITE_P(Ops, Suite, ::testing::ValuesIn(all_cases()), [](const auto& info) {
   return info.param.op->name + "_" + std::to_string(info.param.index);
 });
-INSTANTIATE_TEST_SUITE_P(Ops, Declaration, ::testing::ValuesIn(registry().all()),
-                         [](const auto& info) { return info.param->name; });
+INSTANTIATE_TEST_SUITE_P(Ops, Declaration, ::testing::ValuesIn(all_ops()),
+                         [](const auto& info) { return info.param.op->name; });
+
+TEST_P(Suite, Values) { check_values(GetParam()); }
+TEST_P(Suite, Dtypes) { check_dtypes(GetParam()); }
+TEST_P(Suite, InferredShapes) { check_inferred_shapes(GetParam()); }
+TEST_P(Suite, PartialShapes) { check_partial_shapes(GetParam()); }
+TEST_P(Suite, Gradient) { check_gradient(GetParam()); }
+TEST_P(Suite, SecondGradient) { check_second_gradient(GetParam()); }
+TEST_P(Suite, ComplexGradient) { check_complex_gradient(GetParam()); }
+TEST_P(Suite, WrongDtype) { check_wrong_dtype(GetParam()); }
+TEST_P(Suite, MissingAndSurplusInputs) { check_input_count(GetParam()); }
+TEST_P(Suite, SameBitsWithOneAndTwoThreads) { check_same_bits(GetParam()); }
+TEST_P(Suite, LargeElementwise) { check_large(GetParam()); }
+TEST_P(Suite, EmptyElementwise) { check_empty(GetParam()); }
+TEST_P(Suite, AttributesRoundTrip) { check_attributes(GetParam()); }
+
+TEST_P(Declaration, IsComplete) { check_declaration(*GetParam().op); }
+TEST_P(Declaration, HasAKernelForEveryDtypeOfItsSchema) { check_kernels(*GetParam().op); }
+TEST_P(Declaration, SaysWhetherItHasADerivative) { check_derivative(*GetParam().op); }
 
 void expect_stated_error(const Case& c, const std::vector<Tensor>& inputs) {
   const auto here = std::source_location::current();
@@ -43,8 +67,7 @@ void expect_stated_error(const Case& c, const std::vector<Tensor>& inputs) {
 
 }  // namespace
 
-TEST_P(Suite, Values) {
-  const Case& c = GetParam();
+void check_values(const Case& c) {
   const Sample& s = c.sample();
   const std::vector<Tensor> inputs = c.inputs();
   if (!s.error.empty()) return expect_stated_error(c, inputs);
