@@ -98,9 +98,13 @@ void gemv_dots(int64_t n, int64_t k, const float* x, const float* b, int64_t ldb
     return;
   }
   for (int64_t j = 0; j < n; ++j) {
-    float s = 0;
-    for (int64_t p = 0; p < k; ++p) s += x[p] * b[j * ldb + p];
-    y[j] = s;
+    float lanes[8] = {};  // as the vectors do: shorter sums lose fewer bits
+    int64_t p = 0;
+    for (; p + 8 <= k; p += 8) {
+      for (int i = 0; i < 8; ++i) lanes[i] += x[p + i] * b[j * ldb + p + i];
+    }
+    for (; p < k; ++p) lanes[p % 8] += x[p] * b[j * ldb + p];
+    y[j] = ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
   }
 }
 
