@@ -9,6 +9,9 @@ CONV = [f"conv2d_{shape}_{what}" for shape in ("mnist1", "mnist2", "image1", "im
 # (our program, opponent's suffix, opponent's program, goal, cases). The suffix "_threads" has no program: it is our own
 # with one thread.
 FAMILIES = [
+    ("eager", "", "torch_eager", 2.8, ["eager_add10"]),
+    ("eager", "", "torch_eager", 3.4, ["eager_add10_recording"]),
+    ("eager", "", "torch_eager", 3.5, ["eager_chain_backward"]),
     ("nn", "", "torch_nn", 0.95, MATMUL + CONV),
     ("nn", "_vs_limit", "limit_nn", 0.90, MATMUL + CONV),
     ("nn", "_threads", None, 1.7, ["matmul_1024"] + [f"conv2d_{shape}_{what}" for shape in ("image1", "image2")

@@ -1,0 +1,47 @@
+// Small eager ops: what one call costs, recorded or not, and there and back.
+#include "bench/common.h"
+#include "runnel/runnel.h"
+
+namespace {
+
+using namespace runnel;
+
+Tensor values(unsigned seed) {
+  std::vector<float> v(10);
+  bench::fill(v.data(), v.size(), seed);
+  return Tensor::of<float>(v);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Tensor x = values(1);
+  const Tensor y = values(2);
+  const std::vector<bench::Case> cases = {
+      {"eager_add10",
+       [&](int) -> std::vector<std::function<void()>> {
+         return {[&] {
+           for (int i = 0; i < 100; ++i) add(x, y);
+         }};
+       }},
+      {"eager_add10_recording",
+       [&](int) -> std::vector<std::function<void()>> {
+         return {[&] {
+           GradientTape tape;
+           tape.watch(x);
+           for (int i = 0; i < 100; ++i) add(x, y);
+         }};
+       }},
+      {"eager_chain_backward",
+       [&](int) -> std::vector<std::function<void()>> {
+         return {[&] {
+           GradientTape tape;
+           tape.watch(x);
+           Tensor z = x;
+           for (int i = 0; i < 50; ++i) z = multiply(add(z, y), y);
+           tape.gradient(z, x);
+         }};
+       }},
+  };
+  return bench::main_of(argc, argv, cases, set_num_threads);
+}
