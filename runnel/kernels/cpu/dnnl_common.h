@@ -49,7 +49,7 @@ void run_reorder(const dnnl::reorder& reorder, const dnnl::memory::desc& scratch
 dnnl::primitive_attr user_scratchpad();
 
 // The identity of a plan: what it does and every number that shaped it.
-class PlanKey {
+class RUNNEL_API PlanKey {
  public:
   static constexpr int kMaxWords = 40;
   void add(int64_t word) { words_[static_cast<size_t>(size_++)] = word; }
@@ -61,7 +61,7 @@ class PlanKey {
   int size_ = 0;
 };
 
-struct Plan {
+struct RUNNEL_API Plan {
   virtual ~Plan() = default;
 };
 
