@@ -24,6 +24,7 @@ int main(int argc, char** argv) try {
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
   runnel::tools::add_data(app);
+  runnel::tools::add_ops(app);
   runnel::tools::add_version(app);
   try {
     app.parse(argc, argv);

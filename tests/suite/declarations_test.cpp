@@ -7,7 +7,7 @@ namespace runnel::test {
 
 void check_declaration(const OpDef& op) {
   EXPECT_FALSE(op.doc.empty()) << op.name << " has no doc";
-  EXPECT_TRUE(op.doc.ends_with('.')) << "the doc of " << op.name << " does not end with a full stop: " << op.doc;
+  EXPECT_TRUE(op.doc.ends_with('.') || op.doc.ends_with('?')) << "the doc of " << op.name << " stops short: " << op.doc;
   ASSERT_NE(op.infer, nullptr) << op.name << " has no shape function";
   std::set<std::string> names;
   for (const auto* list : {&op.inputs, &op.outputs}) {
