@@ -9,10 +9,18 @@ void register_all_ops(Registry& r);
 void register_all_ops(Registry& r) {
   register_argminmax(r);
   register_arithmetic(r);
+  register_array_join(r);
   register_array_shape(r);
+  register_bitwise(r);
+  register_cast(r);
+  register_compare(r);
+  register_complex(r);
+  register_division(r);
+  register_elementary(r);
+  register_logical(r);
   register_matmul(r);
   register_reduce(r);
-  register_array_join(r);
+  register_select(r);
   register_variable(r);
 }
 

@@ -5,6 +5,7 @@
 #include "runnel/base/error.h"
 #include "runnel/base/parallel.h"
 #include "runnel/ops/array.h"
+#include "runnel/ops/bitwise.h"
 #include "runnel/ops/math.h"
 #include "runnel/ops/state.h"
 #include "runnel/tensor/tensor.h"

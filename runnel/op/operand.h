@@ -76,6 +76,17 @@ class RUNNEL_API Operand {
   Tensor value() const { return is_literal() ? as(natural_dtype()) : *tensor_; }
   const Location& where() const { return where_; }
 
+ protected:
+  struct Copy {};
+  Operand(const Operand& o, Copy)  // the same value at the same line; for the parameters of operators
+      : own_(o.own_),
+        tensor_(o.tensor_ == &o.own_ ? &own_ : o.tensor_),
+        integer_(o.integer_),
+        real_(o.real_),
+        imag_(o.imag_),
+        kind_(o.kind_),
+        where_(o.where_) {}
+
  private:
   enum class Kind : uint8_t { none, boolean, integer, long_integer, real, complex, list };
   void settle_list() {

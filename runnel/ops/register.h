@@ -7,10 +7,18 @@ class Registry;
 // One function per family file; runnel.cpp calls them all.
 void register_argminmax(Registry& r);
 void register_arithmetic(Registry& r);
-void register_matmul(Registry& r);
-void register_reduce(Registry& r);
 void register_array_join(Registry& r);
 void register_array_shape(Registry& r);
+void register_bitwise(Registry& r);
+void register_cast(Registry& r);
+void register_compare(Registry& r);
+void register_complex(Registry& r);
+void register_division(Registry& r);
+void register_elementary(Registry& r);
+void register_logical(Registry& r);
+void register_matmul(Registry& r);
+void register_reduce(Registry& r);
+void register_select(Registry& r);
 void register_variable(Registry& r);
 
 }  // namespace runnel

@@ -7,6 +7,7 @@
 // fused kernel use the vector functions themselves (foreach_isa.h).
 
 #include <cmath>
+#include <complex>  // the functors serve complex types too
 #include <cstdint>
 
 #include "runnel/base/export.h"
