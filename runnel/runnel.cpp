@@ -19,8 +19,11 @@ void register_all_ops(Registry& r) {
   register_elementary(r);
   register_logical(r);
   register_matmul(r);
+  register_random(r);
+  register_random_stateless(r);
   register_reduce(r);
   register_select(r);
+  register_training(r);
   register_variable(r);
 }
 

@@ -17,8 +17,11 @@ void register_division(Registry& r);
 void register_elementary(Registry& r);
 void register_logical(Registry& r);
 void register_matmul(Registry& r);
+void register_random(Registry& r);
+void register_random_stateless(Registry& r);
 void register_reduce(Registry& r);
 void register_select(Registry& r);
+void register_training(Registry& r);
 void register_variable(Registry& r);
 
 }  // namespace runnel

@@ -64,6 +64,16 @@ class RUNNEL_API Variable {
   const Variable& assign(const Operand& value) const;
   const Variable& assign_add(const Operand& delta) const;
   const Variable& assign_sub(const Operand& delta) const;
+  // Row i of `values` changes row indices[i] of the variable; an index may come more than once.
+  const Variable& scatter_add(const IndexedSlices& delta) const;
+  const Variable& scatter_sub(const IndexedSlices& delta) const;
+  const Variable& scatter_mul(const IndexedSlices& factor) const;
+  const Variable& scatter_div(const IndexedSlices& divisor) const;
+  const Variable& scatter_min(const IndexedSlices& bound) const;
+  const Variable& scatter_max(const IndexedSlices& bound) const;
+  const Variable& scatter_update(const IndexedSlices& rows) const;
+  // The rows that `indices` name; the gradient is IndexedSlices, the whole is never copied.
+  Tensor sparse_read(const Operand& indices) const;
 
   const Tensor& handle() const { return handle_; }
   VariableSlot& slot() const { return variable_slot(handle_); }

@@ -1,0 +1,36 @@
+#pragma once
+
+// body(i) for i in [0, n), compiled for AVX2 and for the baseline; cut by n alone, so the bits do not depend on threads.
+#include <cstdint>
+#include <type_traits>
+
+#include "runnel/base/cpu.h"
+#include "runnel/base/parallel.h"
+#include "runnel/kernels/cpu/isa.h"
+#include "runnel/kernels/cpu/loops.h"
+
+namespace runnel::cpu {
+
+template <class Body>
+RUNNEL_FLATTEN void update_range_base(const Body& body, int64_t begin, int64_t end) {
+  RUNNEL_IVDEP
+  for (int64_t i = begin; i < end; ++i) body(i);
+}
+template <class Body>
+RUNNEL_AVX2 RUNNEL_FLATTEN void update_range_avx2(const Body& body, int64_t begin, int64_t end) {
+  RUNNEL_IVDEP
+  for (int64_t i = begin; i < end; ++i) body(i);
+}
+
+// T is the element type: only float and double have the AVX2 version.
+template <class T, class Body>
+void update_loop(int64_t n, const Body& body) {
+  parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
+    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+      if (has_avx2()) return update_range_avx2(body, begin, end);
+    }
+    update_range_base(body, begin, end);
+  });
+}
+
+}  // namespace runnel::cpu

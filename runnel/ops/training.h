@@ -1,0 +1,65 @@
+#pragma once
+
+#include "runnel/op/gradient.h"
+#include "runnel/ops/state.h"
+
+// TensorFlow's fused optimizer updates. Each changes `var` and its slots (variables of the same shape) for one
+// gradient, dense or IndexedSlices; rows that IndexedSlices name twice are added up first.
+namespace runnel::training {
+
+RUNNEL_API void apply_gradient_descent(const Variable& var, double alpha, const Gradient& grad);
+
+struct MomentumStep {
+  double lr = 0.01;
+  double momentum = 0.9;
+  bool use_nesterov = false;
+};
+RUNNEL_API void apply_momentum(const Variable& var, const Variable& accum, const MomentumStep& step,
+                               const Gradient& grad);
+// Keras's form: the learning rate is inside the accumulator.
+RUNNEL_API void apply_keras_momentum(const Variable& var, const Variable& accum, const MomentumStep& step,
+                                     const Gradient& grad);
+
+struct AdamStep {
+  double beta1_power = 0.9;    // beta1 to the number of this step (1, 2, ...)
+  double beta2_power = 0.999;  // likewise
+  double lr = 0.001;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-7;
+  bool use_nesterov = false;
+};
+RUNNEL_API void apply_adam(const Variable& var, const Variable& m, const Variable& v, const AdamStep& step,
+                           const Gradient& grad);
+RUNNEL_API void apply_adam_with_amsgrad(const Variable& var, const Variable& m, const Variable& v, const Variable& vhat,
+                                        const AdamStep& step, const Gradient& grad);
+RUNNEL_API void apply_adamax(const Variable& var, const Variable& m, const Variable& v, const AdamStep& step,
+                             const Gradient& grad);
+
+struct RMSPropStep {
+  double lr = 0.001;
+  double rho = 0.9;
+  double momentum = 0.0;
+  double epsilon = 1e-7;
+};
+RUNNEL_API void apply_rms_prop(const Variable& var, const Variable& ms, const Variable& mom, const RMSPropStep& step,
+                               const Gradient& grad);
+RUNNEL_API void apply_centered_rms_prop(const Variable& var, const Variable& mg, const Variable& ms,
+                                        const Variable& mom, const RMSPropStep& step, const Gradient& grad);
+
+RUNNEL_API void apply_adagrad(const Variable& var, const Variable& accum, double lr, double epsilon,
+                              const Gradient& grad);
+RUNNEL_API void apply_adadelta(const Variable& var, const Variable& accum, const Variable& accum_update, double lr,
+                               double rho, double epsilon, const Gradient& grad);
+
+struct FtrlStep {
+  double lr = 0.001;
+  double l1 = 0.0;
+  double l2 = 0.0;
+  double l2_shrinkage = 0.0;
+  double lr_power = -0.5;
+};
+RUNNEL_API void apply_ftrl(const Variable& var, const Variable& accum, const Variable& linear, const FtrlStep& step,
+                           const Gradient& grad);
+
+}  // namespace runnel::training
