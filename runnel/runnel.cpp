@@ -9,8 +9,17 @@ void register_all_ops(Registry& r);
 void register_all_ops(Registry& r) {
   register_argminmax(r);
   register_arithmetic(r);
+  register_array_fill(r);
+  register_array_gather(r);
+  register_array_identity(r);
   register_array_join(r);
+  register_array_pad(r);
+  register_array_scatter(r);
+  register_array_sequence(r);
   register_array_shape(r);
+  register_array_slice(r);
+  register_array_tile(r);
+  register_array_transpose(r);
   register_bitwise(r);
   register_cast(r);
   register_compare(r);

@@ -82,10 +82,13 @@ class OpBuilder {
     assert(def_.attrs.find(type));
     return add_output({.name = name, .type_attr = type});
   }
-  // As many outputs as the int attribute `count` says.
-  OpBuilder& out_list(const char* name, const char* count, const char* type_var = "T") {
+  // As many outputs as the int attribute `count` says, of a type variable or of a DType attribute.
+  OpBuilder& out_list(const char* name, const char* count, const char* type = "T") {
     assert(def_.attrs.find(count));
-    return add_output({.name = name, .type_var = type_var_index(type_var), .count = count});
+    const int var = type_var_index(type);
+    if (var >= 0) return add_output({.name = name, .type_var = var, .count = count});
+    assert(def_.attrs.find(type));
+    return add_output({.name = name, .type_attr = type, .count = count});
   }
   OpBuilder& out_list(const char* name, const char* count, DType fixed) {
     return add_output({.name = name, .dtype = fixed, .count = count});

@@ -1,11 +1,13 @@
-// Shapes and constants: reshape, broadcast_to, shape, fill and their like.
+// Shapes: reading them, changing them, checking them.
 #include <cstring>
 
 #include "runnel/base/format.h"
 #include "runnel/kernels/cpu/broadcast.h"
+#include "runnel/kernels/cpu/copy.h"
 #include "runnel/op/builder.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
+#include "runnel/ops/array_util.h"
 #include "runnel/ops/broadcast_grad.h"
 #include "runnel/ops/math.h"
 #include "runnel/ops/register.h"
@@ -45,9 +47,61 @@ struct ShapeAttrs {
   static constexpr auto fields() { return std::tuple{field("out_type", &ShapeAttrs::out_type)}; }
 };
 
-template <class T>
-void fill_with(const Tensor& t, const T& value) {
-  std::fill_n(t.mutable_data<T>(), t.num_elements(), value);
+struct ShapeNAttrs {
+  int64_t N = 1;
+  DType out_type = DType::int32;
+  static constexpr auto fields() {
+    return std::tuple{field("N", &ShapeNAttrs::N), field("out_type", &ShapeNAttrs::out_type)};
+  }
+};
+
+struct SqueezeAttrs {
+  std::vector<int64_t> squeeze_dims;
+  static constexpr auto fields() { return std::tuple{field("squeeze_dims", &SqueezeAttrs::squeeze_dims)}; }
+};
+
+struct EnsureShapeAttrs {
+  PartialShape shape = PartialShape::unknown();
+  static constexpr auto fields() { return std::tuple{field("shape", &EnsureShapeAttrs::shape)}; }
+};
+
+PartialShape expanded(const PartialShape& x, int64_t axis) {
+  if (!x.has_rank()) return x;
+  Dims dims = x.dims();
+  dims.insert(dims.begin() + normalize_axis(axis, x.rank() + 1), 1);
+  return PartialShape(dims);
+}
+
+PartialShape squeezed(const PartialShape& x, const std::vector<int64_t>& axes) {
+  if (!x.has_rank()) return x;
+  SmallVector<bool, 8> drop(static_cast<size_t>(x.rank()), false);
+  for (int64_t a : axes) {
+    const int d = normalize_axis(a, x.rank());
+    if (x[d] >= 0 && x[d] != 1) throw invalid_argument("dimension {} of {} has size {}, not 1", d, x.str(), x[d]);
+    drop[static_cast<size_t>(d)] = true;
+  }
+  Dims dims;
+  for (int d = 0; d < x.rank(); ++d) {
+    if (axes.empty() && x[d] < 0) return PartialShape::unknown();  // may be 1 or not
+    if (axes.empty() ? x[d] != 1 : !drop[static_cast<size_t>(d)]) dims.push_back(x[d]);
+  }
+  return PartialShape(dims);
+}
+
+// Writes integers to an int32 or int64 output.
+template <class Values>
+void put_ints(const Tensor& out, const Values& values) {
+  if (out.dtype() == DType::int32) {
+    std::copy(values.begin(), values.end(), out.mutable_data<int32_t>());
+  } else if (out.dtype() == DType::int64) {
+    std::copy(values.begin(), values.end(), out.mutable_data<int64_t>());
+  } else {
+    throw invalid_argument("out_type must be int32 or int64, got {}", dtype_name(out.dtype()));
+  }
+}
+
+PartialShape shape_of_shape(const PartialShape& x) {
+  return PartialShape{x.has_rank() ? int64_t{x.rank()} : kUnknownDim};
 }
 
 }  // namespace
@@ -62,44 +116,85 @@ void register_array_shape(Registry& r) {
       .cpu([](KernelContext& c) {
         c.forward(0, c.in(0).with_shape(Shape(reshaped(c.in(0).shape(), PartialShape(c.ints(1))))));
       })
-      .grad([](const GradCtx& g) { return Gradients{reshape(g.dy(), shape(g.x(0))), {}}; })
+      .grad([](const GradCtx& g) { return Gradients{reshape(g.dy(), shape_arg(g.x(0))), {}}; })
       .doc("The same elements in another shape; one size may be -1 and is worked out.")
       .sample({.in = {Tensor{{1.f, 2.f}, {3.f, 4.f}}, Tensor{-1}}, .out = {Tensor{1.f, 2.f, 3.f, 4.f}}})
       .sample({.in = {Tensor{1.f, 2.f}, Tensor{3}}, .error = "has 2 elements"});
 
-  r.define("Identity")
+  r.define("ExpandDims")
+      .in("input", all_types)
+      .in_host("dim", "Tdim")
+      .out("output")
+      .shape([](InferContext& c) {
+        const auto axis = c.constant_ints(1);
+        if (axis && axis->size() != 1) throw invalid_argument("dim must be one integer, got {}", axis->size());
+        if (axis) return c.output(expanded(c.input(0), (*axis)[0]));
+        c.output(c.input(0).has_rank() ? PartialShape::unknown_dims(c.input(0).rank() + 1) : PartialShape::unknown());
+      })
+      .forwards()
+      .cpu([](KernelContext& c) {
+        c.forward(0, c.in(0).with_shape(Shape(expanded(c.in(0).shape(), c.int_scalar(1)))));
+      })
+      .grad([](const GradCtx& g) { return Gradients{reshape(g.dy(), shape_arg(g.x(0))), {}}; })
+      .doc("A dimension of size 1 put in at position `dim`.")
+      .sample({.in = {Tensor{1.f, 2.f}, Tensor(0)}, .out = {Tensor{{1.f, 2.f}}}})
+      .sample({.in = {Tensor{1.f, 2.f}, Tensor(-1)}, .out = {Tensor{{1.f}, {2.f}}}})
+      .sample({.in = {Tensor{1.f, 2.f}, Tensor(2)}, .error = "out of range"});
+
+  r.define<SqueezeAttrs>("Squeeze")
       .in("input", all_types)
       .out("output")
-      .shape(like<0>)
+      .shape([](InferContext& c, const SqueezeAttrs& a) { c.output(squeezed(c.input(0), a.squeeze_dims)); })
+      .forwards()
+      .cpu([](KernelContext& c, const SqueezeAttrs& a) {
+        c.forward(0, c.in(0).with_shape(Shape(squeezed(c.in(0).shape(), a.squeeze_dims))));
+      })
+      .grad([](const GradCtx& g) { return reshape(g.dy(), shape_arg(g.x())); })
+      .doc("Without the dimensions of size 1: all of them, or those in squeeze_dims.")
+      .sample({.in = {Tensor{{{1.f}, {2.f}}}}, .out = {Tensor{1.f, 2.f}}})
+      .sample({.in = {Tensor{{{1.f}, {2.f}}}}, .out = {Tensor{{1.f, 2.f}}}}, {.squeeze_dims = {-1}})
+      .sample({.in = {Tensor{1.f, 2.f}}, .error = "has size 2, not 1"}, {.squeeze_dims = {0}});
+
+  r.define<EnsureShapeAttrs>("EnsureShape")
+      .in("input", all_types)
+      .out("output")
+      .shape([](InferContext& c, const EnsureShapeAttrs& a) {
+        if (!a.shape.compatible_with(c.input(0))) {
+          throw invalid_argument("the shape is {}, not {}", c.input(0).str(), a.shape.str());
+        }
+        c.output(c.input(0).merged_with(a.shape));
+      })
       .forwards()
       .cpu([](KernelContext& c) { c.forward(0, c.in(0).with_shape(c.in(0).shape())); })
       .grad([](const GradCtx& g) { return g.dy(); })
-      .doc("The input itself.")
-      .sample({.in = {Tensor{1.f, 2.f}}, .out = {Tensor{1.f, 2.f}}});
+      .doc("The input itself, which must have the given (partly unknown) shape.")
+      .sample({.in = {Tensor{{1.f, 2.f}}}, .out = {Tensor{{1.f, 2.f}}}}, {.shape = {1, kUnknownDim}})
+      .sample({.in = {Tensor{1.f, 2.f}}, .error = "the shape is [2], not [3]"}, {.shape = {3}});
 
   r.define("BroadcastTo")
       .in("input", data_types)
       .in_host("shape", "Tidx")
       .out("output")
       .shape([](InferContext& c) {
-        const PartialShape target = c.constant_shape(1);
+        const PartialShape target = constant_sizes(c, 1);
         const PartialShape both = broadcast_shapes(c.input(0), target);
         if (target.is_static() && both.is_static() && !(both == target)) {
           throw invalid_argument("{} cannot be stretched to {}", c.input(0).str(), target.str());
         }
         c.output(target);
       })
-      .cpu([]<class T>(KernelContext& c) {
-        if constexpr (std::is_trivially_copyable_v<T>) {
-          cpu::broadcast_to(c.in<T>(0), c.in(0).shape().dims(), c.out<T>(), c.out().shape().dims(), sizeof(T));
-        } else {
-          // Strings: gather positions with the same walk over an index image of the input.
-          std::vector<int64_t> from(static_cast<size_t>(c.in(0).num_elements()));
-          std::vector<int64_t> to(static_cast<size_t>(c.out().num_elements()));
-          for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<int64_t>(i);
-          cpu::broadcast_to(from.data(), c.in(0).shape().dims(), to.data(), c.out().shape().dims(), sizeof(int64_t));
-          for (size_t i = 0; i < to.size(); ++i) c.out<T>()[i] = c.in<T>(0)[to[i]];
+      .cpu([](KernelContext& c) {
+        const Dims& from = c.in(0).shape().dims();
+        const Dims& to = c.out().shape().dims();
+        if (is_plain(c.out().dtype())) {
+          cpu::broadcast_to(c.in(0).raw(), from, c.out<char>(), to, static_cast<int>(dtype_size(c.out().dtype())));
+          return;
         }
+        Dims strides(to.size(), 0);
+        const size_t lead = to.size() - from.size();
+        const Dims dense = cpu::dense_strides(from);
+        for (size_t i = 0; i < from.size(); ++i) strides[lead + i] = from[i] == 1 ? 0 : dense[i];
+        cpu::copy_strided(c.out().dtype(), to, c.in(0).raw(), strides, c.out<char>(), cpu::dense_strides(to));
       })
       .grad([](const GradCtx& g) { return Gradients{sum_to_shape_of(g.dy(), g.x(0)), {}}; })
       .doc("The input repeated along dimensions of size 1 and new leading ones, up to `shape`.")
@@ -109,53 +204,41 @@ void register_array_shape(Registry& r) {
   r.define<ShapeAttrs>("Shape")
       .in("input", all_types)
       .out("output", "out_type")
-      .shape([](InferContext& c) {
-        c.output(PartialShape{c.input(0).has_rank() ? int64_t{c.input(0).rank()} : kUnknownDim});
-      })
-      .cpu([](KernelContext& c) {
-        const Shape& s = c.in(0).shape();
-        if (c.output_dtype(0) == DType::int32) {
-          std::copy(s.begin(), s.end(), c.out<int32_t>());
-        } else {
-          std::copy(s.begin(), s.end(), c.out<int64_t>());
-        }
-      })
+      .shape([](InferContext& c) { c.output(shape_of_shape(c.input(0))); })
+      .cpu([](KernelContext& c) { put_ints(c.out(), c.in(0).shape().dims()); })
       .doc("The sizes of the input's dimensions.")
       .sample({.in = {Tensor{{1.f, 2.f, 3.f}}}, .out = {Tensor{1, 3}}});
 
-  r.define("ZerosLike")
-      .in("x", data_types)
-      .out("y")
-      .shape(like<0>)
-      .cpu([](KernelContext& c) {
-        if (is_plain(c.out().dtype())) std::memset(c.out().mutable_data<char>(), 0, c.out().num_bytes());
-      })
-      .grad([](const GradCtx& g) { return zeros_like(g.x()); })
-      .doc("Zeros in the shape and dtype of the input (empty strings for strings).")
-      .sample({.in = {Tensor{1.f, 2.f}}, .out = {Tensor{0.f, 0.f}}});
-
-  r.define("OnesLike")
-      .in("x", plain_types)
-      .out("y")
-      .shape(like<0>)
-      .cpu([]<class T>(KernelContext& c) { fill_with(c.out(), T(1)); })
-      .grad([](const GradCtx& g) { return zeros_like(g.x()); })
-      .doc("Ones in the shape and dtype of the input.")
-      .sample({.in = {Tensor{5.f, 2.f}}, .out = {Tensor{1.f, 1.f}}});
-
-  r.define("Fill")
-      .type("T", data_types)
-      .in_host("dims", "index_type")
-      .in("value", "T")
-      .out("output")
+  r.define<ShapeNAttrs>("ShapeN")
+      .type("T", all_types)
+      .in_list("input", "N")
+      .out_list("output", "N", "out_type")
       .shape([](InferContext& c) {
-        c.require_rank(1, 0);
-        c.output(c.constant_shape(0));
+        for (int i = 0; i < c.num_outputs(); ++i) c.output(i, shape_of_shape(c.input(i)));
       })
-      .cpu([]<class T>(KernelContext& c) { fill_with(c.out(), *c.in<T>(1)); })
-      .grad([](const GradCtx& g) { return Gradients{{}, reduce_sum(g.dy())}; })
-      .doc("A tensor of shape `dims` with every element `value`.")
-      .sample({.in = {Tensor{2}, Tensor(7.f)}, .out = {Tensor{7.f, 7.f}}});
+      .cpu([](KernelContext& c) {
+        for (int i = 0; i < c.num_outputs(); ++i) put_ints(c.out(i), c.in(i).shape().dims());
+      })
+      .doc("The shapes of several tensors.")
+      .sample({.in = {Tensor{1.f, 2.f}, Tensor(1.f)}, .out = {Tensor{2}, Tensor::of<int32_t>({})}}, {.N = 2});
+
+  r.define<ShapeAttrs>("Size")
+      .in("input", all_types)
+      .out("output", "out_type")
+      .shape(scalar_shape)
+      .cpu([](KernelContext& c) { put_ints(c.out(), Dims{c.in(0).num_elements()}); })
+      .doc("The number of elements.")
+      .sample({.in = {Tensor{{1.f, 2.f}, {3.f, 4.f}}}, .out = {Tensor(4)}})
+      .sample({.in = {Tensor(1.f)}, .out = {Tensor(1)}});
+
+  r.define("Rank")
+      .in("input", all_types)
+      .out("output", DType::int32)
+      .shape(scalar_shape)
+      .cpu([](KernelContext& c) { *c.out<int32_t>() = c.in(0).rank(); })
+      .doc("The number of dimensions.")
+      .sample({.in = {Tensor{{1.f, 2.f}, {3.f, 4.f}}}, .out = {Tensor(2)}})
+      .sample({.in = {Tensor(1.f)}, .out = {Tensor(0)}});
 
   r.define("BroadcastGradientArgs")
       .type("T", index_types)
@@ -194,10 +277,6 @@ Tensor reshape(const Operand& tensor, const ShapeArg& shape) {
   static const Op op("Reshape");
   return op({tensor, shape.tensor()});
 }
-Tensor identity(const Operand& input) {
-  static const Op op("Identity");
-  return op({input});
-}
 Tensor broadcast_to(const Operand& input, const ShapeArg& shape) {
   static const Op op("BroadcastTo");
   return op({input, shape.tensor()});
@@ -206,32 +285,70 @@ Tensor shape(const Operand& input, DType out_type) {
   static const Op<ShapeAttrs> op("Shape");
   return op({input}, {.out_type = out_type});
 }
-Tensor zeros_like(const Operand& input) {
-  static const Op op("ZerosLike");
+std::vector<Tensor> shape_n(const OperandList& input, DType out_type) {
+  static const Op<ShapeNAttrs> op("ShapeN");
+  const std::vector<Arg> args(input.values().begin(), input.values().end());
+  return op.many(args, {.N = static_cast<int64_t>(args.size()), .out_type = out_type}, &input.where());
+}
+Tensor size(const Operand& input, DType out_type) {
+  static const Op<ShapeAttrs> op("Size");
+  return op({input}, {.out_type = out_type});
+}
+Tensor rank(const Operand& input) {
+  static const Op op("Rank");
   return op({input});
 }
-Tensor ones_like(const Operand& input) {
-  static const Op op("OnesLike");
-  return op({input});
+Tensor expand_dims(const Operand& input, int axis) {
+  static const Op op("ExpandDims");
+  return op({input, int_scalar(axis)});
 }
-Tensor fill(const ShapeArg& dims, const Operand& value) {
-  static const Op op("Fill");
-  return op({dims.tensor(), value});
+Tensor squeeze(const Operand& input, const Axes& axis) {
+  static const Op<SqueezeAttrs> op("Squeeze");
+  if (!axis.given()) return op({input});
+  const Dims axes = int_values(axis.tensor_for(input.value()));
+  return op({input}, {.squeeze_dims = {axes.begin(), axes.end()}});
+}
+Tensor ensure_shape(const Operand& input, const PartialShape& shape) {
+  static const Op<EnsureShapeAttrs> op("EnsureShape");
+  return op({input}, {.shape = shape});
+}
+
+ShapeArg shape_arg(const Tensor& x) {
+  const PartialShape known = x.partial_shape();
+  return known.is_static() ? ShapeArg(known.dims()) : ShapeArg(shape(x));
+}
+
+Tensor constant_ints_of(const Dims& values, DType dtype) {
+  Tensor t = Tensor::empty(dtype, {static_cast<int64_t>(values.size())});
+  put_ints(t, values);
+  return t;
+}
+
+void unify_index_types(std::span<Tensor> tensors) {
+  const bool wide = std::any_of(tensors.begin(), tensors.end(), [](const Tensor& t) { return t.dtype() == DType::int64; });
+  if (!wide) return;
+  for (Tensor& t : tensors) {
+    if (t.dtype() != DType::int32) continue;
+    if (t.is_symbolic()) {
+      t = cast(t, DType::int64);
+    } else {
+      const Dims values = int_values(t);
+      t = Tensor::of<int64_t>(std::span<const int64_t>(values), t.shape());
+    }
+  }
+}
+
+PartialShape constant_sizes(const InferContext& c, int i) {
+  const PartialShape sizes = c.constant_shape(i);
+  if (c.constant(i) && !sizes.is_static()) throw invalid_argument("a size is negative: [{}]", fmt::join(sizes, ","));
+  return sizes;
 }
 
 Tensor Axes::tensor_for(const Tensor& x) const {
   if (tensor_.defined()) return tensor_;
   if (given_) return int_vector(list_);
   const PartialShape shape = x.partial_shape();
-  if (!shape.has_rank()) throw make_error(Code::unimplemented, "all axes of a tensor of unknown rank");
-  Dims every;
-  for (int i = 0; i < shape.rank(); ++i) every.push_back(i);
-  return int_vector(every);
-}
-
-Tensor GradCtx::dy(int i) const {
-  const Gradient& g = raw_dy(i);
-  return g.defined() ? g.value() : zeros_like(y(i));
+  return shape.has_rank() ? int_vector(iota_dims(shape.rank())) : range(rank(x));
 }
 
 }  // namespace runnel

@@ -7,8 +7,17 @@ class Registry;
 // One function per family file; runnel.cpp calls them all.
 void register_argminmax(Registry& r);
 void register_arithmetic(Registry& r);
+void register_array_fill(Registry& r);
+void register_array_gather(Registry& r);
+void register_array_identity(Registry& r);
 void register_array_join(Registry& r);
+void register_array_pad(Registry& r);
+void register_array_scatter(Registry& r);
+void register_array_sequence(Registry& r);
 void register_array_shape(Registry& r);
+void register_array_slice(Registry& r);
+void register_array_tile(Registry& r);
+void register_array_transpose(Registry& r);
 void register_bitwise(Registry& r);
 void register_cast(Registry& r);
 void register_compare(Registry& r);

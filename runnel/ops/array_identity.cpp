@@ -1,0 +1,81 @@
+// Ops that hand on their inputs.
+#include "runnel/op/builder.h"
+#include "runnel/op/dispatch.h"
+#include "runnel/ops/array.h"
+#include "runnel/ops/register.h"
+
+namespace runnel {
+namespace {
+
+struct IdentityNAttrs {
+  std::vector<DType> T;
+  static constexpr auto fields() { return std::tuple{field("T", &IdentityNAttrs::T)}; }
+};
+
+// A handle of its own over the shared buffer: tapes tell input and output apart.
+Tensor handed_on(const Tensor& t) { return t.with_shape(t.shape()); }
+
+}  // namespace
+
+void register_array_identity(Registry& r) {
+  r.define("Identity")
+      .in("input", all_types)
+      .out("output")
+      .shape(like<0>)
+      .forwards()
+      .cpu([](KernelContext& c) { c.forward(0, handed_on(c.in(0))); })
+      .grad([](const GradCtx& g) { return g.raw_dy(); })
+      .doc("The input itself.")
+      .sample({.in = {Tensor{1.f, 2.f}}, .out = {Tensor{1.f, 2.f}}})
+      .sample({.in = {Tensor(1.f)}, .out = {Tensor(1.f)}});
+
+  r.define<IdentityNAttrs>("IdentityN")
+      .in_any_list("input", "T")
+      .out_any_list("output", "T")
+      .shape([](InferContext& c) {
+        for (int i = 0; i < c.num_outputs(); ++i) c.output(i, c.input(i));
+      })
+      .forwards()
+      .cpu([](KernelContext& c) {
+        for (int i = 0; i < c.num_outputs(); ++i) c.forward(i, handed_on(c.in(i)));
+      })
+      .grad([](const GradCtx& g) {
+        Gradients all;
+        for (int i = 0; i < g.num_inputs(); ++i) all.push_back(g.raw_dy(i));
+        return all;
+      })
+      .doc("The inputs themselves.")
+      .sample({.in = {Tensor{1.f, 2.f}, Tensor(3)}, .out = {Tensor{1.f, 2.f}, Tensor(3)}},
+              {.T = {DType::float32, DType::int32}});
+
+  r.define("StopGradient")
+      .in("input", all_types)
+      .out("output")
+      .shape(like<0>)
+      .forwards()
+      .cpu([](KernelContext& c) { c.forward(0, handed_on(c.in(0))); })
+      .not_differentiable()
+      .doc("The input itself; its derivative is taken to be zero.")
+      .sample({.in = {Tensor{1.f, 2.f}}, .out = {Tensor{1.f, 2.f}}})
+      .sample({.in = {Tensor(1.f)}, .out = {Tensor(1.f)}});
+}
+
+Tensor identity(const Operand& input) {
+  static const Op op("Identity");
+  return op({input});
+}
+
+std::vector<Tensor> identity_n(const OperandList& input) {
+  static const Op<IdentityNAttrs> op("IdentityN");
+  const std::vector<Arg> args(input.values().begin(), input.values().end());
+  IdentityNAttrs attrs;
+  for (const Tensor& t : input.values()) attrs.T.push_back(t.dtype());
+  return op.many(args, attrs, &input.where());
+}
+
+Tensor stop_gradient(const Operand& input) {
+  static const Op op("StopGradient");
+  return op({input});
+}
+
+}  // namespace runnel
