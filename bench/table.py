@@ -5,6 +5,8 @@ MATMUL = ["matmul_" + c for c in (
     "m1_784x100", "m1_3136x1024", "1024")]
 CONV = [f"conv2d_{shape}_{what}" for shape in ("mnist1", "mnist2", "image1", "image2")
         for what in ("fwd", "bwd_data", "bwd_weights")]
+ELEMENTWISE = ["elementwise_add", "elementwise_mul", "elementwise_relu", "exp", "log", "tanh",
+               "reduce_sum", "reduce_sum_rows", "reduce_sum_cols", "reduce_max"]
 
 # (our program, opponent's suffix, opponent's program, goal, cases). The suffix "_threads" has no program: it is our own
 # with one thread.
@@ -16,4 +18,6 @@ FAMILIES = [
     ("nn", "_vs_limit", "limit_nn", 0.90, MATMUL + CONV),
     ("nn", "_threads", None, 1.7, ["matmul_1024"] + [f"conv2d_{shape}_{what}" for shape in ("image1", "image2")
                                                        for what in ("fwd", "bwd_data", "bwd_weights")]),
+    ("elementwise", "", "torch_elementwise", 1.0, ELEMENTWISE),
+    ("elementwise", "_vs_limit", "limit_elementwise", 0.90, ELEMENTWISE),
 ]

@@ -1,14 +1,13 @@
 #include "runnel/kernels/cpu/reduce.h"
 
 #include <algorithm>
-#include <array>
-#include <memory>
-#include <vector>
 
 #include "runnel/base/format.h"
 #include "runnel/base/parallel.h"
+#include "runnel/base/small_vector.h"
 #include "runnel/kernels/cpu/convert.h"
 #include "runnel/kernels/cpu/reduce_kernels.h"
+#include "runnel/kernels/cpu/scratch.h"
 
 namespace runnel::cpu {
 namespace {
@@ -29,11 +28,12 @@ template <class T>
 T fold_long_row(const ReduceKernels<T>& k, const T* x, int64_t n) {
   if (n <= kRowChunk) return k.row(x, n);
   const int64_t chunks = ceil_div(n, kRowChunk);
-  const auto partials = std::make_unique_for_overwrite<T[]>(chunks);
+  ScratchFrame scratch;
+  T* partials = scratch.get<T>(chunks);
   for (int64_t c = 0; c < chunks; ++c) {
     partials[c] = k.row(x + c * kRowChunk, std::min(kRowChunk, n - c * kRowChunk));
   }
-  return fold_long_row(k, partials.get(), chunks);
+  return fold_long_row<T>(k, partials, chunks);
 }
 
 template <class T>
@@ -50,14 +50,15 @@ void reduce_rows(const ReduceKernels<T>& k, const T* x, int64_t outer, int64_t n
   }
   // Long rows: the same chunks as fold_long_row makes, several to a task.
   const int64_t chunks = ceil_div(n, kRowChunk);
-  const auto partials = std::make_unique_for_overwrite<T[]>(outer * chunks);
+  ScratchFrame scratch;
+  T* partials = scratch.get<T>(outer * chunks);
   parallel_for(outer * chunks, kTask / kRowChunk, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t at = i % chunks * kRowChunk;
       partials[i] = k.row(x + i / chunks * n + at, std::min(kRowChunk, n - at));
     }
   });
-  for (int64_t o = 0; o < outer; ++o) y[o] = fold_long_row(k, partials.get() + o * chunks, chunks);
+  for (int64_t o = 0; o < outer; ++o) y[o] = fold_long_row<T>(k, partials + o * chunks, chunks);
 }
 
 // y (set to the identity, or a result so far) folded with `rows` rows of `cols` <= kColumnTile elements.
@@ -73,11 +74,12 @@ void fold_rows(const ReduceKernels<T>& k, const T* x, int64_t rows, int64_t stri
     return;
   }
   if (rows <= kFewRows) return k.columns(x, rows, stride, cols, y);
-  const auto partial = std::make_unique_for_overwrite<T[]>(cols);
+  ScratchFrame scratch;
+  T* partial = scratch.get<T>(cols);
   for (int64_t i = 0; i < rows; i += kFewRows) {
-    std::fill(partial.get(), partial.get() + cols, k.identity);
-    k.columns(x + i * stride, std::min(kFewRows, rows - i), stride, cols, partial.get());
-    k.columns(partial.get(), 1, cols, cols, y);
+    std::fill(partial, partial + cols, k.identity);
+    k.columns(x + i * stride, std::min(kFewRows, rows - i), stride, cols, partial);
+    k.columns(partial, 1, cols, cols, y);
   }
 }
 
@@ -85,7 +87,7 @@ template <class T>
 void reduce_columns(const ReduceKernels<T>& k, const T* x, int64_t outer, int64_t rows, int64_t cols, T* y) {
   std::fill(y, y + outer * cols, k.identity);
   const int64_t tiles = ceil_div(cols, kColumnTile);
-  const int64_t chunk = std::max<int64_t>(16, kTask / cols);  // rows per task where rows are cut
+  const int64_t chunk = std::max<int64_t>(64, kTask / cols);  // rows per task where rows are cut
   const int64_t chunks = ceil_div(rows, chunk);
   if (tiles > 1 || chunks == 1 || outer >= 64) {
     const int64_t work = rows * std::min(cols, kColumnTile);
@@ -99,22 +101,23 @@ void reduce_columns(const ReduceKernels<T>& k, const T* x, int64_t outer, int64_
     if (outer * rows * cols <= kTask) return body(0, outer * tiles);
     return parallel_for(outer * tiles, std::max<int64_t>(1, kTask / work), body);
   }
-  const auto partials = std::make_unique_for_overwrite<T[]>(outer * chunks * cols);
+  ScratchFrame scratch;
+  T* partials = scratch.get<T>(outer * chunks * cols);
   parallel_for(outer * chunks, 1, [&](int64_t i, int64_t) {
-    T* partial = partials.get() + i * cols;
+    T* partial = partials + i * cols;
     std::fill(partial, partial + cols, k.identity);
     const int64_t o = i / chunks, row = i % chunks * chunk;
     fold_rows(k, x + (o * rows + row) * cols, std::min(chunk, rows - row), cols, cols, partial);
   });
   for (int64_t o = 0; o < outer; ++o) {
-    fold_rows(k, partials.get() + o * chunks * cols, chunks, cols, cols, y + o * cols);
+    fold_rows<T>(k, partials + o * chunks * cols, chunks, cols, cols, y + o * cols);
   }
 }
 
 // The shape as alternating runs of kept and reduced dimensions, those of size 1 dropped.
 struct Runs {
-  std::vector<int64_t> sizes;
-  std::vector<bool> reduced;
+  SmallVector<int64_t, 8> sizes;
+  SmallVector<bool, 8> reduced;
   int64_t kept_elements = 1;
   int64_t reduced_elements = 1;
 };
@@ -142,7 +145,7 @@ void run_passes(const ReduceKernels<T>& k, const T* x, Runs runs, T* y) {
   if (runs.kept_elements == 0) return;
   if (runs.reduced_elements == 0) return std::fill(y, y + runs.kept_elements, k.identity), void();
   if (passes == 0) return std::copy(x, x + runs.kept_elements, y), void();
-  std::unique_ptr<T[]> buffer;
+  ScratchFrame scratch;
   while (passes > 0) {
     size_t at = runs.sizes.size() - 1;
     while (!runs.reduced[at]) --at;
@@ -150,9 +153,7 @@ void run_passes(const ReduceKernels<T>& k, const T* x, Runs runs, T* y) {
     for (size_t i = 0; i < at; ++i) outer *= runs.sizes[i];
     for (size_t i = at + 1; i < runs.sizes.size(); ++i) inner *= runs.sizes[i];
     const int64_t n = runs.sizes[at];
-    std::unique_ptr<T[]> next;
-    if (passes > 1) next = std::make_unique_for_overwrite<T[]>(outer * inner);
-    T* out = passes > 1 ? next.get() : y;
+    T* out = passes > 1 ? scratch.get<T>(outer * inner) : y;
     if (inner == 1) {
       reduce_rows(k, x, outer, n, out);
     } else {
@@ -160,8 +161,7 @@ void run_passes(const ReduceKernels<T>& k, const T* x, Runs runs, T* y) {
     }
     runs.sizes.erase(runs.sizes.begin() + at);
     runs.reduced.erase(runs.reduced.begin() + at);
-    buffer = std::move(next);
-    x = buffer.get();
+    x = out;
     --passes;
   }
 }
@@ -192,13 +192,13 @@ template <class Small>
 void reduce_half(Reduction op, const Small* x, Dims shape, Dims axes, Small* y) {
   const Runs runs = make_runs(shape, axes);
   const int64_t n = runs.kept_elements * runs.reduced_elements;
-  const auto wide = std::make_unique_for_overwrite<float[]>(n);
-  parallel_for(n, kTask, [&](int64_t begin, int64_t end) {
-    convert_block(x + begin, wide.get() + begin, end - begin);
-  });
-  const auto result = std::make_unique_for_overwrite<float[]>(runs.kept_elements);
-  reduce(op, wide.get(), shape, axes, result.get());
-  convert_block(result.get(), y, runs.kept_elements);
+  ScratchFrame scratch;
+  float* wide = scratch.get<float>(n);
+  parallel_for(n, kTask,
+               [&](int64_t begin, int64_t end) { convert_block(x + begin, wide + begin, end - begin); });
+  float* result = scratch.get<float>(runs.kept_elements);
+  reduce<float>(op, wide, shape, axes, result);
+  convert_block(result, y, runs.kept_elements);
 }
 
 }  // namespace

@@ -36,6 +36,7 @@ struct ProdOp {
     }
   }
 };
+// On vectors of floats, fold for max and min passes over NaN; fold_row finds them by itself, at less cost.
 struct MaxOp {
   template <class T>
   static constexpr T identity() {
@@ -44,7 +45,11 @@ struct MaxOp {
   }
   template <class V>
   RUNNEL_INLINE static void fold(V& a, const V& x) {
-    a = ((x > a) | (x != x)) ? x : a;
+    if constexpr (std::is_arithmetic_v<V>) {
+      a = ((x > a) | (x != x)) ? x : a;
+    } else {
+      a = x > a ? x : a;
+    }
   }
 };
 struct MinOp {
@@ -55,7 +60,11 @@ struct MinOp {
   }
   template <class V>
   RUNNEL_INLINE static void fold(V& a, const V& x) {
-    a = ((x < a) | (x != x)) ? x : a;
+    if constexpr (std::is_arithmetic_v<V>) {
+      a = ((x < a) | (x != x)) ? x : a;
+    } else {
+      a = x < a ? x : a;
+    }
   }
 };
 struct AnyOp {
@@ -89,21 +98,26 @@ RUNNEL_INLINE T fold_row(const T* x, int64_t n) {
     typedef T Loaded __attribute__((vector_size(kBytes), aligned(alignof(T)), may_alias));
     constexpr int64_t L = kBytes / sizeof(T);
     if (n >= L) {
-      const auto at = [x](int64_t k) __attribute__((always_inline)) {
-        return reinterpret_cast<const Loaded*>(x + k);
+      constexpr bool seeks_nan =
+          std::is_floating_point_v<T> && (std::is_same_v<Op, MaxOp> || std::is_same_v<Op, MinOp>);
+      decltype(V{} != V{}) nan = {};
+      const auto fold = [&](V & to, int64_t at) __attribute__((always_inline)) {
+        const V v = *reinterpret_cast<const Loaded*>(x + at);
+        if constexpr (seeks_nan) nan |= v != v;
+        Op::fold(to, v);
       };
       V a0 = Op::template identity<T>() - V{};
       if (n >= 8 * L) {
         V a1 = a0, a2 = a0, a3 = a0, a4 = a0, a5 = a0, a6 = a0, a7 = a0;
         for (; i + 8 * L <= n; i += 8 * L) {
-          Op::fold(a0, V(*at(i)));
-          Op::fold(a1, V(*at(i + L)));
-          Op::fold(a2, V(*at(i + 2 * L)));
-          Op::fold(a3, V(*at(i + 3 * L)));
-          Op::fold(a4, V(*at(i + 4 * L)));
-          Op::fold(a5, V(*at(i + 5 * L)));
-          Op::fold(a6, V(*at(i + 6 * L)));
-          Op::fold(a7, V(*at(i + 7 * L)));
+          fold(a0, i);
+          fold(a1, i + L);
+          fold(a2, i + 2 * L);
+          fold(a3, i + 3 * L);
+          fold(a4, i + 4 * L);
+          fold(a5, i + 5 * L);
+          fold(a6, i + 6 * L);
+          fold(a7, i + 7 * L);
         }
         Op::fold(a0, a4);
         Op::fold(a1, a5);
@@ -113,7 +127,12 @@ RUNNEL_INLINE T fold_row(const T* x, int64_t n) {
         Op::fold(a1, a3);
         Op::fold(a0, a1);
       }
-      for (; i + L <= n; i += L) Op::fold(a0, V(*at(i)));
+      for (; i + L <= n; i += L) fold(a0, i);
+      if constexpr (seeks_nan) {
+        for (int64_t k = 0; k < L; ++k) {
+          if (nan[k]) return std::numeric_limits<T>::quiet_NaN();
+        }
+      }
       T lanes[L];
       for (int64_t k = 0; k < L; ++k) lanes[k] = a0[k];
       for (int64_t half = L / 2; half > 0; half /= 2) {

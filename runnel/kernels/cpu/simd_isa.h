@@ -20,17 +20,14 @@ VFN F abs(F x) { return from_bits(bits(x) & 0x7fffffff); }
 VFN F copysign(F x, F sign) { return from_bits((bits(x) & 0x7fffffff) | (bits(sign) & int32_t(0x80000000))); }
 VFN F pow2(I k) { return from_bits((k + 127) << 23); }  // -126 <= k <= 127
 
-// The second operand where the operands cannot be ordered, as the instruction does.
-VFN F min(F a, F b) { return a < b ? a : b; }
-VFN F max(F a, F b) { return a > b ? a : b; }
-// NaN if either is.
-VFN F max_nan(F a, F b) { return select(a != a, a, max(a, b)); }
-VFN F min_nan(F a, F b) { return select(a != a, a, min(a, b)); }
-
 #if RUNNEL_ISA_AVX2
 
 VFN F fma(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }  // one rounding
 VFN F sqrt(F x) { return _mm256_sqrt_ps(x); }
+// The second operand where one is NaN.
+VFN F min(F a, F b) { return _mm256_min_ps(a, b); }
+VFN F max(F a, F b) { return _mm256_max_ps(a, b); }
+VFN bool all(I mask) { return _mm256_movemask_ps((F)mask) == 0xff; }
 VFN bool any(I mask) { return _mm256_movemask_ps((F)mask) != 0; }
 VFN F load(const float* p) { return _mm256_loadu_ps(p); }
 VFN void store(float* p, F x) { _mm256_storeu_ps(p, x); }
@@ -46,6 +43,9 @@ VFN void store_n(float* p, F x, int64_t n) { _mm256_maskstore_ps(p, (__m256i)fir
 
 VFN F fma(F a, F b, F c) { return a * b + c; }  // two roundings
 VFN F sqrt(F x) { return _mm_sqrt_ps(x); }
+VFN F min(F a, F b) { return _mm_min_ps(a, b); }
+VFN F max(F a, F b) { return _mm_max_ps(a, b); }
+VFN bool all(I mask) { return _mm_movemask_ps((F)mask) == 0xf; }
 VFN bool any(I mask) { return _mm_movemask_ps((F)mask) != 0; }
 VFN F load(const float* p) { return _mm_loadu_ps(p); }
 VFN void store(float* p, F x) { _mm_storeu_ps(p, x); }
@@ -63,6 +63,9 @@ VFN void store_n(float* p, F x, int64_t n) {
 }
 
 #endif
+
+// NaN if either is.
+VFN F max_nan(F a, F b) { return select(a != a, a, max(a, b)); }
 
 // All lanes, in a fixed order: halves are folded onto each other.
 VFN float sum(F x) {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <memory>
 
 #include "runnel/base/parallel.h"
+#include "runnel/kernels/cpu/scratch.h"
 
 namespace runnel::cpu {
 namespace {
@@ -115,13 +115,14 @@ void softmax_cross_entropy(const T* logits, const T* labels, T* loss, T* backpro
                            int64_t cols) {
   const auto& k = row_kernels<T>();
   for_rows(rows, cols, [&](int64_t begin, int64_t end) {
-    const auto scratch = std::make_unique_for_overwrite<T[]>(cols);
+    ScratchFrame frame;
+    T* scratch = frame.get<T>(cols);
     for (int64_t r = begin; r < end; ++r) {
       const T* in = logits + r * cols;
       const T m = k.max(in, cols);
-      k.affine(in, scratch.get(), cols, T(1), m);  // first: backprop may be the logits
-      const T sum = k.exp(scratch.get(), backprop ? backprop + r * cols : nullptr, cols, T(0));
-      loss[r] = k.weighted(scratch.get(), labels + r * cols, cols, std::log(sum));
+      k.affine(in, scratch, cols, T(1), m);  // first: backprop may be the logits
+      const T sum = k.exp(scratch, backprop ? backprop + r * cols : nullptr, cols, T(0));
+      loss[r] = k.weighted(scratch, labels + r * cols, cols, std::log(sum));
       if (backprop) k.minus(backprop + r * cols, labels + r * cols, backprop + r * cols, cols, T(1) / sum);
     }
   });

@@ -9,26 +9,41 @@ VFN F poly(F x, float a, float b, C... rest) {
   return fma(poly(x, b, rest...), x, splat(a));
 }
 
-// x = n ln2 + r with |r| <= ln2 / 2; n as a float and as an integer.
-VFN void reduce_ln2(F x, F& r, F& n, I& k) {
+// x = n ln2 + r with |r| <= ln2 / 2. The last 9 bits of `scaled` are n's, so scaled << 23 adds n to an
+// exponent.
+VFN F reduce_ln2(F x, I& scaled) {
   const F magic = splat(0x1.8p23f);  // adding it leaves the nearest integer in the low mantissa bits
   const F t = fma(x, splat(0x1.715476p0f), magic);
-  n = t - magic;
-  k = bits(t) - bits(magic);
-  r = fma(n, splat(-0x1.63p-1f), x);  // the leading part of ln2 is short: n times it is exact
-  r = fma(n, splat(0x1.bd0106p-13f), r);
+  scaled = bits(t);
+  const F n = t - magic;
+  const F r = fma(n, splat(-0x1.63p-1f), x);  // the leading part of ln2 is short: n times it is exact
+  return fma(n, splat(0x1.bd0106p-13f), r);
+}
+
+VFN F exp_reduced(F r) {
+  return poly(r, 1.0f, 1.0f, 0x1.fffffcp-2f, 0x1.55548cp-3f, 0x1.5558b8p-5f, 0x1.123e5ap-7f, 0x1.6a4dbp-10f);
+}
+
+// For |x| <= 87: the result is a normal number.
+VFN F exp_normal(F x) {
+  I scaled;
+  const F r = reduce_ln2(x, scaled);
+  return from_bits(bits(exp_reduced(r)) + (scaled << 23));
+}
+
+// The same bits as exp_normal where that is defined; everything else as it should be.
+VFN F exp_any(F x) {
+  x = max(splat(-104.0f), min(splat(89.0f), x));
+  I scaled;
+  const F r = reduce_ln2(x, scaled);
+  const I k = (scaled << 23) >> 23;
+  const I half = k >> 1;  // in two steps: 2^k itself may be infinite, or denormal
+  return exp_reduced(r) * pow2(half) * pow2(k - half);
 }
 
 VFN F exp(F x) {
-  x = select(x > 89.0f, splat(89.0f), x);
-  x = select(x < -104.0f, splat(-104.0f), x);
-  F r, n;
-  I k;
-  reduce_ln2(x, r, n, k);
-  const F q = poly(r, 0x1.fffffcp-2f, 0x1.55548cp-3f, 0x1.5558b8p-5f, 0x1.123e5ap-7f, 0x1.6a4dbp-10f);
-  const F p = fma(r * r, q, r) + 1.0f;
-  const I half = k >> 1;  // in two steps: 2^k itself may be infinite, or denormal
-  return p * pow2(half) * pow2(k - half);
+  if (__builtin_expect(all(abs(x) <= 87.0f), 1)) return exp_normal(x);
+  return exp_any(x);
 }
 
 // e^r - 1 for |r| <= ln2 / 2, relative to itself.
@@ -38,25 +53,24 @@ VFN F expm1_reduced(F r) {
 }
 
 VFN F expm1(F x) {
-  F a = select(x > 89.0f, splat(89.0f), x);
-  a = select(a < -20.0f, splat(-20.0f), a);
-  F r, n;
-  I k;
-  reduce_ln2(a, r, n, k);
-  const F s = pow2(k - 1);  // half of 2^k: k may be 128
+  I scaled;
+  const F r = reduce_ln2(max(splat(-20.0f), min(splat(89.0f), x)), scaled);
+  const F s = from_bits((scaled << 23) + (126 << 23));  // half of 2^n: n may be 128
   const F y = fma(expm1_reduced(r), s, s - 0.5f) * 2.0f;
   return select(abs(x) < 0x1p-25f, x, y);
 }
 
+// With h = expm1(-2 |x|) / 2: tanh |x| = -h / (h + 1). The reduction is that of exp halved, and one constant
+// for ln2 is enough: where n is large, e^(-2 |x|) is small.
 VFN F tanh(F x) {
-  F a = abs(x) * -2.0f;
-  a = select(a < -20.0f, splat(-20.0f), a);
-  F r, n;
-  I k;
-  reduce_ln2(a, r, n, k);
-  const F s = pow2(k);
-  const F t = fma(expm1_reduced(r), s, s - 1.0f);
-  return copysign(t / (t + 2.0f), x);
+  const F a = max(splat(-10.0f), from_bits(bits(x) | int32_t(0x80000000)));
+  const F magic = splat(0x1.8p23f);
+  const F t = fma(a, splat(0x1.715476p1f), magic);
+  const F r = fma(t - magic, splat(-0x1.62e430p-2f), a);
+  const F q = poly(r, 0x1.fffffep-1f, 0x1.5554acp-1f, 0x1.555702p-2f, 0x1.122b98p-3f, 0x1.6b906cp-5f);
+  const F s = from_bits((bits(t) << 23) + (127 << 23));
+  const F h = fma(fma(r * r, q, r), s, fma(s, splat(0.5f), splat(-0.5f)));
+  return copysign(h / (h + 1.0f), x);
 }
 
 VFN F sigmoid(F x) {
@@ -64,15 +78,11 @@ VFN F sigmoid(F x) {
   return select(x < 0.0f, e, splat(1.0f)) / (1.0f + e);
 }
 
-// log(1 + f) + k ln2 for sqrt(1/2) <= 1 + f <= sqrt(2).
+// log(1 + f) + k ln2 for sqrt(1/2) <= 1 + f <= sqrt(2). The float nearest to ln2 is good to 28 bits.
 VFN F log_reduced(F f, F k) {
-  const F z = f * f;
-  const F p = poly(f, 0x1.555548p-2f, -0x1.000006p-2f, 0x1.99a478p-3f, -0x1.555c4ep-3f, 0x1.233b78p-3f,
-                   -0x1.fc26acp-4f, 0x1.e6c04p-4f, -0x1.de1008p-4f, 0x1.1484e6p-4f);
-  F y = f * z * p;
-  y = fma(k, splat(-0x1.bd0106p-13f), y);
-  y = fma(z, splat(-0.5f), y);
-  return fma(k, splat(0x1.63p-1f), f + y);
+  const F q = poly(f, -0.5f, 0x1.555554p-2f, -0x1.000226p-2f, 0x1.99a01cp-3f, -0x1.54728ap-3f, 0x1.22d932p-3f,
+                   -0x1.0d824ap-3f, 0x1.055e98p-3f, -0x1.38c91p-4f);
+  return fma(k, splat(0x1.62e430p-1f), fma(f * f, q, f));
 }
 
 // u = m 2^k with sqrt(1/2) <= m < sqrt(2), for normal u > 0.
@@ -82,7 +92,14 @@ VFN I split_exponent(F u, F& m) {
   return k;
 }
 
-VFN F log(F x) {
+VFN F log_normal(F x) {  // x positive, normal and finite
+  F m;
+  const I k = split_exponent(x, m);
+  return log_reduced(m - 1.0f, to_float(k));
+}
+
+// The same bits as log_normal where that is defined; everything else as it should be.
+VFN F log_any(F x) {
   const float inf = std::numeric_limits<float>::infinity();
   const I denormal = x < std::numeric_limits<float>::min();
   F m;
@@ -92,6 +109,13 @@ VFN F log(F x) {
   y = select(x == inf, x, y);
   y = select(x == 0.0f, splat(-inf), y);
   return select(x >= 0.0f, y, splat(std::numeric_limits<float>::quiet_NaN()));
+}
+
+VFN F log(F x) {
+  // Zero, denormals and negative numbers are caught by the one sum's sign, infinity and NaN by the other's.
+  const I special = (bits(x) - 0x00800000) | (bits(x) + 0x00800000);
+  if (__builtin_expect(!any(special), 1)) return log_normal(x);
+  return log_any(x);
 }
 
 VFN F log1p(F x) {
@@ -170,9 +194,9 @@ VFN F erf(F x) {
                       poly(x * x, 0x1.06eba8p-3f, -0x1.812740p-2f, 0x1.ce2d64p-4f, -0x1.b80116p-6f,
                            0x1.5449b4p-8f, -0x1.a603f2p-11f, 0x1.4f48cap-14f),
                       x);
-  const F b = select(a > 3.95f, splat(3.95f), a);  // from here on erf rounds to 1
+  const F b = min(splat(3.95f), a);  // from here on erf rounds to 1
   const F log_erfc = b * poly(b, -0x1.20e8c8p0f, -0x1.45708cp-1f, -0x1.af29fp-4f, 0x1.73869cp-6f,
                               -0x1.8038dep-9f, 0x1.a3a2f2p-15f, 0x1.7da7aep-15f, -0x1.4af2p-18f);
-  const F large = copysign(1.0f - exp(log_erfc), x);
-  return select(a < 0.925f, small, large);
+  const F large = copysign(1.0f - exp_normal(log_erfc), x);
+  return select(a >= 0.925f, large, small);  // NaN goes the small way
 }
