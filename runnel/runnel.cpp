@@ -31,6 +31,7 @@ void register_all_ops(Registry& r) {
   register_random(r);
   register_random_stateless(r);
   register_reduce(r);
+  register_scatter_update(r);
   register_select(r);
   register_training(r);
   register_variable(r);

@@ -205,7 +205,8 @@ Tensor stateless_categorical(const Operand& logits, int64_t num_samples, const O
   return op({logits, Tensor(static_cast<int32_t>(num_samples)), seed}, {.output_dtype = dtype});
 }
 
-Generator Generator::from_seed(int64_t seed) { return from_state(Tensor{int64_t{0}, int64_t{0}, seed}); }
+// The seed fills the state from its front, as in TensorFlow: it is the counter.
+Generator Generator::from_seed(int64_t seed) { return from_state(Tensor{seed, int64_t{0}, int64_t{0}}); }
 Generator Generator::from_state(const Operand& state) {
   Generator g(Variable(Tensor{int64_t{0}, int64_t{0}, int64_t{0}}, {.name = "StateVar", .trainable = false}));
   g.reset_from_state(state);
@@ -218,7 +219,7 @@ Generator Generator::from_non_deterministic_state() {
   return from_state(Tensor{a, b, c});
 }
 
-void Generator::reset_from_seed(int64_t seed) { state_.assign(Tensor{int64_t{0}, int64_t{0}, seed}); }
+void Generator::reset_from_seed(int64_t seed) { state_.assign(Tensor{seed, int64_t{0}, int64_t{0}}); }
 void Generator::reset_from_state(const Operand& state) { state_.assign(state); }
 
 Tensor Generator::key() const { return Tensor(state_.value().host<int64_t>()[2]); }
@@ -261,7 +262,7 @@ std::vector<Generator> Generator::split(int64_t count) {
   const auto keys = uniform({count}, std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max(), int64)
                         .to_vector<int64_t>();
   std::vector<Generator> parts;
-  for (int64_t key : keys) parts.push_back(from_seed(key));
+  for (int64_t key : keys) parts.push_back(from_state(Tensor{int64_t{0}, int64_t{0}, key}));
   return parts;
 }
 

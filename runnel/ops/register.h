@@ -29,6 +29,7 @@ void register_matmul(Registry& r);
 void register_random(Registry& r);
 void register_random_stateless(Registry& r);
 void register_reduce(Registry& r);
+void register_scatter_update(Registry& r);
 void register_select(Registry& r);
 void register_training(Registry& r);
 void register_variable(Registry& r);

@@ -1,0 +1,179 @@
+// Updating rows of a variable in place, and reading rows of it.
+#include <algorithm>
+
+#include "runnel/base/format.h"
+#include "runnel/op/builder.h"
+#include "runnel/op/dispatch.h"
+#include "runnel/op/unrecorded.h"
+#include "runnel/ops/array.h"
+#include "runnel/ops/register.h"
+#include "runnel/ops/state.h"
+
+namespace runnel {
+namespace {
+
+struct ScatterAttrs {
+  DType dtype = DType::invalid;
+  static constexpr auto fields() { return std::tuple{field("dtype", &ScatterAttrs::dtype)}; }
+};
+
+// Calls change(old, new) for every element of the rows that `indices` names; updates may be one scalar for all.
+template <class T, class Change>
+void scatter_rows(KernelContext& c, Change change) {
+  VariableSlot& slot = variable_slot(c.in(0));
+  const Dims indices = int_values(c.in(1));
+  const Tensor& updates = c.in(2);
+  std::lock_guard lock(slot.mutex);
+  slot.require_value();
+  const Shape shape = slot.value.shape();
+  if (shape.rank() == 0) throw invalid_argument("{} is a scalar: it has no rows", slot.describe());
+  Dims expected = c.in(1).shape().dims();
+  expected.insert(expected.end(), shape.begin() + 1, shape.end());
+  const bool scalar = updates.rank() == 0;
+  if (!scalar && !(updates.shape().dims() == expected)) {
+    throw invalid_argument("{} of shape {} with indices {} needs updates of shape {}, got {}", slot.describe(),
+                           shape.str(), c.in(1).shape().str(), Shape(expected).str(), updates.shape().str());
+  }
+  for (int64_t i : indices) {
+    if (i < 0 || i >= shape[0]) {
+      throw invalid_argument("index {} is outside {} of shape {}", i, slot.describe(), shape.str());
+    }
+  }
+  const int64_t width = shape[0] == 0 ? 0 : shape.num_elements() / shape[0];
+  T* value = slot.writable().mutable_data<T>();
+  const T* u = updates.data<T>();
+  for (size_t k = 0; k < indices.size(); ++k) {
+    T* row = value + indices[k] * width;
+    for (int64_t j = 0; j < width; ++j) {
+      row[j] = change(row[j], scalar ? *u : u[static_cast<int64_t>(k) * width + j]);
+    }
+  }
+}
+
+template <class Types, class Change>
+void define_scatter(Registry& r, const char* name, const char* doc, Types types, Change) {
+  r.define<ScatterAttrs>(name)
+      .type("T", types)
+      .in("resource", DType::resource)
+      .in_host("indices", "Tindices")
+      .in("updates", "T")
+      .shape([](InferContext&) {})
+      .cpu([]<class T>(KernelContext& c) { scatter_rows<T>(c, Change{}); })
+      .stateful()
+      .doc(doc);
+}
+
+void scatter(const char* name, const Variable& v, const IndexedSlices& delta) {
+  const Op<ScatterAttrs> op(name);
+  op.many({v.handle(), delta.indices, delta.values}, {.dtype = v.dtype()});
+}
+
+}  // namespace
+
+void register_scatter_update(Registry& r) {
+  define_scatter(r, "ResourceScatterAdd", "Adds updates to rows of a variable; an index may come twice.", numbers,
+                 [](auto a, auto b) { return static_cast<decltype(a)>(a + b); });
+  define_scatter(r, "ResourceScatterSub", "Subtracts updates from rows of a variable.", numbers,
+                 [](auto a, auto b) { return static_cast<decltype(a)>(a - b); });
+  define_scatter(r, "ResourceScatterMul", "Multiplies rows of a variable by updates.", numbers,
+                 [](auto a, auto b) { return static_cast<decltype(a)>(a * b); });
+  define_scatter(r, "ResourceScatterDiv", "Divides rows of a variable by updates.", numbers, [](auto a, auto b) {
+    if constexpr (std::is_integral_v<decltype(a)>) {
+      if (b == 0) throw invalid_argument("integer division by zero");
+    }
+    return static_cast<decltype(a)>(a / b);
+  });
+  define_scatter(r, "ResourceScatterMin", "Lowers rows of a variable to updates.", real_numbers,
+                 [](auto a, auto b) { return b < a ? b : a; });
+  define_scatter(r, "ResourceScatterMax", "Raises rows of a variable to updates.", real_numbers,
+                 [](auto a, auto b) { return a < b ? b : a; });
+  define_scatter(r, "ResourceScatterUpdate", "Replaces rows of a variable by updates.", data_types,
+                 [](auto, auto b) { return b; });
+
+  r.define<ScatterAttrs>("ResourceGather")
+      .in("resource", DType::resource)
+      .type("Tindices", index_types)
+      .in("indices", "Tindices")
+      .out("output", "dtype")
+      .shape([](InferContext& c) {
+        const Tensor* handle = c.constant(0);
+        if (!handle || !c.input(1).has_rank()) return c.output(PartialShape::unknown());
+        const PartialShape& whole = variable_slot(*handle).shape;
+        if (!whole.has_rank()) return c.output(PartialShape::unknown());
+        if (whole.rank() == 0) throw invalid_argument("the variable is a scalar: it has no rows");
+        Dims dims = c.input(1).dims();
+        dims.insert(dims.end(), whole.begin() + 1, whole.end());
+        c.output(PartialShape(dims));
+      })
+      .forwards()
+      .cpu([](KernelContext& c) {
+        VariableSlot& slot = variable_slot(c.in(0));
+        Tensor value;
+        {
+          std::lock_guard lock(slot.mutex);
+          slot.require_value();
+          value = slot.value;
+        }
+        const Unrecorded inner;
+        c.forward(0, gather(value, c.in(1)));
+      })
+      .grad([](const GradCtx& g) {
+        const Variable v = Variable::from_handle(g.x(0));
+        const Tensor whole = shape(v.value());
+        Dims row{-1};
+        const Shape value_shape = v.shape();
+        row.insert(row.end(), value_shape.begin() + 1, value_shape.end());
+        return Gradients{IndexedSlices{reshape(g.dy(), row), reshape(g.x(1), {-1}), whole}, {}};
+      })
+      .stateful()
+      .reads_variable()
+      .doc("Rows of a variable; its gradient is IndexedSlices.");
+
+  r.define("VariableShape")
+      .in("input", DType::resource)
+      .out("output", DType::int32)
+      .shape([](InferContext& c) { c.output(PartialShape{kUnknownDim}); })
+      .cpu([](KernelContext& c) {
+        const Shape s = Variable::from_handle(c.in(0)).shape();
+        c.allocate(0, {s.rank()});
+        std::copy(s.begin(), s.end(), c.out<int32_t>());
+      })
+      .stateful()
+      .doc("The shape of a variable's value.");
+}
+
+const Variable& Variable::scatter_add(const IndexedSlices& delta) const {
+  scatter("ResourceScatterAdd", *this, delta);
+  return *this;
+}
+const Variable& Variable::scatter_sub(const IndexedSlices& delta) const {
+  scatter("ResourceScatterSub", *this, delta);
+  return *this;
+}
+const Variable& Variable::scatter_mul(const IndexedSlices& factor) const {
+  scatter("ResourceScatterMul", *this, factor);
+  return *this;
+}
+const Variable& Variable::scatter_div(const IndexedSlices& divisor) const {
+  scatter("ResourceScatterDiv", *this, divisor);
+  return *this;
+}
+const Variable& Variable::scatter_min(const IndexedSlices& bound) const {
+  scatter("ResourceScatterMin", *this, bound);
+  return *this;
+}
+const Variable& Variable::scatter_max(const IndexedSlices& bound) const {
+  scatter("ResourceScatterMax", *this, bound);
+  return *this;
+}
+const Variable& Variable::scatter_update(const IndexedSlices& rows) const {
+  scatter("ResourceScatterUpdate", *this, rows);
+  return *this;
+}
+
+Tensor Variable::sparse_read(const Operand& indices) const {
+  static const Op<ScatterAttrs> op("ResourceGather");
+  return op({handle_, indices}, {.dtype = dtype()});
+}
+
+}  // namespace runnel

@@ -1,0 +1,185 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "runnel/runnel.h"
+
+namespace runnel {
+namespace {
+
+using testing::HasSubstr;
+
+double mean_of(const std::vector<float>& v) {
+  return std::accumulate(v.begin(), v.end(), 0.0) / static_cast<double>(v.size());
+}
+double variance_of(const std::vector<float>& v) {
+  const double m = mean_of(v);
+  double s = 0;
+  for (float x : v) s += (x - m) * (x - m);
+  return s / static_cast<double>(v.size());
+}
+
+// The values that TensorFlow's guide to random numbers prints.
+TEST(Random, GeneratorGivesTensorFlowsNumbers) {
+  auto g = random::Generator::from_seed(1);
+  const auto z = g.normal({2, 3}).to_vector<float>();
+  const std::vector<float> expected{0.43842277f, -0.53439844f, -0.07710262f, 1.5658046f, -0.1012345f, -0.2744976f};
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(z[i], expected[i], 1e-5) << i;
+}
+TEST(Random, StatelessNormalGivesTensorFlowsNumbers) {
+  const auto z = random::stateless_normal({2, 3}, {1, 2}).to_vector<float>();
+  const std::vector<float> expected{0.5441101f, 0.20738031f, 0.07356433f, 0.04643455f, -1.30159f, -0.95385665f};
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(z[i], expected[i], 1e-5) << i;
+}
+
+TEST(Random, SeedFixesTheSequence) {
+  random::set_seed(7);
+  const auto a = random::uniform({5}).to_vector<float>();
+  const auto b = random::uniform({5}).to_vector<float>();
+  EXPECT_NE(a, b);
+  random::set_seed(7);
+  EXPECT_EQ(random::uniform({5}).to_vector<float>(), a);
+  EXPECT_EQ(random::uniform({5}).to_vector<float>(), b);
+  random::set_seed(8);
+  EXPECT_NE(random::uniform({5}).to_vector<float>(), a);
+}
+
+TEST(Random, OpSeedHasAStreamOfItsOwn) {
+  random::set_seed(7);
+  const auto a = random::uniform({4}, 0, 1, float32, 3).to_vector<float>();
+  const auto b = random::uniform({4}, 0, 1, float32, 3).to_vector<float>();
+  EXPECT_NE(a, b);
+  random::set_seed(7);
+  random::normal({100});  // other draws do not disturb it
+  EXPECT_EQ(random::uniform({4}, 0, 1, float32, 3).to_vector<float>(), a);
+}
+
+TEST(Random, SameBitsWithAnyNumberOfThreads) {
+  for (const bool normal : {false, true}) {
+    std::vector<std::vector<float>> drawn;
+    for (int threads : {1, 2}) {
+      set_num_threads(threads);
+      random::set_seed(11);
+      drawn.push_back((normal ? random::normal({100001}) : random::uniform({100001})).to_vector<float>());
+    }
+    EXPECT_EQ(drawn[0], drawn[1]);
+  }
+  for (int threads : {1, 2}) {
+    static std::vector<float> truncated, gammas;
+    set_num_threads(threads);
+    random::set_seed(11);
+    const auto t = random::truncated_normal({9999}).to_vector<float>();
+    const auto g = random::gamma({3000}, Tensor{0.5f, 3.f}).to_vector<float>();
+    if (threads == 1) {
+      truncated = t;
+      gammas = g;
+    }
+    EXPECT_EQ(t, truncated);
+    EXPECT_EQ(g, gammas);
+  }
+}
+
+TEST(Random, MomentsOfTheDistributions) {
+  random::set_seed(1);
+  const auto u = random::uniform({200000}, -1, 3).to_vector<float>();
+  EXPECT_NEAR(mean_of(u), 1.0, 0.02);
+  EXPECT_NEAR(variance_of(u), 16.0 / 12, 0.02);
+  EXPECT_GE(*std::min_element(u.begin(), u.end()), -1.f);
+  EXPECT_LT(*std::max_element(u.begin(), u.end()), 3.f);
+  const auto z = random::normal({200000}, 2, 0.5).to_vector<float>();
+  EXPECT_NEAR(mean_of(z), 2.0, 0.01);
+  EXPECT_NEAR(variance_of(z), 0.25, 0.01);
+  const auto t = random::truncated_normal({200000}).to_vector<float>();
+  EXPECT_NEAR(mean_of(t), 0.0, 0.01);
+  EXPECT_NEAR(variance_of(t), 0.7737, 0.01);  // of the normal cut at two standard deviations
+  for (float x : t) ASSERT_LT(std::abs(x), 2.f);
+  for (const float alpha : {0.3f, 1.f, 4.5f}) {
+    const auto g = random::gamma({100000}, Tensor(alpha), Tensor(2.f)).to_vector<float>();
+    EXPECT_NEAR(mean_of(g), alpha / 2, 0.03 * alpha + 0.005) << alpha;
+    EXPECT_NEAR(variance_of(g), alpha / 4, 0.06 * alpha + 0.005) << alpha;
+  }
+}
+
+TEST(Random, EveryFloatingDtype) {
+  random::set_seed(3);
+  for (DType dtype : {float16, bfloat16, float64}) {
+    const Tensor u = random::uniform({1000}, 0, 1, dtype);
+    EXPECT_EQ(u.dtype(), dtype);
+    const auto v = cast(u, float32).to_vector<float>();
+    EXPECT_NEAR(mean_of(v), 0.5, 0.05) << dtype_name(dtype);
+    EXPECT_EQ(random::normal({3}, 0, 1, dtype).dtype(), dtype);
+    EXPECT_EQ(random::truncated_normal({3}, 0, 1, dtype).dtype(), dtype);
+  }
+}
+
+TEST(Random, Integers) {
+  random::set_seed(5);
+  const auto v = random::uniform({10000}, -2, 3, int32).to_vector<int32_t>();
+  EXPECT_EQ(std::set<int32_t>(v.begin(), v.end()), (std::set<int32_t>{-2, -1, 0, 1, 2}));
+  EXPECT_EQ(random::uniform({3}, 0, 10, int64).dtype(), int64);
+  try {
+    random::uniform({3}, 5, 5, int32);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_THAT(e.what(), HasSubstr("[RandomUniformInt] needs minval < maxval, got 5 and 5"));
+    EXPECT_THAT(e.what(), HasSubstr("random_test.cpp"));
+  }
+  EXPECT_THROW(random::uniform({3}, 0, 1, bool_), Error);
+}
+
+TEST(Random, ShuffleIsAPermutationOfRows) {
+  random::set_seed(9);
+  const Tensor x = reshape(range(200), {100, 2});
+  const auto v = random::shuffle(x).to_vector<int32_t>();
+  std::set<int32_t> rows;
+  bool moved = false;
+  for (size_t i = 0; i < 100; ++i) {
+    EXPECT_EQ(v[2 * i] + 1, v[2 * i + 1]);
+    rows.insert(v[2 * i]);
+    moved = moved || v[2 * i] != static_cast<int32_t>(2 * i);
+  }
+  EXPECT_EQ(rows.size(), 100u);
+  EXPECT_TRUE(moved);
+  EXPECT_EQ(random::shuffle(Tensor{"a", "b"}).num_elements(), 2);
+  EXPECT_EQ(random::shuffle(zeros({0, 3})).shape(), (Shape{0, 3}));
+}
+
+TEST(Random, CategoricalFollowsTheLogits) {
+  random::set_seed(2);
+  const Tensor logits{{std::log(0.1f), std::log(0.2f), std::log(0.7f)}, {-INFINITY, 0.f, -INFINITY}};
+  const auto v = random::categorical(logits, 20000).to_vector<int64_t>();
+  std::vector<double> share(3, 0);
+  for (size_t i = 0; i < 20000; ++i) share[static_cast<size_t>(v[i])] += 1.0 / 20000;
+  EXPECT_NEAR(share[0], 0.1, 0.01);
+  EXPECT_NEAR(share[1], 0.2, 0.015);
+  EXPECT_NEAR(share[2], 0.7, 0.015);
+  for (size_t i = 20000; i < 40000; ++i) ASSERT_EQ(v[i], 1);
+}
+
+TEST(Random, EmptyAndScalarShapes) {
+  EXPECT_EQ(random::uniform({0, 4}).shape(), (Shape{0, 4}));
+  EXPECT_EQ(random::normal({}).rank(), 0);
+  EXPECT_THROW(random::uniform({-2}), Error);
+}
+
+TEST(Random, GeneratorsSplitSkipAndReset) {
+  auto g = random::Generator::from_seed(4);
+  const auto first = g.uniform({3}).to_vector<float>();
+  const auto second = g.uniform({3}).to_vector<float>();
+  g.reset_from_seed(4);
+  g.skip(3);
+  EXPECT_EQ(g.uniform({3}).to_vector<float>(), second);
+  EXPECT_NE(first, second);
+  auto parts = g.split(2);
+  EXPECT_NE(parts[0].normal({4}).to_vector<float>(), parts[1].normal({4}).to_vector<float>());
+  EXPECT_EQ(g.make_seeds(3).shape(), (Shape{2, 3}));
+  auto copy = random::Generator::from_state(g.state().value());
+  EXPECT_EQ(copy.normal({2}).to_vector<float>(), g.normal({2}).to_vector<float>());
+  EXPECT_THROW(random::Generator::from_state(Tensor{int64_t{1}}), Error);
+}
+
+}  // namespace
+}  // namespace runnel
