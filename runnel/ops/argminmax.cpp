@@ -4,7 +4,6 @@
 #include "runnel/op/builder.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/reduce.h"
-#include "runnel/ops/register.h"
 
 namespace runnel {
 namespace {

@@ -2,7 +2,6 @@
 #include "runnel/op/builder.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
-#include "runnel/ops/register.h"
 
 namespace runnel {
 namespace {

@@ -7,7 +7,6 @@
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/array_util.h"
-#include "runnel/ops/register.h"
 
 namespace runnel {
 namespace {

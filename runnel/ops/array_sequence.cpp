@@ -8,7 +8,6 @@
 #include "runnel/ops/array.h"
 #include "runnel/ops/array_util.h"
 #include "runnel/ops/math.h"
-#include "runnel/ops/register.h"
 
 namespace runnel {
 namespace {

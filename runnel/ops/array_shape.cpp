@@ -10,7 +10,6 @@
 #include "runnel/ops/array_util.h"
 #include "runnel/ops/broadcast_grad.h"
 #include "runnel/ops/math.h"
-#include "runnel/ops/register.h"
 
 namespace runnel {
 namespace {

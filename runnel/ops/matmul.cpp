@@ -8,7 +8,6 @@
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/broadcast_grad.h"
 #include "runnel/ops/math.h"
-#include "runnel/ops/register.h"
 
 namespace runnel {
 namespace {

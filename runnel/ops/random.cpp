@@ -12,7 +12,6 @@
 #include "runnel/ops/math.h"
 #include "runnel/ops/random.h"
 #include "runnel/ops/random_kernels.h"
-#include "runnel/ops/register.h"
 
 namespace runnel {
 namespace {

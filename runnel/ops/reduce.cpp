@@ -7,7 +7,6 @@
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
 #include "runnel/ops/reduce_util.h"
-#include "runnel/ops/register.h"
 
 namespace runnel {
 namespace {

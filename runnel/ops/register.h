@@ -4,7 +4,8 @@ namespace runnel {
 
 class Registry;
 
-// One function per family file; runnel.cpp calls them all.
+// One function per family file; runnel.cpp calls them all. Family files do not include this: a new family would
+// compile them all anew.
 void register_argminmax(Registry& r);
 void register_arithmetic(Registry& r);
 void register_array_fill(Registry& r);

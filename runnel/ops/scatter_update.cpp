@@ -6,7 +6,6 @@
 #include "runnel/op/dispatch.h"
 #include "runnel/op/unrecorded.h"
 #include "runnel/ops/array.h"
-#include "runnel/ops/register.h"
 #include "runnel/ops/state.h"
 
 namespace runnel {

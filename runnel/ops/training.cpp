@@ -10,7 +10,6 @@
 #include "runnel/kernels/cpu/update_loop.h"
 #include "runnel/op/builder.h"
 #include "runnel/op/dispatch.h"
-#include "runnel/ops/register.h"
 #include "runnel/ops/training_rules.h"
 
 namespace runnel {

@@ -8,7 +8,6 @@
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
-#include "runnel/ops/register.h"
 #include "runnel/ops/state.h"
 
 namespace runnel {
