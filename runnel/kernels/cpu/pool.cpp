@@ -60,8 +60,9 @@ constexpr T lowest() {
 
 template <class T>
 RUNNEL_INLINE T max_of(T a, T b) {
-  if constexpr (std::is_floating_point_v<T>) return b > a || b != b ? b : a;
-  return b > a ? b : a;
+  const T larger = a > b ? a : b;  // b if it is NaN
+  if constexpr (std::is_floating_point_v<T>) return a != a ? a : larger;
+  return larger;
 }
 
 // y = f(y, x) over the cells of one window after y = start.
