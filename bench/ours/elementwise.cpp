@@ -1,71 +1,30 @@
-// Our side of the elementwise and reduction benchmarks. As nn.cpp: every call writes to memory that was used
-// before, as a caching allocator hands out.
-#include <cstdlib>
-#include <memory>
-#include <vector>
-
+// Our side of the elementwise and reduction benchmarks: the public ops on a million floats.
 #include "bench/common.h"
-#include "runnel/base/parallel.h"
-#include "runnel/kernels/cpu/loops.h"
-#include "runnel/kernels/cpu/reduce.h"
-#include "runnel/kernels/cpu/vmath.h"
+#include "runnel/runnel.h"
 
 namespace {
 
+using namespace runnel;
 using Call = std::function<void()>;
-using namespace runnel::cpu;
 
-constexpr int64_t kSize = 1 << 20;
 constexpr int64_t kSide = 1 << 10;
 
-struct Array {
-  float* data = static_cast<float*>(std::aligned_alloc(64, kSize * sizeof(float)));
-  Array() = default;
-  Array(const Array&) = delete;
-  Array& operator=(const Array&) = delete;
-  ~Array() { std::free(data); }
-};
-struct Values {
-  Array a, b, y;
-};
-
-std::shared_ptr<Values> values(float scale, float shift) {
-  auto v = std::make_shared<Values>();
-  bench::fill(v->a.data, kSize, 1);
-  bench::fill(v->b.data, kSize, 2);
-  bench::fill(v->y.data, kSize, 3);
-  for (long i = 0; i < kSize; ++i) v->a.data[i] = v->a.data[i] * scale + shift;
-  return v;
+Tensor values(unsigned seed, float scale = 1, float shift = 0) {
+  Tensor t = Tensor::empty(float32, {kSide, kSide});
+  float* p = t.mutable_data<float>();
+  bench::fill(p, static_cast<size_t>(t.num_elements()), seed);
+  for (int64_t i = 0; i < t.num_elements(); ++i) p[i] = p[i] * scale + shift;
+  return t;
 }
 
-constexpr auto add = [](auto a, auto b) { return a + b; };
-constexpr auto mul = [](auto a, auto b) { return a * b; };
-constexpr auto relu = [](auto x) { return x > 0 ? x : decltype(x)(0); };
-
-template <class F>
-bench::Case binary(const char* name, F) {
-  return {name, [](int) {
-            const auto v = values(1, 0);
-            return std::vector<Call>{[v] { binary_loop<F>(v->a.data, v->b.data, v->y.data, kSize); }};
-          }};
+bench::Case binary(const char* name, Tensor (*op)(const Operand&, const Operand&)) {
+  return {name, [op](int) { return std::vector<Call>{[op, a = values(1), b = values(2)] { op(a, b); }}; }};
 }
-
-template <class F>
-bench::Case unary(const char* name, F, float scale = 1, float shift = 0) {
-  return {name, [=](int) {
-            const auto v = values(scale, shift);
-            return std::vector<Call>{[v] { unary_loop<F>(v->a.data, v->y.data, kSize); }};
-          }};
+bench::Case unary(const char* name, Tensor (*op)(const Operand&), float scale = 1, float shift = 0) {
+  return {name, [=](int) { return std::vector<Call>{[op, x = values(1, scale, shift)] { op(x); }}; }};
 }
-
-bench::Case reduction(const char* name, Reduction op, std::vector<int64_t> axes) {
-  return {name, [=](int) {
-            const auto v = values(1, 0);
-            return std::vector<Call>{[v, op, axes] {
-              const int64_t shape[] = {kSide, kSide};
-              reduce<float>(op, v->a.data, shape, axes, v->y.data);
-            }};
-          }};
+bench::Case reduction(const char* name, Tensor (*op)(const Operand&, const Axes&, bool), const Axes& axes) {
+  return {name, [=](int) { return std::vector<Call>{[op, axes, x = values(1)] { op(x, axes, false); }}; }};
 }
 
 }  // namespace
@@ -73,15 +32,15 @@ bench::Case reduction(const char* name, Reduction op, std::vector<int64_t> axes)
 int main(int argc, char** argv) {
   const std::vector<bench::Case> cases = {
       binary("elementwise_add", add),
-      binary("elementwise_mul", mul),
-      unary("elementwise_relu", relu),
-      unary("exp", Exp{}, 20),
-      unary("log", Log{}, 20, 10.5f),
-      unary("tanh", Tanh{}, 8),
-      reduction("reduce_sum", Reduction::sum, {0, 1}),
-      reduction("reduce_sum_rows", Reduction::sum, {1}),
-      reduction("reduce_sum_cols", Reduction::sum, {0}),
-      reduction("reduce_max", Reduction::max, {0, 1}),
+      binary("elementwise_mul", multiply),
+      unary("elementwise_relu", nn::relu),
+      unary("exp", exp, 20),
+      unary("log", log, 20, 10.5f),
+      unary("tanh", tanh, 8),
+      reduction("reduce_sum", reduce_sum, {}),
+      reduction("reduce_sum_rows", reduce_sum, 1),
+      reduction("reduce_sum_cols", reduce_sum, 0),
+      reduction("reduce_max", reduce_max, {}),
   };
-  return bench::main_of(argc, argv, cases, [](int threads) { runnel::set_num_threads(threads); });
+  return bench::main_of(argc, argv, cases, set_num_threads);
 }

@@ -1,73 +1,49 @@
-// Our side of the matrix products and convolutions.
-#include <cstdlib>
-#include <memory>
-
+// Our side of the matrix products and convolutions: the public ops.
 #include "bench/common.h"
 #include "bench/shapes.h"
-#include "runnel/base/parallel.h"
-#include "runnel/kernels/cpu/conv.h"
-#include "runnel/kernels/cpu/gemm.h"
+#include "runnel/op/dispatch.h"
+#include "runnel/runnel.h"
 
 namespace {
 
+using namespace runnel;
 using Call = std::function<void()>;
 
-struct Buffer {
-  explicit Buffer(size_t n) : data(static_cast<float*>(std::aligned_alloc(64, (n * 4 + 63) / 64 * 64)), std::free) {}
-  std::unique_ptr<float, void (*)(void*)> data;
-};
+Tensor values(const Shape& shape, unsigned seed) {
+  Tensor t = Tensor::empty(float32, shape);
+  bench::fill(t.mutable_data<float>(), static_cast<size_t>(t.num_elements()), seed);
+  return t;
+}
 
-// The one place that says where inputs and outputs live: every call writes to a fresh output, which, as from a caching
-// allocator, is memory that was used before.
-struct Values {
-  std::shared_ptr<Buffer> a, b, out;
-  Values(size_t na, size_t nb, size_t nout)
-      : a(std::make_shared<Buffer>(na)), b(std::make_shared<Buffer>(nb)), out(std::make_shared<Buffer>(nout)) {
-    bench::fill(a->data.get(), na, 1);
-    bench::fill(b->data.get(), nb, 2);
-    bench::fill(out->data.get(), nout, 3);
-  }
-  const float* x() const { return a->data.get(); }
-  const float* y() const { return b->data.get(); }
-  float* result() const { return out->data.get(); }
-};
-
-Call matmul(const bench::Matmul& c) {
-  const auto m = static_cast<size_t>(c.m), n = static_cast<size_t>(c.n), k = static_cast<size_t>(c.k);
-  const Values v(m * k, k * n, m * n);
-  return [c, v] {
-    runnel::cpu::gemm_f32(c.ta, c.tb, c.m, c.n, c.k, 1.0f, v.x(), c.ta ? c.m : c.k, v.y(), c.tb ? c.k : c.n, 0.0f,
-                          v.result(), c.n);
-  };
+Call product(const bench::Matmul& c) {
+  const Tensor a = values(c.ta ? Shape{c.k, c.m} : Shape{c.m, c.k}, 1);
+  const Tensor b = values(c.tb ? Shape{c.n, c.k} : Shape{c.k, c.n}, 2);
+  return [=] { matmul(a, b, {.transpose_a = c.ta, .transpose_b = c.tb}); };
 }
 
 // what: 0 forward, 1 backward data, 2 backward weights
 Call conv(const bench::Conv& c, int what) {
-  runnel::cpu::ConvShape s;
-  s.batch = c.batch, s.in_channels = c.in, s.out_channels = c.out;
-  s.in = {c.size, c.size, 0}, s.kernel = {c.kernel, c.kernel, 1};
-  s.pad_before = s.pad_after = {c.pad, c.pad, 0};
-  const auto x = static_cast<size_t>(s.in_size()), w = static_cast<size_t>(s.weight_size()),
-             y = static_cast<size_t>(s.out_size());
-  if (what == 0) {
-    return [s, v = Values(x, w, y)] { runnel::cpu::conv_forward(s, v.x(), v.y(), v.result()); };
-  }
-  if (what == 1) {
-    return [s, v = Values(y, w, x)] { runnel::cpu::conv_backward_data(s, v.x(), v.y(), v.result()); };
-  }
-  return [s, v = Values(x, y, w)] { runnel::cpu::conv_backward_weights(s, v.x(), v.y(), v.result()); };
+  const Tensor x = values({c.batch, c.size, c.size, c.in}, 1);
+  const Tensor w = values({c.kernel, c.kernel, c.in, c.out}, 2);
+  const Tensor dy = values({c.batch, c.out_size(), c.out_size(), c.out}, 3);
+  const std::string padding = c.pad > 0 ? "SAME" : "VALID";
+  if (what == 0) return [=] { nn::conv2d(x, w, {.padding = padding}); };
+  const std::vector<std::pair<std::string, AttrValue>> attrs = {{"strides", std::vector<int64_t>{1, 1, 1, 1}},
+                                                                {"padding", padding}};
+  if (what == 1) return [=, sizes = shape(x)] { call_op("Conv2DBackpropInput", {sizes, w, dy}, attrs); };
+  return [=, sizes = shape(w)] { call_op("Conv2DBackpropFilter", {x, sizes, dy}, attrs); };
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   std::vector<bench::Case> cases;
-  for (const auto& c : bench::matmuls()) cases.push_back({c.name, [c](int) { return std::vector<Call>{matmul(c)}; }});
+  for (const auto& c : bench::matmuls()) cases.push_back({c.name, [c](int) { return std::vector<Call>{product(c)}; }});
   for (const auto& c : bench::convs()) {
     const char* names[] = {"_fwd", "_bwd_data", "_bwd_weights"};
     for (int what = 0; what < 3; ++what) {
       cases.push_back({c.name + names[what], [c, what](int) { return std::vector<Call>{conv(c, what)}; }});
     }
   }
-  return bench::main_of(argc, argv, cases, [](int threads) { runnel::set_num_threads(threads); });
+  return bench::main_of(argc, argv, cases, set_num_threads);
 }

@@ -82,6 +82,13 @@ class OpBuilder {
     assert(def_.attrs.find(type));
     return add_output({.name = name, .type_attr = type});
   }
+  // Sizes, axes and their like, which the host reads next: kept in its memory whatever device the inputs are on.
+  template <class Type>  // as for out(): a name or a DType
+  OpBuilder& out_host(const char* name, Type type) {
+    out(name, type);
+    def_.outputs.back().host_memory = true;
+    return *this;
+  }
   // As many outputs as the int attribute `count` says, of a type variable or of a DType attribute.
   OpBuilder& out_list(const char* name, const char* count, const char* type = "T") {
     assert(def_.attrs.find(count));

@@ -64,6 +64,10 @@ void InferContext::require_rank_at_least(int i, int rank) const {
   }
 }
 
+Tensor& KernelContext::allocate(int i, const Shape& shape) const {
+  return outputs_[i] = Tensor::empty(output_dtypes_[i], shape, op_.output_home(i, output_dtypes_[i], device_));
+}
+
 Dims KernelContext::ints(int i) const { return int_values(in(i)); }
 
 int64_t KernelContext::int_scalar(int i) const {

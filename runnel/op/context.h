@@ -75,7 +75,8 @@ class RUNNEL_API InferContext {
 };
 
 // What a kernel sees. Outputs whose shape could be inferred are allocated already; a kernel of an op whose
-// output shapes depend on values calls allocate(), and one that hands on an input calls forward().
+// output shapes depend on values calls allocate(), and one that hands on an input calls forward(). A kernel of
+// a device may return before its work ran, but outputs and inputs in host memory are its own only until then.
 class RUNNEL_API KernelContext {
  public:
   KernelContext(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outputs, const DType* output_dtypes,
@@ -102,9 +103,7 @@ class RUNNEL_API KernelContext {
     return outputs_[i].template mutable_data<T>();
   }
   DType output_dtype(int i) const { return output_dtypes_[i]; }
-  Tensor& allocate(int i, const Shape& shape) const {
-    return outputs_[i] = Tensor::empty(output_dtypes_[i], shape, device_);
-  }
+  Tensor& allocate(int i, const Shape& shape) const;
   void forward(int i, Tensor value) const { outputs_[i] = std::move(value); }
   Device& device() const { return device_; }
 

@@ -114,6 +114,7 @@ void run_kernel(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outpu
   const DType key = op.type_vars.empty() ? DType::invalid : binding.types[0];
   KernelFn kernel = op.kernel(device.kind(), key);
   if (!kernel) [[unlikely]] {
+    if (key == DType::invalid && !op.type_vars.empty()) throw invalid_argument("has no input that gives its dtype");
     throw make_error(Code::unimplemented, "has no kernel for {} on {}", dtype_name(key), device.name());
   }
   InferContext infer(op, inputs, attrs, num_outputs);
@@ -121,7 +122,7 @@ void run_kernel(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outpu
   if (!op.forwards) {
     for (int i = 0; i < num_outputs; ++i) {
       if (infer.output_shape(i).is_static()) {
-        outputs[i] = Tensor::empty(dtypes[i], Shape(infer.output_shape(i)), device);
+        outputs[i] = Tensor::empty(dtypes[i], Shape(infer.output_shape(i)), op.output_home(i, dtypes[i], device));
       }
     }
   }
@@ -222,7 +223,7 @@ void call_typed(const OpDef& op, std::span<const Arg> args, const void* attrs, T
   }
   // A literal takes the dtype of the tensors it shares a type variable with.
   const int total = static_cast<int>(args.size());
-  std::vector<Tensor> made(args.size());
+  ShortList<Tensor> made(total);
   try {
     for (int i = 0; i < total; ++i) {
       if (in[i]) continue;
@@ -240,12 +241,12 @@ void call_typed(const OpDef& op, std::span<const Arg> args, const void* attrs, T
         }
       }
       if (dtype == DType::invalid) dtype = literal.natural_dtype();
-      made[static_cast<size_t>(i)] = literal.as(dtype);
-      in[i] = &made[static_cast<size_t>(i)];
+      made[i] = literal.as(dtype);
+      in[i] = &made[i];
     }
   } catch (const Error& e) {
     for (int i = 0; i < total; ++i) {
-      if (!in[i]) in[i] = &made[static_cast<size_t>(i)];
+      if (!in[i]) in[i] = &made[i];
     }
     throw located(e, op, Inputs(in, args.size()), *site);
   }

@@ -5,18 +5,12 @@
 #include <span>
 #include <vector>
 
+#include "runnel/tensor/composite.h"
 #include "runnel/tensor/tensor.h"
 
 namespace runnel {
 
 struct OpDef;
-
-// Rows of a larger tensor: values[i] belongs at row indices[i]; rows may repeat and then add up.
-struct IndexedSlices {
-  Tensor values;
-  Tensor indices;      // int32 or int64 vector
-  Tensor dense_shape;  // the shape of the whole, a vector
-};
 
 // A derivative: nothing (the target does not depend on the source), a Tensor, or IndexedSlices (of a gather).
 // Converts to a Tensor on demand.

@@ -39,6 +39,12 @@ const ArgSpec& OpDef::input_spec(int flat, int total) const {
   return inputs.back();
 }
 
+Device& OpDef::device_output_home(int i, DType dtype, Device& device) const {
+  const auto k = static_cast<size_t>(i);
+  const bool host = !is_plain(dtype) || (k < outputs.size() && outputs[k].host_memory);
+  return host ? Device::cpu() : device;
+}
+
 std::string OpDef::input_name(int flat) const {
   return flat < static_cast<int>(inputs.size()) && !has_list_input ? inputs[static_cast<size_t>(flat)].name
                                                                     : "input " + std::to_string(flat);

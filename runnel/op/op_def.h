@@ -31,7 +31,7 @@ struct ArgSpec {
   std::string type_attr;          // a DType attribute (outputs only)
   std::string type_list_attr;     // a list(type) attribute, which also gives the count
   std::string count;              // lists: the name of their length ("N"); outputs: an int attribute
-  bool host_memory = false;       // read by the host to decide what to do (axes, shapes)
+  bool host_memory = false;       // read by the host to decide what to do (axes, shapes), or made for that
 
   bool is_list() const { return !count.empty() || !type_list_attr.empty(); }
 };
@@ -42,6 +42,7 @@ struct Sample {
   std::vector<Tensor> out;     // expected; empty: only the derived checks run
   double tolerance = 1e-5;     // relative and absolute, of float32 results
   bool differentiable = true;  // false at kinks and where the output is piecewise constant
+  std::vector<int> fixed;      // inputs that the op has no derivative by
   std::string error;           // when set, the call must fail and its message contain this
   // For ops on state: makes the inputs anew for every run, in place of `in`.
   std::vector<Tensor> (*make)() = nullptr;
@@ -77,6 +78,11 @@ struct RUNNEL_API OpDef {
   // The spec that input number `flat` of a call with `total` inputs belongs to.
   const ArgSpec& input_spec(int flat, int total) const;
   std::string input_name(int flat) const;  // for messages
+  // Where output i is kept when the op runs on `device`: strings, handles and what is made for the host stay there.
+  Device& output_home(int i, DType dtype, Device& device) const {
+    return device.is_host() ? device : device_output_home(i, dtype, device);
+  }
+  Device& device_output_home(int i, DType dtype, Device& device) const;
   KernelFn kernel(DeviceKind kind, DType key) const {
     const auto& table = kernels[static_cast<size_t>(kind)];
     KernelFn k = table[static_cast<size_t>(key)];

@@ -73,7 +73,7 @@ DType Operand::natural_dtype() const {
     case Kind::long_integer: return DType::int64;
     case Kind::real: return DType::float32;
     case Kind::complex: return DType::complex128;
-    case Kind::list: return own_.dtype();
+    case Kind::list: return own_.dtype() == DType::float64 ? DType::float32 : own_.dtype();
     case Kind::none: break;
   }
   return tensor_->dtype();

@@ -53,14 +53,17 @@ class RUNNEL_API Operand {
       : own_(text), tensor_(&own_), where_(where) {}
   // Lists of literals are converted like single ones.
   template <Element T>
-  Operand(std::initializer_list<T> values, Location where = Location::current())
-      : own_(values), kind_(Kind::list), where_(where) {
-    settle_list();
+  Operand(std::initializer_list<T> values, Location where = Location::current()) {
+    take_list<T>(values, where);
   }
   template <Element T>
-  Operand(std::initializer_list<std::initializer_list<T>> values, Location where = Location::current())
-      : own_(values), kind_(Kind::list), where_(where) {
-    settle_list();
+  Operand(std::initializer_list<std::initializer_list<T>> values, Location where = Location::current()) {
+    take_list<T>(values, where);
+  }
+  template <Element T>
+  Operand(std::initializer_list<std::initializer_list<std::initializer_list<T>>> values,
+          Location where = Location::current()) {
+    take_list<T>(values, where);
   }
   Operand(const Operand&) = delete;
   Operand& operator=(const Operand&) = delete;
@@ -89,7 +92,11 @@ class RUNNEL_API Operand {
 
  private:
   enum class Kind : uint8_t { none, boolean, integer, long_integer, real, complex, list };
-  void settle_list() {
+  template <Element T, class List>
+  void take_list(const List& values, const Location& where) {
+    own_ = Tensor::exactly<T>(values);
+    kind_ = Kind::list;
+    where_ = where;
     if (!is_plain(own_.dtype())) tensor_ = &own_;  // strings have one dtype only
   }
 

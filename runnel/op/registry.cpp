@@ -15,6 +15,11 @@ OpDef& Registry::add(const char* name) {
 
 void Registry::alias(const char* older, const char* name) { aliases_[older] = name; }
 
+void Registry::set_kernel(std::string_view op, DeviceKind kind, DType dtype, KernelFn kernel) {
+  auto it = ops_.find(get(op).name);
+  it->second->kernels[static_cast<size_t>(kind)][static_cast<size_t>(dtype)] = kernel;
+}
+
 const OpDef* Registry::find(std::string_view name) const {
   if (auto it = ops_.find(name); it != ops_.end()) return it->second.get();
   if (auto it = aliases_.find(name); it != aliases_.end()) return find(it->second);

@@ -23,6 +23,9 @@ class RUNNEL_API Registry {
   // An older name of TensorFlow's for the same op with the same inputs and attributes.
   void alias(const char* older, const char* name);
 
+  // A device's kernel for an op that is declared already; DType::invalid serves every dtype without one of its own.
+  void set_kernel(std::string_view op, DeviceKind kind, DType dtype, KernelFn kernel);
+
   const OpDef& get(std::string_view name) const;  // throws Error (not found)
   const OpDef* find(std::string_view name) const;
   std::vector<const OpDef*> all() const;  // by name, without aliases

@@ -14,11 +14,6 @@ struct Plus {
   }
 };
 
-struct AbsAttrs {
-  DType Tout = DType::float32;
-  static constexpr auto fields() { return std::tuple{field("Tout", &AbsAttrs::Tout)}; }
-};
-
 void clip_shape(InferContext& c) {
   const PartialShape both = broadcast_shapes(c.input(0), broadcast_shapes(c.input(1), c.input(2)));
   if (!both.compatible_with(c.input(0))) {
@@ -188,8 +183,8 @@ void register_extremes(Registry& r) {
         }
       }))
       .grad([](const GradCtx& g) {
-        return binary_gradients(
-            g, [&] { return where(g.x(0) >= g.x(1), g.dy(), 0); }, [&] { return where(g.x(0) >= g.x(1), 0, g.dy()); });
+        const Tensor chosen = g.x(0) >= g.x(1);
+        return binary_gradients(g, [&] { return where(chosen, g.dy(), 0); }, [&] { return where(chosen, 0, g.dy()); });
       })
       .commutative()
       .doc("The larger of x and y, element by element; NaN where either is NaN.")
@@ -209,8 +204,8 @@ void register_extremes(Registry& r) {
         }
       }))
       .grad([](const GradCtx& g) {
-        return binary_gradients(
-            g, [&] { return where(g.x(0) <= g.x(1), g.dy(), 0); }, [&] { return where(g.x(0) <= g.x(1), 0, g.dy()); });
+        const Tensor chosen = g.x(0) <= g.x(1);
+        return binary_gradients(g, [&] { return where(chosen, g.dy(), 0); }, [&] { return where(chosen, 0, g.dy()); });
       })
       .commutative()
       .doc("The smaller of x and y, element by element; NaN where either is NaN.")
@@ -255,21 +250,6 @@ void register_extremes(Registry& r) {
       .doc("|x|, element by element.")
       .sample({.in = {Tensor{1.f, -2.f, 3.f}}, .out = {Tensor{1.f, 2.f, 3.f}}})
       .sample({.in = {Tensor{{-3, 2}}}, .out = {Tensor{{3, 2}}}});
-
-  r.define<AbsAttrs>("ComplexAbs")
-      .in("x", complexes)
-      .out("y", "Tout")
-      .shape([](InferContext& c, const AbsAttrs& a) {
-        if ((c.dtype(0) == DType::complex64) != (a.Tout == DType::float32)) {
-          throw invalid_argument("the modulus of {} cannot be {}", dtype_name(c.dtype(0)), dtype_name(a.Tout));
-        }
-        c.output(c.input(0));
-      })
-      .cpu(elementwise([](auto x) { return std::abs(x); }))
-      .grad([](const GradCtx& g) { return cast(g.dy(), g.x().dtype()) * sign(g.x()); })
-      .doc("The modulus of complex numbers.")
-      .sample({.in = {Tensor{std::complex<float>(3, -4), std::complex<float>(0, 2)}}, .out = {Tensor{5.f, 2.f}}})
-      .sample({.in = {Tensor{{std::complex<float>(-1, 0)}}}, .out = {Tensor{{1.f}}}});
 
   r.define("Sign")
       .in("x", floating_or_complex + signed_integers)
@@ -320,14 +300,6 @@ Tensor add_n(const OperandList& inputs) {
   static const Op op("AddN");
   std::vector<Arg> args(inputs.values().begin(), inputs.values().end());
   return op.list(args, {}, &inputs.where());
-}
-
-Tensor abs(const Operand& x) {
-  static const Op op("Abs");
-  static const Op<AbsAttrs> complex_op("ComplexAbs");
-  const DType dtype = x.is_literal() ? x.natural_dtype() : x.tensor()->dtype();
-  if (!is_complex(dtype)) return op({x});
-  return complex_op({x}, {.Tout = dtype == DType::complex64 ? DType::float32 : DType::float64});
 }
 
 Tensor clip_by_value(const Operand& t, const Operand& clip_value_min, const Operand& clip_value_max) {

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "runnel/op/axes.h"
 #include "runnel/op/operand.h"
@@ -117,6 +119,61 @@ RUNNEL_API Tensor tensor_scatter_nd_max(const Operand& tensor, const Operand& in
 // REFLECT mirrors the tensor without its border element, SYMMETRIC with it.
 RUNNEL_API Tensor pad(const Operand& tensor, const Operand& paddings, std::string_view mode = "CONSTANT",
                       const Operand& constant_values = 0);
+
+// --- order ---
+
+RUNNEL_API Tensor reverse(const Operand& tensor, const Axes& axis);
+// Shifted along axes; what leaves at one end comes in at the other.
+RUNNEL_API Tensor roll(const Operand& input, const Axes& shift, const Axes& axis);
+// Blocks of block_size x block_size pixels laid out as channels (NHWC), and back.
+RUNNEL_API Tensor space_to_depth(const Operand& input, int64_t block_size);
+RUNNEL_API Tensor depth_to_space(const Operand& input, int64_t block_size);
+// For each value the position in the sorted last axis where it belongs: before equal elements (side "left") or after
+// them ("right").
+RUNNEL_API Tensor searchsorted(const Operand& sorted_sequence, const Operand& values, std::string_view side = "left",
+                               DType out_type = DType::int32);
+
+// --- masks, grids, repetition ---
+
+// The elements (or slices) of the tensor where the mask, which covers dimensions from `axis` on, is true.
+RUNNEL_API Tensor boolean_mask(const Operand& tensor, const Operand& mask, int axis = 0);
+// mask[..., j] = j < lengths[...]; maxlen is the largest length unless given.
+RUNNEL_API Tensor sequence_mask(const Operand& lengths);
+RUNNEL_API Tensor sequence_mask(const Operand& lengths, const Operand& maxlen, DType dtype = DType::bool_);
+RUNNEL_API std::vector<Tensor> meshgrid(const OperandList& args, std::string_view indexing = "xy");
+// Each element `repeats` times (one number, or one for each position of the axis); flattened when no axis is named.
+RUNNEL_API Tensor repeat(const Operand& input, const Operand& repeats);
+RUNNEL_API Tensor repeat(const Operand& input, const Operand& repeats, int axis);
+
+// --- diagonals ---
+
+struct MatrixDiagOptions {
+  std::vector<int64_t> k = {0};  // one diagonal (0 the main one, above positive) or the lowest and the highest
+  int64_t num_rows = -1;         // of matrix_diag: as few as hold the diagonals
+  int64_t num_cols = -1;
+  Tensor padding_value = {};     // 0 when not given
+  std::string align = "RIGHT_LEFT";  // where shorter diagonals above and below the main one stand
+};
+RUNNEL_API Tensor matrix_diag(const Operand& diagonal, const MatrixDiagOptions& options = {});
+RUNNEL_API Tensor matrix_diag_part(const Operand& input, const MatrixDiagOptions& options = {});
+RUNNEL_API Tensor matrix_set_diag(const Operand& input, const Operand& diagonal, const MatrixDiagOptions& options = {});
+// Zeros outside a band: num_lower diagonals below the main one and num_upper above it stay (negative: all).
+RUNNEL_API Tensor matrix_band_part(const Operand& input, int64_t num_lower, int64_t num_upper);
+
+namespace linalg {
+inline Tensor diag(const Operand& diagonal, const MatrixDiagOptions& options = {}) {
+  return matrix_diag(diagonal, options);
+}
+inline Tensor diag_part(const Operand& input, const MatrixDiagOptions& options = {}) {
+  return matrix_diag_part(input, options);
+}
+inline Tensor set_diag(const Operand& input, const Operand& diagonal, const MatrixDiagOptions& options = {}) {
+  return matrix_set_diag(input, diagonal, options);
+}
+inline Tensor band_part(const Operand& input, int64_t num_lower, int64_t num_upper) {
+  return matrix_band_part(input, num_lower, num_upper);
+}
+}  // namespace linalg
 
 // The rows of both, one after the other: their sum as IndexedSlices.
 RUNNEL_API IndexedSlices merge_slices(const IndexedSlices& a, const IndexedSlices& b);

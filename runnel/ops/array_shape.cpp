@@ -202,7 +202,7 @@ void register_array_shape(Registry& r) {
 
   r.define<ShapeAttrs>("Shape")
       .in("input", all_types)
-      .out("output", "out_type")
+      .out_host("output", "out_type")
       .shape([](InferContext& c) { c.output(shape_of_shape(c.input(0))); })
       .cpu([](KernelContext& c) { put_ints(c.out(), c.in(0).shape().dims()); })
       .doc("The sizes of the input's dimensions.")
@@ -223,7 +223,7 @@ void register_array_shape(Registry& r) {
 
   r.define<ShapeAttrs>("Size")
       .in("input", all_types)
-      .out("output", "out_type")
+      .out_host("output", "out_type")
       .shape(scalar_shape)
       .cpu([](KernelContext& c) { put_ints(c.out(), Dims{c.in(0).num_elements()}); })
       .doc("The number of elements.")
@@ -232,7 +232,7 @@ void register_array_shape(Registry& r) {
 
   r.define("Rank")
       .in("input", all_types)
-      .out("output", DType::int32)
+      .out_host("output", DType::int32)
       .shape(scalar_shape)
       .cpu([](KernelContext& c) { *c.out<int32_t>() = c.in(0).rank(); })
       .doc("The number of dimensions.")
@@ -243,8 +243,8 @@ void register_array_shape(Registry& r) {
       .type("T", index_types)
       .in("s0")
       .in("s1")
-      .out("r0")
-      .out("r1")
+      .out_host("r0", "T")
+      .out_host("r1", "T")
       .shape([](InferContext& c) {
         c.output(0, PartialShape{kUnknownDim});
         c.output(1, PartialShape{kUnknownDim});

@@ -1,7 +1,9 @@
 // Conversions between dtypes.
 #include "runnel/kernels/cpu/cast.h"
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "runnel/base/format.h"
@@ -95,6 +97,39 @@ PartialShape bitcast_shape(const PartialShape& x, DType from, DType to) {
   return PartialShape(dims);
 }
 
+// The range of a real dtype: of integers exact, of floating types as the largest finite value.
+struct Range {
+  long double lowest = 0, highest = 0;
+};
+Range range_of(DType dtype) {
+  Range range;
+  real_numbers.for_each([&]<class T>() {
+    if (dtype_of<T> == dtype) {
+      using C = cpu::compute_t<T>;
+      range = {static_cast<C>(std::numeric_limits<T>::lowest()), static_cast<C>(std::numeric_limits<T>::max())};
+    }
+  });
+  return range;
+}
+
+// A bound as a scalar of `dtype`, moved towards zero where the dtype cannot hold it exactly.
+Tensor bound(long double value, DType dtype) {
+  Tensor t = Tensor::empty(dtype, {});
+  real_numbers.for_each([&]<class T>() {
+    if (dtype_of<T> != dtype) return;
+    if constexpr (std::is_integral_v<T>) {
+      *t.mutable_data<T>() = static_cast<T>(value);
+    } else if constexpr (cpu::is_half<T>) {
+      *t.mutable_data<T>() = T(static_cast<float>(value));  // beyond what halves can be off by
+    } else {
+      T v = static_cast<T>(value);
+      if (std::abs(static_cast<long double>(v)) > std::abs(value)) v = std::nextafter(v, T(0));
+      *t.mutable_data<T>() = v;
+    }
+  });
+  return t;
+}
+
 }  // namespace
 
 void register_cast(Registry& r) {
@@ -127,7 +162,8 @@ void register_cast(Registry& r) {
       })
       .cpu([](KernelContext& c) { std::memcpy(c.out<char>(), c.in(0).raw(), c.in(0).num_bytes()); })
       .doc("The same bytes read as another dtype; a smaller one adds a last dimension, a larger one takes it away.")
-      .sample({.in = {Tensor{1.f, -0.f}}, .out = {Tensor{0x3f800000, -2147483647 - 1}}}, {.type = DType::int32})
+      .sample({.out = {Tensor{0x3f800000, -2147483647 - 1}}, .make = [] { return std::vector{Tensor{1.f, -0.f}}; }},
+              {.type = DType::int32})
       .sample({.in = {Tensor{1.f}}, .error = "the last dimension must be 2"}, {.type = DType::float64});
 }
 
@@ -135,6 +171,21 @@ Tensor cast(const Operand& x, DType dtype) {
   static const Op<CastAttrs> op("Cast");
   if (!x.is_literal() && x.tensor()->defined() && x.tensor()->dtype() == dtype) return *x.tensor();
   return op({x}, {.DstT = dtype});
+}
+
+Tensor saturate_cast(const Operand& value, DType dtype) {
+  Tensor x = value.value();
+  if (is_complex(x.dtype()) && !is_complex(dtype)) x = real(x);
+  if (x.dtype() == dtype || is_complex(dtype) || x.dtype() == DType::bool_ || dtype == DType::bool_) {
+    return cast(Operand(x, value.where()), dtype);
+  }
+  const Range from = range_of(x.dtype());
+  const Range to = range_of(dtype);
+  // Infinities are outside of every range.
+  const bool open = is_float(x.dtype());
+  if (open || to.lowest > from.lowest) x = maximum(x, bound(std::max(to.lowest, from.lowest), x.dtype()));
+  if (open || to.highest < from.highest) x = minimum(x, bound(std::min(to.highest, from.highest), x.dtype()));
+  return cast(Operand(x, value.where()), dtype);
 }
 
 Tensor bitcast(const Operand& input, DType type) {

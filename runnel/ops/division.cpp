@@ -131,7 +131,7 @@ void register_division(Registry& r) {
       .grad([](const GradCtx& g) { return quotient_gradients(g); })
       .doc("x / y as in C: quotients of integers are cut off towards zero.")
       .sample({.in = {Tensor{1.f, -2.f}, Tensor{2.f, 4.f}}, .out = {Tensor{0.5f, -0.5f}}})
-      .sample({.in = {Tensor{7, 5}, Tensor{2, 3}}, .out = {Tensor{3, 1}}})
+      .sample({.in = {Tensor{8, 6}, Tensor{2, 3}}, .out = {Tensor{4, 2}}})
       .sample({.in = {Tensor{1, 2}, Tensor{1, 0}}, .error = "division by zero"});
 
   r.define("DivNoNan")
@@ -171,6 +171,7 @@ void register_division(Registry& r) {
       .out("z")
       .shape(broadcast<0, 1>)
       .cpu(checked(floor_div))
+      .not_differentiable()
       .doc("The largest integer at most x / y, as // in Python.")
       .sample({.in = {Tensor{7.f, -7.f}, Tensor(2.f)}, .out = {Tensor{3.f, -4.f}}, .differentiable = false})
       .sample({.in = {Tensor{7, 5}, Tensor{{2}, {3}}}, .out = {Tensor{{3, 2}, {2, 1}}}})
@@ -198,6 +199,7 @@ void register_division(Registry& r) {
       .out("z")
       .shape(broadcast<0, 1>)
       .cpu(checked(truncate_div))
+      .not_differentiable()
       .doc("x / y cut off towards zero, as in C.")
       .sample({.in = {Tensor{7.f, -7.f}, Tensor(2.f)}, .out = {Tensor{3.f, -3.f}}, .differentiable = false})
       .sample({.in = {Tensor{7, 5}, Tensor{2, 3}}, .out = {Tensor{3, 1}}})
@@ -228,6 +230,8 @@ RUNNEL_BINARY_FUNCTION(floormod, "FloorMod")
 RUNNEL_BINARY_FUNCTION(truncatediv, "TruncateDiv")
 RUNNEL_BINARY_FUNCTION(truncatemod, "TruncateMod")
 
+Tensor mod(const Operand& x, const Operand& y) { return floormod(x, y); }
+Tensor truediv(const Operand& x, const Operand& y) { return divide(x, y); }
 Tensor divide(const Operand& x, const Operand& y) {
   const Tensor* known = x.tensor() ? x.tensor() : y.tensor();
   const DType dtype = known && known->defined() ? known->dtype() : x.natural_dtype();

@@ -1,4 +1,5 @@
 // Exponentials, logarithms, roots and powers.
+#include <algorithm>
 #include <cmath>
 
 #include "runnel/base/format.h"
@@ -241,13 +242,89 @@ void register_roots(Registry& r) {
   r.alias("InvGrad", "ReciprocalGrad");
 }
 
+struct Power {
+  template <class T>
+  T operator()(T x, T y) const {
+    if constexpr (std::is_integral_v<T>) {
+      auto base = wrapping(x);
+      decltype(base) result = 1;
+      for (T n = y; n > 0; n = static_cast<T>(n >> 1)) {
+        if (n & 1) result *= base;
+        base *= base;
+      }
+      return static_cast<T>(result);
+    } else if constexpr (is_complex_element<T>) {
+      return y == T(0) ? T(1) : std::pow(x, y);
+    } else {
+      return std::pow(x, y);
+    }
+  }
+};
+struct SquareOf {
+  template <class T>
+  T operator()(T x) const {
+    return x * x;
+  }
+};
+
+struct PowerKernel {
+  static constexpr bool is_elementwise = true;
+  template <class E, class A>
+  static void run(KernelContext& c) {
+    const E* y = c.in<E>(1);
+    const int64_t n = c.in(1).num_elements();
+    if constexpr (std::is_integral_v<E>) {
+      if (c.out().num_elements() > 0 && std::any_of(y, y + n, [](E v) { return v < 0; })) {
+        throw invalid_argument("integers to negative integer powers are not allowed");
+      }
+    } else if constexpr (!is_complex_element<E>) {
+      // The one power that every model takes; pow itself rounds it the same way.
+      if (n == 1 && *y == E(2) && c.in(0).shape() == c.out().shape()) {
+        return cpu::unary_loop<SquareOf, E, E>(c.in<E>(0), c.out<E>(), c.out().num_elements());
+      }
+    }
+    Elementwise<Power, false>::run<E, A>(c);
+  }
+};
+
+void register_powers(Registry& r) {
+  r.define("Pow")
+      .in("x", floating_or_complex + signed_integers)
+      .in("y")
+      .out("z")
+      .shape(broadcast<0, 1>)
+      .cpu(PowerKernel{})
+      .grad([](const GradCtx& g) {
+        const auto x_grad = [&] {
+          const Tensor x = conj(g.x(0)), y = conj(g.x(1));
+          return g.dy() * y * pow(x, y - 1);
+        };
+        // x^y follows y only where log(x) is defined; elsewhere its slope is taken as 0.
+        const auto y_grad = [&] {
+          const Tensor x = conj(g.x(0));
+          const Tensor defined = is_complex(x.dtype()) ? not_equal(x, 0) : x > 0;
+          const Tensor log_x = where(defined, log(where(defined, x, 1)), 0);
+          return g.dy() * conj(g.y()) * log_x;
+        };
+        return binary_gradients(g, x_grad, y_grad);
+      })
+      .doc("x to the power y.")
+      .sample({.in = {Tensor{2.f, 0.5f, 3.f}, Tensor{3.f, -1.f, 0.5f}}, .out = {Tensor{8.f, 2.f, 1.7320508f}}})
+      .sample({.in = {Tensor{{1.5f}, {2.f}}, Tensor{2.f, 1.f}}, .out = {Tensor{{2.25f, 1.5f}, {4.f, 2.f}}}})
+      .sample({.in = {Tensor{1.5f, -2.f}, Tensor(2.f)}, .out = {Tensor{2.25f, 4.f}}, .differentiable = false})
+      .sample({.in = {Tensor{3, -2}, Tensor{2, 3}}, .out = {Tensor{9, -8}}})
+      .sample({.in = {Tensor{3, 2}, Tensor(-1)}, .error = "negative integer powers"});
+}
+
 }  // namespace
 
 void register_elementary(Registry& r) {
   register_exponentials(r);
+  register_powers(r);
   register_roots(r);
 }
 
+RUNNEL_BINARY_FUNCTION(pow, "Pow")
 RUNNEL_UNARY_FUNCTION(exp, "Exp")
 RUNNEL_UNARY_FUNCTION(expm1, "Expm1")
 RUNNEL_UNARY_FUNCTION(log, "Log")

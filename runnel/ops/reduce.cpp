@@ -5,8 +5,11 @@
 #include "runnel/op/builder.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
+#include "runnel/ops/array_util.h"
+#include "runnel/ops/cumulative.h"
 #include "runnel/ops/math.h"
 #include "runnel/ops/reduce_util.h"
+#include "runnel/ops/segment.h"
 
 namespace runnel {
 namespace {
@@ -50,11 +53,51 @@ Tensor with_kept_dims(const Tensor& t, const GradCtx& g, const ReduceAttrs& a) {
   return a.keep_dims ? t : reshape(t, kept_shape(g.x(0), g.x(1)));
 }
 
+// Shares the gradient equally among the elements that equal the result.
+constexpr auto extreme_grad = [](const GradCtx& g, const ReduceAttrs& a) -> Gradients {
+  const Tensor dy = with_kept_dims(g.dy(), g, a);
+  const Tensor chosen = cast(equal(with_kept_dims(g.y(), g, a), g.x(0)), dy.dtype());
+  return {chosen * (dy / reduce_sum(chosen, g.x(1), true)), {}};
+};
+
 constexpr auto mean_grad = [](const GradCtx& g, const ReduceAttrs& a) -> Gradients {
   Tensor dy = with_kept_dims(g.dy(), g, a);
-  const auto count = static_cast<double>(g.x(0).num_elements() / std::max<int64_t>(1, g.y().num_elements()));
-  dy = dy * (1 / count);
-  return {broadcast_to(dy, shape(g.x(0))), {}};
+  const PartialShape from = g.x(0).partial_shape();
+  const PartialShape to = g.y().partial_shape();
+  if (from.is_static() && to.is_static()) {
+    const auto count = static_cast<double>(Shape(from).num_elements() /
+                                           std::max<int64_t>(1, Shape(to).num_elements()));
+    // A count beyond float16's range would turn the gradient into 0.
+    dy = dy.dtype() == DType::float16 ? dy * (1 / count) : dy / count;
+  } else {
+    const Tensor count = cast(size(g.x(0)), DType::float64) / cast(maximum(size(g.y()), 1), DType::float64);
+    dy = dy * cast(reciprocal(count), dy.dtype());
+  }
+  return {broadcast_to(dy, shape_arg(g.x(0))), {}};
+};
+
+// Axis by axis, without division, so that zeros do no harm: the derivative along one axis is the product of the
+// elements before and after, and the derivative with respect to the products of one axis is found first.
+Tensor prod_grad_over(const Tensor& x, const Tensor& dy, const std::vector<Tensor>& axes, size_t i) {
+  if (i == axes.size()) return dy;
+  const Tensor rest = i + 1 == axes.size() ? dy : prod_grad_over(reduce_prod(x, axes[i], true), dy, axes, i + 1);
+  const Tensor before = math::cumprod(x, axes[i], true);
+  const Tensor after = math::cumprod(x, axes[i], true, true);
+  return rest * conj(before * after);
+}
+
+constexpr auto prod_grad = [](const GradCtx& g, const ReduceAttrs& a) -> Gradients {
+  std::vector<Tensor> axes;
+  const PartialShape listed = g.x(1).partial_shape();
+  if (const auto known = static_ints(g.x(1))) {
+    for (int64_t axis : *known) axes.push_back(int_scalar(axis));
+  } else if (listed.is_static()) {
+    axes = unstack(reshape(g.x(1), {-1}), 0, Shape(listed).num_elements());
+  } else {
+    throw make_error(Code::unimplemented, "[Prod] gradient over an unknown number of axes");
+  }
+  const Tensor dy = with_kept_dims(g.dy(), g, a);
+  return {prod_grad_over(g.x(0), dy, axes, 0), {}};
 };
 
 }  // namespace
@@ -70,12 +113,21 @@ SmallVector<bool, 8> reduced_dims(const Dims& axes, int rank) {
 }
 
 ShapeArg kept_shape(const Tensor& x, const Tensor& axes) {
-  Dims dims = x.shape().dims();
-  const auto reduced = reduced_dims(int_values(axes), x.rank());
-  for (size_t i = 0; i < dims.size(); ++i) {
-    if (reduced[i]) dims[i] = 1;
+  const PartialShape known = x.partial_shape();
+  const auto list = static_ints(axes);
+  if (known.is_static() && list) {
+    Dims dims = known.dims();
+    const auto reduced = reduced_dims(*list, known.rank());
+    for (size_t i = 0; i < dims.size(); ++i) {
+      if (reduced[i]) dims[i] = 1;
+    }
+    return dims;
   }
-  return dims;
+  const Tensor sizes = shape(x);
+  const Tensor flat = cast(reshape(axes, {-1}), DType::int32);
+  const Tensor rank = size(sizes);
+  const Tensor reduced = math::unsorted_segment_sum(ones_like(flat), floormod(flat, rank), rank);
+  return sizes * (1 - reduced) + reduced;
 }
 
 void register_reduce(Registry& r) {
@@ -86,7 +138,7 @@ void register_reduce(Registry& r) {
       .shape(reduce_shape)
       .cpu([]<class T>(KernelContext& c) { reduce_kernel<Reduction::sum, T>(c); })
       .grad([](const GradCtx& g, const ReduceAttrs& a) {
-        return Gradients{broadcast_to(with_kept_dims(g.dy(), g, a), shape(g.x(0))), {}};
+        return Gradients{broadcast_to(with_kept_dims(g.dy(), g, a), shape_arg(g.x(0))), {}};
       })
       .doc("The sum over the given axes.")
       .sample({.in = {Tensor{{1.f, 2.f}, {3.f, 4.f}}, Tensor{0}}, .out = {Tensor{4.f, 6.f}}})
@@ -112,6 +164,7 @@ void register_reduce(Registry& r) {
       .out("output")
       .shape(reduce_shape)
       .cpu([]<class T>(KernelContext& c) { reduce_kernel<Reduction::max, T>(c); })
+      .grad(extreme_grad)
       .doc("The largest element over the given axes.")
       .sample({.in = {Tensor{{1.f, 5.f}, {3.f, 4.f}}, Tensor{0}}, .out = {Tensor{3.f, 5.f}}})
       .sample({.in = {Tensor{{1.f, 5.f}, {3.f, 4.f}}, Tensor{0, 1}}, .out = {Tensor{{5.f}}}}, {.keep_dims = true});
@@ -122,6 +175,7 @@ void register_reduce(Registry& r) {
       .out("output")
       .shape(reduce_shape)
       .cpu([]<class T>(KernelContext& c) { reduce_kernel<Reduction::min, T>(c); })
+      .grad(extreme_grad)
       .doc("The smallest element over the given axes.")
       .sample({.in = {Tensor{{1.f, 5.f}, {3.f, 4.f}}, Tensor{1}}, .out = {Tensor{1.f, 3.f}}})
       .sample({.in = {Tensor{{1.f, 5.f}, {3.f, 4.f}}, Tensor{0, 1}}, .out = {Tensor{{1.f}}}}, {.keep_dims = true});
@@ -132,6 +186,7 @@ void register_reduce(Registry& r) {
       .out("output")
       .shape(reduce_shape)
       .cpu([]<class T>(KernelContext& c) { reduce_kernel<Reduction::prod, T>(c); })
+      .grad(prod_grad)
       .doc("The product over the given axes.")
       .sample({.in = {Tensor{{1.f, 2.f}, {3.f, 4.f}}, Tensor{0}}, .out = {Tensor{3.f, 8.f}}})
       .sample({.in = {Tensor{{1.f, 2.f}, {3.f, 4.f}}, Tensor{0, 1}}, .out = {Tensor{{24.f}}}}, {.keep_dims = true})
@@ -144,7 +199,7 @@ void register_reduce(Registry& r) {
       .out("output")
       .shape(reduce_shape)
       .cpu([]<class T>(KernelContext& c) { reduce_kernel<Reduction::any, T>(c); })
-      .doc("Is any element over the given axes true?")
+      .doc("Whether any element over the given axes is true.")
       .sample({.in = {Tensor{{true, false}, {false, false}}, Tensor{1}}, .out = {Tensor{true, false}}})
       .sample({.in = {Tensor{{true, false}}, Tensor{0, 1}}, .out = {Tensor{{true}}}}, {.keep_dims = true});
 
@@ -155,7 +210,7 @@ void register_reduce(Registry& r) {
       .out("output")
       .shape(reduce_shape)
       .cpu([]<class T>(KernelContext& c) { reduce_kernel<Reduction::all, T>(c); })
-      .doc("Is every element over the given axes true?")
+      .doc("Whether every element over the given axes is true.")
       .sample({.in = {Tensor{{true, false}, {true, true}}, Tensor{1}}, .out = {Tensor{false, true}}})
       .sample({.in = {Tensor{{true, false}}, Tensor{0, 1}}, .out = {Tensor{{false}}}}, {.keep_dims = true});
 }

@@ -71,6 +71,10 @@ void VariableSlot::require_value() const {
 }
 
 Tensor& VariableSlot::writable() {
+  if (!value.device().is_host()) {
+    throw make_error(Code::unimplemented, "{} lives on {}, which has no kernel for this update", describe(),
+                     value.device_name());
+  }
   ++version;
   if (!value.impl()->buffer->unique() || value.impl()->buffer->is_foreign()) {
     Tensor copy = Tensor::empty(value.dtype(), value.shape());

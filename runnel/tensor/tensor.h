@@ -127,6 +127,20 @@ class RUNNEL_API Tensor {
       return of<T>(std::span<const T>(values), shape);
     }
   }
+  // A list of literals as written: double stays float64. For parameters that get their dtype from elsewhere.
+  template <Element T, class List>
+  static Tensor exactly(const List& values) {
+    Tensor t;
+    if constexpr (std::same_as<T, double>) {
+      Dims dims;
+      std::vector<T> flat;
+      flatten(values, 0, dims, flat);
+      t = of<double>(flat, Shape(dims));
+    } else {
+      t.from_nested<T>(values);
+    }
+    return t;
+  }
   // Shares foreign memory (a mapped file, a NumPy array) without copying; `owner` keeps it alive.
   static Tensor wrap(DType dtype, const Shape& shape, const void* data, std::shared_ptr<const void> owner);
 

@@ -292,5 +292,140 @@ TEST(ArgMax, Errors) {
   expect_error([] { argmin(Tensor("a")); }, Code::invalid_argument, "cannot be string");
 }
 
+TEST(Reduce, MaxSharesTheGradientAmongTies) {
+  GradientTape tape;
+  const Tensor x{{1.f, 4.f, 4.f}, {2.f, 2.f, 2.f}};
+  tape.watch(x);
+  const Tensor dx = tape.gradient(reduce_max(x, 1) * Tensor{1.f, 3.f}, x);
+  expect_values<float>(dx, {2, 3}, {0, 0.5f, 0.5f, 1, 1, 1});
+}
+
+TEST(Reduce, ProdHasAGradientWithZeros) {
+  auto gradient = [](const Tensor& x, const Axes& axes) {
+    GradientTape tape;
+    tape.watch(x);
+    return Tensor(tape.gradient(reduce_prod(x, axes), x));
+  };
+  expect_values<float>(gradient(Tensor{2.f, 0.f, 5.f}, 0), {3}, {0, 10, 0});
+  expect_values<float>(gradient(Tensor{2.f, 0.f, 0.f}, 0), {3}, {0, 0, 0});
+  expect_values<float>(gradient(Tensor{{2.f, 3.f}, {0.f, 5.f}}, {0, 1}), {2, 2}, {0, 0, 30, 0});
+  expect_values<float>(gradient(Tensor{{2.f, 3.f}, {4.f, 5.f}}, {1, 0}), {2, 2}, {60, 40, 30, 24});
+  expect_values<float>(gradient(Tensor{{2.f, 3.f}, {4.f, 5.f}}, 0), {2, 2}, {4, 5, 2, 3});
+}
+
+TEST(Reduce, SecondDerivativeOfProdAtZero) {
+  const Tensor x{0.f, 3.f, 5.f};
+  GradientTape outer;
+  outer.watch(x);
+  Tensor dx;
+  {
+    GradientTape inner;
+    inner.watch(x);
+    dx = inner.gradient(reduce_prod(x), x);
+  }
+  expect_values<float>(outer.jacobian(dx, x), {3, 3}, {0, 5, 3, 5, 0, 0, 3, 0, 0});
+}
+
+TEST(Reduce, MeanOfManyHalvesHasAGradient) {
+  const Tensor x = cast(fill({100000}, 1.f), float16);
+  GradientTape tape;
+  tape.watch(x);
+  const Tensor dx = tape.gradient(reduce_mean(x), x);
+  EXPECT_NEAR(static_cast<float>(dx.host<Half>()[0]), 1e-5f, 1e-6f);
+}
+
+// Every running result by its own loop over the elements that it covers.
+template <class T, class F>
+std::vector<T> naive_scan(const Tensor& x, int axis, bool exclusive, bool reverse, T start, F fold) {
+  const Shape& s = x.shape();
+  const auto v = x.to_vector<T>();
+  int64_t inner = 1;
+  for (int i = axis + 1; i < s.rank(); ++i) inner *= s[i];
+  const int64_t n = s[axis];
+  using A = std::conditional_t<is_half_type<T>, float, T>;
+  std::vector<T> y;
+  for (int64_t k = 0; k < static_cast<int64_t>(v.size()); ++k) {
+    const int64_t at = k / inner % n;
+    A result = static_cast<A>(start);
+    for (int64_t j = 0; j < n; ++j) {
+      const bool covered = reverse ? (exclusive ? j > at : j >= at) : (exclusive ? j < at : j <= at);
+      if (covered) result = fold(result, static_cast<A>(v[static_cast<size_t>(k + (j - at) * inner)]));
+    }
+    y.push_back(static_cast<T>(result));
+  }
+  return y;
+}
+
+TEST(Cumulative, MatchesNaiveLoopsForEveryDtype) {
+  numbers.for_each([]<class T>() {
+    SCOPED_TRACE(dtype_name(dtype_of<T>));
+    const Shape shape{3, 4, 2};
+    const Tensor x = values<T>(shape, 11);
+    for (int axis : {0, 1, 2}) {
+      for (bool exclusive : {false, true}) {
+        for (bool reverse : {false, true}) {
+          expect_values<T>(cumsum(x, axis - 3, exclusive, reverse), shape,
+                           naive_scan<T>(x, axis, exclusive, reverse, T(0), [](auto a, auto b) {
+                             return static_cast<decltype(a)>(a + b);
+                           }));
+          expect_values<T>(math::cumprod(x, axis, exclusive, reverse), shape,
+                           naive_scan<T>(x, axis, exclusive, reverse, T(1), [](auto a, auto b) {
+                             return static_cast<decltype(a)>(a * b);
+                           }));
+        }
+      }
+    }
+  });
+}
+
+TEST(Cumulative, LogSumExp) {
+  const Tensor x{1.f, 2.f, -3.f};
+  const double e1 = std::exp(1);
+  const double e2 = std::exp(2);
+  expect_values<float>(math::cumulative_logsumexp(x), {3},
+                       {1.f, float(std::log(e1 + e2)), float(std::log(e1 + e2 + std::exp(-3)))});
+  const auto shifted = math::cumulative_logsumexp(x, 0, true).to_vector<float>();
+  EXPECT_EQ(shifted[0], std::numeric_limits<float>::lowest());
+  EXPECT_FLOAT_EQ(shifted[1], 1.f);
+  const float inf = std::numeric_limits<float>::infinity();
+  expect_values<float>(math::cumulative_logsumexp(Tensor{-inf, 0.f, inf}), {3}, {-inf, 0.f, inf});
+}
+
+TEST(Cumulative, EmptyAndErrors) {
+  EXPECT_EQ(cumsum(Tensor::empty(DType::float32, {0, 2}), 0).shape(), (Shape{0, 2}));
+  EXPECT_EQ(cumsum(Tensor::empty(DType::float32, {2, 0}), 0).shape(), (Shape{2, 0}));
+  expect_error([] { cumsum(Tensor{1.f}, 1); }, Code::invalid_argument, "[Cumsum] axis 1 is out of range");
+  expect_error([] { cumsum(Tensor(1.f)); }, Code::invalid_argument, "out of range");
+  expect_error([] { math::cumprod(Tensor{true}); }, Code::invalid_argument, "cannot be bool");
+}
+
+TEST(Cumulative, CumprodHasAGradientWithZeros) {
+  for (bool exclusive : {false, true}) {
+    for (bool reverse : {false, true}) {
+      const Tensor x = Tensor::of<double>({2, 0, 3, 0, 5});
+      const Tensor w = Tensor::of<double>({1, 10, 100, 1000, 10000});
+      GradientTape tape;
+      tape.watch(x);
+      const Tensor dx = tape.gradient(math::cumprod(x, 0, exclusive, reverse) * w, x);
+      for (size_t i = 0; i < 5; ++i) {
+        auto loss = [&](double d) {
+          auto v = x.to_vector<double>();
+          v[i] += d;
+          return reduce_sum(math::cumprod(Tensor::of<double>(v), 0, exclusive, reverse) * w).item<double>();
+        };
+        EXPECT_NEAR(dx.to_vector<double>()[i], (loss(1e-5) - loss(-1e-5)) / 2e-5, 1e-3) << i;
+      }
+    }
+  }
+}
+
+TEST(Cumulative, SameBitsWithOneAndTwoThreads) {
+  for (const Shape& shape : {Shape{1000, 1000}, Shape{1000003}}) {
+    const Tensor x = noise(shape);
+    expect_same_bits([&] { return cumsum(x, 0); });
+    expect_same_bits([&] { return cumsum(x, -1, true, true); });
+  }
+}
+
 }  // namespace
 }  // namespace runnel

@@ -64,6 +64,7 @@ class Problem {
   Problem(const Case& c, std::vector<Tensor> inputs) : c_(c), inputs_(std::move(inputs)) {
     for (size_t i = 0; i < inputs_.size(); ++i) {
       if (!continuous(inputs_[i].dtype()) || input_spec(*c_.op, inputs_, i).host_memory) continue;
+      if (std::ranges::count(c_.sample().fixed, static_cast<int>(i)) > 0) continue;
       sources_.push_back(i);
       if (inputs_[i].dtype() == float32 || inputs_[i].dtype() == complex64) single_ = true;
     }
@@ -250,6 +251,8 @@ void with_problem(const Case& c, Numbers numbers, F check) {
     const Problem problem(c, widened(c, inputs, numbers == Numbers::complex));
     if (!problem.empty()) check(problem);
   } catch (const Error& e) {
+    // A gradient may say that it is known for real numbers only.
+    if (numbers == Numbers::complex && e.code() == Code::unimplemented) return;
     ADD_FAILURE() << e.what();
   }
 }

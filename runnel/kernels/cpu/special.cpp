@@ -1,0 +1,95 @@
+#include "runnel/kernels/cpu/special.h"
+
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+namespace runnel::cpu {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+// Bernoulli numbers B2, B4, ..., B20.
+constexpr double kBernoulli[] = {1.0 / 6,      -1.0 / 30,      1.0 / 42,  -1.0 / 30,        5.0 / 66,
+                                 -691.0 / 2730, 7.0 / 6, -3617.0 / 510, 43867.0 / 798, -174611.0 / 330};
+
+}  // namespace
+
+double log_gamma(double x) {
+  int sign = 0;
+  return ::lgamma_r(x, &sign);
+}
+
+double digamma(double x) {
+  if (std::isnan(x) || x == -kInf) return kNan;
+  if (x == kInf) return x;
+  if (x <= 0) {
+    if (x == std::floor(x)) return kNan;
+    // Reflection; the tangent of the fractional part keeps its precision for large -x.
+    const double fraction = x - std::floor(x);
+    return digamma(1 - x) - std::numbers::pi / std::tan(std::numbers::pi * fraction);
+  }
+  double shifted = 0;
+  for (; x < 10; x += 1) shifted -= 1 / x;
+  const double inverse = 1 / (x * x);
+  double tail = 0;
+  double power = inverse;
+  for (int k = 1; k <= 8; ++k, power *= inverse) tail += kBernoulli[k - 1] / (2 * k) * power;
+  return shifted + std::log(x) - 0.5 / x - tail;
+}
+
+double zeta(double x, double q) {
+  if (std::isnan(x) || std::isnan(q) || x < 1) return kNan;
+  if (x == 1) return kInf;
+  if (q <= 0) {
+    const bool even = x == std::floor(x) && std::fmod(x, 2) == 0;
+    if (q == std::floor(q)) return even ? kInf : kNan;
+    if (x != std::floor(x)) return kNan;  // a root of a negative number
+  }
+  if (q == kInf) return 0;
+  // Terms up to q + k >= 10, then Euler and Maclaurin's formula for the rest.
+  double sum = 0;
+  double w = q;
+  for (; w < 10; w += 1) {
+    const double term = std::pow(w, -x);
+    sum += term;
+    if (w > 1 && term < sum * 1e-18) return sum;
+  }
+  const double first = std::pow(w, -x);
+  sum += first * w / (x - 1) + 0.5 * first;
+  double factor = x * first / (2 * w);  // x (x+1) ... (x+2k-2) / (2k)! w^(-x-2k+1)
+  for (int k = 1; k <= 10; ++k) {
+    const double term = kBernoulli[k - 1] * factor;
+    sum += term;
+    if (std::abs(term) < std::abs(sum) * 1e-17) break;
+    factor *= (x + 2 * k - 1) * (x + 2 * k) / ((2 * k + 1) * (2 * k + 2) * w * w);
+  }
+  return sum;
+}
+
+double polygamma(double n, double x) {
+  if (!(n >= 0) || n != std::floor(n)) return kNan;
+  if (n == 0) return digamma(x);
+  const double sign = std::fmod(n, 2) == 0 ? -1 : 1;
+  return sign * std::tgamma(n + 1) * zeta(n + 1, x);
+}
+
+double erf_inverse(double x) {
+  const double magnitude = std::abs(x);
+  if (!(magnitude < 1)) return magnitude == 1 ? std::copysign(kInf, x) : kNan;
+  // A closed form good to two digits, then Halley's steps, each tripling them. The upper half is solved through
+  // erfc, where 1 - x is exact.
+  constexpr double a = 0.147;
+  const double log_rest = std::log1p(-magnitude) + std::log1p(magnitude);
+  const double t = 2 / (std::numbers::pi * a) + log_rest / 2;
+  double y = std::sqrt(std::sqrt(t * t - log_rest / a) - t);
+  for (int step = 0; step < 3; ++step) {
+    const double miss = magnitude > 0.5 ? (1 - magnitude) - std::erfc(y) : std::erf(y) - magnitude;
+    const double u = miss / (2 * std::numbers::inv_sqrtpi * std::exp(-y * y));
+    y -= u / (1 + y * u);
+  }
+  return std::copysign(y, x);
+}
+
+}  // namespace runnel::cpu

@@ -1,0 +1,20 @@
+#pragma once
+
+// Special functions of one double; float32 results round once from them.
+
+#include "runnel/base/export.h"
+
+namespace runnel::cpu {
+
+// log |gamma(x)|; unlike std::lgamma without a global sign, so that threads may call it.
+RUNNEL_API double log_gamma(double x);
+// The derivative of log gamma; NaN at 0 and the negative integers.
+RUNNEL_API double digamma(double x);
+// Hurwitz's zeta: the sum of (q + k)^-x over k = 0, 1, ...; x > 1.
+RUNNEL_API double zeta(double x, double q);
+// The derivative of digamma of order n = 0, 1, ...; NaN for other n.
+RUNNEL_API double polygamma(double n, double x);
+// y with erf(y) = x; infinite at -1 and 1, NaN beyond.
+RUNNEL_API double erf_inverse(double x);
+
+}  // namespace runnel::cpu

@@ -1,0 +1,92 @@
+#include "runnel/kernels/cpu/top_k.h"
+
+#include <algorithm>
+#include <bit>
+#include <memory>
+#include <type_traits>
+
+#include "runnel/base/parallel.h"
+#include "runnel/kernels/cpu/convert.h"
+
+namespace runnel::cpu {
+namespace {
+
+// An unsigned integer that is smaller the larger x is; equal values (the two zeros too) have equal keys.
+template <class T>
+auto descending_key(T x) {
+  if constexpr (is_half<T>) {
+    return descending_key(static_cast<float>(x));
+  } else if constexpr (std::is_floating_point_v<T>) {
+    using U = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+    constexpr U sign = U{1} << (sizeof(U) * 8 - 1);
+    if (x != x) return static_cast<U>(~U{0});
+    const U bits = x == 0 ? U{0} : std::bit_cast<U>(x);
+    return static_cast<U>((bits & sign) != 0 ? bits : ~bits & ~sign);
+  } else {
+    using U = std::conditional_t<sizeof(T) <= 4, uint32_t, uint64_t>;
+    using Wide = std::conditional_t<std::is_signed_v<T>, std::make_signed_t<U>, U>;
+    constexpr U flip = std::is_signed_v<T> ? U{1} << (sizeof(U) * 8 - 1) : U{0};
+    return static_cast<U>(~(static_cast<U>(static_cast<Wide>(x)) ^ flip));
+  }
+}
+
+// Sorting compares the key first, then the position.
+struct WideEntry {
+  uint64_t key;
+  uint32_t at;
+  bool operator<(const WideEntry& o) const { return key != o.key ? key < o.key : at < o.at; }
+  uint32_t position() const { return at; }
+};
+struct PackedEntry {
+  uint64_t packed;  // a 32-bit key above the position
+  bool operator<(const PackedEntry& o) const { return packed < o.packed; }
+  uint32_t position() const { return static_cast<uint32_t>(packed); }
+};
+
+PackedEntry entry(uint32_t key, int64_t at) { return {uint64_t{key} << 32 | static_cast<uint32_t>(at)}; }
+WideEntry entry(uint64_t key, int64_t at) { return {key, static_cast<uint32_t>(at)}; }
+
+template <class Entry>
+void select(Entry* entries, int64_t n, int64_t k) {
+  if (k < n) std::nth_element(entries, entries + k, entries + n);
+  std::sort(entries, entries + k);
+}
+
+}  // namespace
+
+template <class T, class Index>
+void top_k(const T* x, int64_t rows, int64_t n, int64_t k, T* values, Index* indices) {
+  using Entry = decltype(entry(descending_key(T()), 0));
+  if (k == 0) return;
+  parallel_for(rows, std::max<int64_t>(1, 4096 / n), [&](int64_t begin, int64_t end) {
+    const auto entries = std::make_unique_for_overwrite<Entry[]>(static_cast<size_t>(n));
+    for (int64_t r = begin; r < end; ++r) {
+      const T* row = x + r * n;
+      for (int64_t i = 0; i < n; ++i) entries[static_cast<size_t>(i)] = entry(descending_key(row[i]), i);
+      select(entries.get(), n, k);
+      for (int64_t i = 0; i < k; ++i) {
+        const uint32_t at = entries[static_cast<size_t>(i)].position();
+        values[r * k + i] = row[at];
+        indices[r * k + i] = static_cast<Index>(at);
+      }
+    }
+  });
+}
+
+#define RUNNEL_TOP_K(T)                                                                 \
+  template void top_k(const T*, int64_t, int64_t, int64_t, T*, int32_t*);               \
+  template void top_k(const T*, int64_t, int64_t, int64_t, T*, int64_t*);
+RUNNEL_TOP_K(float)
+RUNNEL_TOP_K(double)
+RUNNEL_TOP_K(Half)
+RUNNEL_TOP_K(BFloat16)
+RUNNEL_TOP_K(int8_t)
+RUNNEL_TOP_K(int16_t)
+RUNNEL_TOP_K(int32_t)
+RUNNEL_TOP_K(int64_t)
+RUNNEL_TOP_K(uint8_t)
+RUNNEL_TOP_K(uint16_t)
+RUNNEL_TOP_K(uint32_t)
+RUNNEL_TOP_K(uint64_t)
+
+}  // namespace runnel::cpu

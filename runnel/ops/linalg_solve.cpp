@@ -1,0 +1,337 @@
+// Inverses, determinants, solves, LU and Cholesky.
+#include "runnel/op/dispatch.h"
+#include "runnel/ops/array.h"
+#include "runnel/ops/broadcast_grad.h"
+#include "runnel/ops/linalg.h"
+#include "runnel/ops/linalg_kernels.h"
+#include "runnel/ops/math.h"
+#include "runnel/ops/reduce.h"
+
+namespace runnel {
+namespace {
+
+struct AdjointAttrs {
+  bool adjoint = false;
+  static constexpr auto fields() { return std::tuple{field("adjoint", &AdjointAttrs::adjoint)}; }
+};
+struct TriangularAttrs {
+  bool lower = true;
+  bool adjoint = false;
+  static constexpr auto fields() {
+    return std::tuple{field("lower", &TriangularAttrs::lower), field("adjoint", &TriangularAttrs::adjoint)};
+  }
+};
+struct LuAttrs {
+  DType output_idx_type = DType::int32;
+  static constexpr auto fields() { return std::tuple{field("output_idx_type", &LuAttrs::output_idx_type)}; }
+};
+
+template <class T>
+void require_regular(const Eigen::PartialPivLU<Matrix<T>>& lu) {
+  if (lu.matrixLU().rows() > 0 && !(lu.matrixLU().diagonal().cwiseAbs().minCoeff() > RealOf<T>(0))) {
+    throw invalid_argument("the matrix is not invertible");
+  }
+}
+
+void solve_shape(InferContext& c, bool broadcast_batch) {
+  require_square(c, 0);
+  require_matrices(c, 1);
+  const PartialShape& a = c.input(0);
+  const PartialShape& b = c.input(1);
+  if (!a.has_rank() || !b.has_rank()) return c.output(PartialShape::unknown());
+  const int64_t n = a[a.rank() - 1];
+  const int64_t rows = b[b.rank() - 2];
+  if (n >= 0 && rows >= 0 && n != rows) {
+    throw invalid_argument("a matrix of shape {} does not fit a right-hand side of shape {}", a.str(), b.str());
+  }
+  const PartialShape batch_a(Dims(a.begin(), a.end() - 2));
+  const PartialShape batch_b(Dims(b.begin(), b.end() - 2));
+  const PartialShape batch = broadcast_batch ? broadcast_shapes(batch_a, batch_b) : batch_a.merged_with(batch_b);
+  Dims dims = batch.dims();
+  dims.push_back(rows >= 0 ? rows : n);
+  dims.push_back(b[b.rank() - 1]);
+  c.output(PartialShape(dims));
+}
+
+template <class T>
+void solve_triangular(const ConstMatrixMap<T>& a, const ConstMatrixMap<T>& b, MatrixMap<T> x,
+                      const TriangularAttrs& at) {
+  if (a.rows() > 0 && !(a.diagonal().cwiseAbs().minCoeff() > RealOf<T>(0))) {
+    throw invalid_argument("the matrix is not invertible: there is a zero on its diagonal");
+  }
+  x = b;
+  if (at.lower && !at.adjoint) a.template triangularView<Eigen::Lower>().solveInPlace(x);
+  if (at.lower && at.adjoint) a.adjoint().template triangularView<Eigen::Upper>().solveInPlace(x);
+  if (!at.lower && !at.adjoint) a.template triangularView<Eigen::Upper>().solveInPlace(x);
+  if (!at.lower && at.adjoint) a.adjoint().template triangularView<Eigen::Lower>().solveInPlace(x);
+}
+
+// `t` of the batch's shape as [..., 1, 1], to weigh matrices.
+Tensor per_matrix(const Tensor& t) { return expand_dims(expand_dims(t, -1), -1); }
+
+Tensor broadcast_batch_to(const Tensor& t, const Tensor& like) {
+  Dims dims(like.shape().begin(), like.shape().end() - 2);
+  dims.push_back(matrix_rows(t));
+  dims.push_back(matrix_cols(t));
+  return t.shape().dims() == dims ? t : broadcast_to(t, dims);
+}
+
+Gradients solve_gradients(const GradCtx& g, const Tensor& grad_b, bool adjoint) {
+  const Tensor& c = g.y();
+  const Tensor grad_a = adjoint ? negative(matmul(c, grad_b, {.adjoint_b = true}))
+                                : negative(matmul(grad_b, c, {.adjoint_b = true}));
+  return {grad_a, grad_b};
+}
+
+}  // namespace
+
+void register_linalg_solve(Registry& r) {
+  r.define<AdjointAttrs>("MatrixInverse")
+      .in("input", matrix_types)
+      .out("output")
+      .shape([](InferContext& c) {
+        require_square(c, 0);
+        c.output(c.input(0));
+      })
+      .cpu([]<class T>(KernelContext& c, const AdjointAttrs& a) {
+        for_each_matrix(c.in(0), [&](int64_t i) {
+          Matrix<T> m = matrix_at<T>(c.in(0), i);
+          if (a.adjoint) m.adjointInPlace();
+          const Eigen::PartialPivLU<Matrix<T>> lu(m);
+          require_regular(lu);
+          mutable_matrix_at<T>(c.out(), i) = lu.inverse();
+        });
+      })
+      .grad([](const GradCtx& g, const AdjointAttrs& a) {
+        const Tensor& y = g.y();
+        const Tensor inner = matmul(g.dy(), y, {.adjoint_a = a.adjoint, .adjoint_b = !a.adjoint});
+        return a.adjoint ? negative(matmul(y, inner)) : negative(matmul(y, inner, {.adjoint_a = true}));
+      })
+      .doc("The inverse of square matrices, of their adjoint if asked.")
+      .sample({.in = {Tensor{{2.f, 1.f}, {1.f, 1.f}}}, .out = {Tensor{{1.f, -1.f}, {-1.f, 2.f}}}})
+      .sample({.in = {Tensor{{2.f, 0.5f}, {1.f, 1.f}}}}, {.adjoint = true})
+      .sample({.in = {Tensor{{1.f, 2.f}, {2.f, 4.f}}}, .error = "not invertible"})
+      .sample({.in = {Tensor{{1.f, 2.f, 3.f}}}, .error = "square"});
+
+  r.define("MatrixDeterminant")
+      .in("input", matrix_types)
+      .out("output")
+      .shape([](InferContext& c) {
+        require_square(c, 0);
+        c.output(batch_and(c.input(0), {}));
+      })
+      .cpu([]<class T>(KernelContext& c) {
+        for_each_matrix(c.in(0), [&](int64_t i) {
+          c.out<T>()[i] = Eigen::PartialPivLU<Matrix<T>>(matrix_at<T>(c.in(0), i)).determinant();
+        });
+      })
+      .grad([](const GradCtx& g) {
+        return per_matrix(g.dy() * conj(g.y())) * linalg::inv(g.x(), true);
+      })
+      .doc("The determinant of square matrices.")
+      .sample({.in = {Tensor{{2.f, 1.f}, {1.f, 3.f}}}, .out = {Tensor(5.f)}})
+      .sample({.in = {Tensor{{1.f, 2.f, 3.f}}}, .error = "square"});
+
+  r.define("LogMatrixDeterminant")
+      .in("input", matrix_types)
+      .out("sign")
+      .out("log_abs_determinant")
+      .shape([](InferContext& c) {
+        require_square(c, 0);
+        c.output(0, batch_and(c.input(0), {}));
+        c.output(1, batch_and(c.input(0), {}));
+      })
+      .cpu([]<class T>(KernelContext& c) {
+        for_each_matrix(c.in(0), [&](int64_t i) {
+          const Eigen::PartialPivLU<Matrix<T>> lu(matrix_at<T>(c.in(0), i));
+          T sign(static_cast<RealOf<T>>(lu.permutationP().determinant()));
+          RealOf<T> log_abs = 0;
+          for (Eigen::Index k = 0; k < lu.matrixLU().rows(); ++k) {
+            const T d = lu.matrixLU()(k, k);
+            const RealOf<T> size = std::abs(d);
+            log_abs += std::log(size);
+            sign = size > 0 ? sign * (d / size) : T(0);
+          }
+          c.out<T>(0)[i] = sign;
+          c.out<T>(1)[i] = T(log_abs);
+        });
+      })
+      .grad([](const GradCtx& g) {
+        if (is_complex(g.x().dtype()) && g.has_dy(0)) {
+          throw make_error(Code::unimplemented, "[LogMatrixDeterminant] the sign of a complex determinant has no gradient here");
+        }
+        return per_matrix(g.dy(1)) * linalg::inv(g.x(), true);  // the sign of a real one does not change
+      })
+      .doc("Sign and logarithm of the absolute value of the determinant.")
+      .sample({.in = {Tensor{{1.f, 2.f}, {3.f, 4.f}}}, .out = {Tensor(-1.f), Tensor(0.6931472f)}});
+
+  r.define<AdjointAttrs>("MatrixSolve")
+      .in("matrix", matrix_types)
+      .in("rhs")
+      .out("output")
+      .shape([](InferContext& c) { solve_shape(c, false); })
+      .cpu([]<class T>(KernelContext& c, const AdjointAttrs& a) {
+        if (c.out().num_elements() == 0) return;
+        for_each_matrix(c.in(0), [&](int64_t i) {
+          Matrix<T> m = matrix_at<T>(c.in(0), i);
+          if (a.adjoint) m.adjointInPlace();
+          const Eigen::PartialPivLU<Matrix<T>> lu(m);
+          require_regular(lu);
+          mutable_matrix_at<T>(c.out(), i) = lu.solve(matrix_at<T>(c.in(1), i));
+        });
+      })
+      .grad([](const GradCtx& g, const AdjointAttrs& a) {
+        return solve_gradients(g, linalg::solve(g.x(0), g.dy(), !a.adjoint), a.adjoint);
+      })
+      .doc("Solves linear equations: output with matrix * output = rhs.")
+      .sample({.in = {Tensor{{2.f, 1.f}, {1.f, 1.f}}, Tensor{{1.f}, {2.f}}}, .out = {Tensor{{-1.f}, {3.f}}}})
+      .sample({.in = {Tensor{{2.f, 1.f}, {0.5f, 1.f}}, Tensor{{1.f}, {2.f}}}}, {.adjoint = true})
+      .sample({.in = {Tensor{{2.f, 1.f}, {1.f, 1.f}}, Tensor{{1.f}}}, .error = "does not fit"});
+
+  r.define<TriangularAttrs>("MatrixTriangularSolve")
+      .in("matrix", matrix_types)
+      .in("rhs")
+      .out("output")
+      .shape([](InferContext& c) { solve_shape(c, true); })
+      .cpu([]<class T>(KernelContext& c, const TriangularAttrs& a) {
+        if (c.out().num_elements() == 0) return;
+        const Tensor m = broadcast_batch_to(c.in(0), c.out());
+        const Tensor b = broadcast_batch_to(c.in(1), c.out());
+        for_each_matrix(c.out(), [&](int64_t i) {
+          solve_triangular<T>(matrix_at<T>(m, i), matrix_at<T>(b, i), mutable_matrix_at<T>(c.out(), i), a);
+        });
+      })
+      .grad([](const GradCtx& g, const TriangularAttrs& a) {
+        Gradients d = solve_gradients(g, linalg::triangular_solve(g.x(0), g.dy(), a.lower, !a.adjoint), a.adjoint);
+        const Tensor grad_a = d[0];
+        return Gradients{
+            sum_to_shape_of(a.lower ? linalg::band_part(grad_a, -1, 0) : linalg::band_part(grad_a, 0, -1), g.x(0)),
+            sum_to_shape_of(d[1], g.x(1))};
+      })
+      .doc("Solves linear equations with a triangular matrix.")
+      .sample({.in = {Tensor{{2.f, 0.f}, {1.f, 1.f}}, Tensor{{2.f}, {3.f}}}, .out = {Tensor{{1.f}, {2.f}}}})
+      .sample({.in = {Tensor{{2.f, 0.5f}, {9.f, 1.f}}, Tensor{{2.f}, {3.f}}}}, {.lower = false, .adjoint = true})
+      .sample({.in = {Tensor{{0.f, 0.f}, {1.f, 1.f}}, Tensor{{2.f}, {3.f}}}, .error = "not invertible"});
+
+  r.define("Cholesky")
+      .in("input", matrix_types)
+      .out("output")
+      .shape([](InferContext& c) {
+        require_square(c, 0);
+        c.output(c.input(0));
+      })
+      .cpu([]<class T>(KernelContext& c) {
+        for_each_matrix(c.in(0), [&](int64_t i) {
+          if (matrix_rows(c.in(0)) == 0) return;
+          const Eigen::LLT<Matrix<T>, Eigen::Lower> llt(matrix_at<T>(c.in(0), i));
+          if (llt.info() != Eigen::Success) throw invalid_argument("the matrix is not positive definite");
+          mutable_matrix_at<T>(c.out(), i) = Matrix<T>(llt.matrixL());
+        });
+      })
+      .grad([](const GradCtx& g) {
+        const Tensor& l = g.y();
+        Tensor middle = matmul(l, g.dy(), {.adjoint_a = true});
+        middle = linalg::set_diag(middle, linalg::diag_part(middle) * 0.5);
+        middle = linalg::band_part(middle, -1, 0);
+        // L^-H * middle * L^-1, then its Hermitian part.
+        const Tensor left = linalg::triangular_solve(l, middle, true, true);
+        const Tensor both = linalg::adjoint(linalg::triangular_solve(l, linalg::adjoint(left), true, true));
+        return (both + linalg::adjoint(both)) * 0.5;
+      })
+      .doc("The lower triangular L with L * adjoint(L) = input.")
+      .sample({.in = {Tensor{{4.f, 2.f}, {2.f, 5.f}}}, .out = {Tensor{{2.f, 0.f}, {1.f, 2.f}}},
+               // The gradient is symmetric, as TensorFlow's: element by element it is right for 1x1 only.
+               .differentiable = false})
+      .sample({.in = {Tensor{{{4.f}}, {{9.f}}}}, .out = {Tensor{{{2.f}}, {{3.f}}}}})
+      .sample({.in = {Tensor{{1.f, 2.f}, {2.f, 1.f}}}, .error = "not positive definite"});
+
+  r.define<LuAttrs>("Lu")
+      .in("input", matrix_types)
+      .out("lu")
+      .out("p", "output_idx_type")
+      .shape([](InferContext& c) {
+        require_square(c, 0);
+        c.output(0, c.input(0));
+        const PartialShape& s = c.input(0);
+        c.output(1, s.has_rank() ? batch_and(s, {s[s.rank() - 1]}) : s);
+      })
+      .cpu([]<class T>(KernelContext& c) {
+        const int64_t n = matrix_rows(c.in(0));
+        for_each_matrix(c.in(0), [&](int64_t i) {
+          const Eigen::PartialPivLU<Matrix<T>> lu(matrix_at<T>(c.in(0), i));
+          require_regular(lu);
+          mutable_matrix_at<T>(c.out(0), i) = lu.matrixLU();
+          const auto& to = lu.permutationP().indices();  // row k of the input goes to row to[k]
+          for (int64_t k = 0; k < n; ++k) {
+            if (c.output_dtype(1) == DType::int32) {
+              c.out<int32_t>(1)[i * n + to[k]] = static_cast<int32_t>(k);
+            } else {
+              c.out<int64_t>(1)[i * n + to[k]] = k;
+            }
+          }
+        });
+      })
+      .grad([](const GradCtx& g) {
+        const Tensor& lu = g.y(0);
+        const Tensor dlu = g.dy(0);
+        const Tensor unit = ones_like(linalg::diag_part(lu));
+        const Tensor l = linalg::set_diag(linalg::band_part(lu, -1, 0), unit);
+        const Tensor u = linalg::band_part(lu, 0, -1);
+        const Tensor dl = dlu - linalg::band_part(dlu, 0, -1);
+        const Tensor du = linalg::band_part(dlu, 0, -1);
+        const Tensor ldl = matmul(l, dl, {.adjoint_a = true});
+        const Tensor lower = ldl - linalg::band_part(ldl, 0, -1);
+        const Tensor upper = linalg::band_part(matmul(du, u, {.adjoint_b = true}), 0, -1);
+        const Tensor left = linalg::triangular_solve(l, lower + upper, true, true);
+        const Tensor rows = linalg::adjoint(linalg::triangular_solve(u, linalg::adjoint(left), false, false));
+        // Back to the order of the input: row k of L * U is row p[k] there.
+        const Tensor order = cast(one_hot(g.y(1), static_cast<int>(matrix_rows(lu))), lu.dtype());
+        return matmul(order, rows, {.transpose_a = true});
+      })
+      .doc("LU with row pivoting: gather(input, p) = L * U.")
+      .sample({.in = {Tensor{{1.f, 2.f}, {4.f, 2.f}}}, .out = {Tensor{{4.f, 2.f}, {0.25f, 1.5f}}, Tensor{1, 0}}});
+}
+
+namespace linalg {
+
+Tensor inv(const Operand& input, bool adjoint) {
+  static const Op<AdjointAttrs> op("MatrixInverse");
+  return op({input}, {.adjoint = adjoint});
+}
+Tensor det(const Operand& input) {
+  static const Op op("MatrixDeterminant");
+  return op({input});
+}
+SlogdetResult slogdet(const Operand& input) {
+  static const Op op("LogMatrixDeterminant");
+  auto both = op.many({input});
+  return {both[0], both[1]};
+}
+Tensor logdet(const Operand& matrix) {
+  const Tensor l = cholesky(matrix);
+  return reduce_sum(log(real(diag_part(l))), -1) * 2;
+}
+Tensor solve(const Operand& matrix, const Operand& rhs, bool adjoint) {
+  static const Op<AdjointAttrs> op("MatrixSolve");
+  return op({matrix, rhs}, {.adjoint = adjoint});
+}
+Tensor triangular_solve(const Operand& matrix, const Operand& rhs, bool lower, bool adjoint) {
+  static const Op<TriangularAttrs> op("MatrixTriangularSolve");
+  return op({matrix, rhs}, {.lower = lower, .adjoint = adjoint});
+}
+Tensor cholesky(const Operand& input) {
+  static const Op op("Cholesky");
+  return op({input});
+}
+Tensor cholesky_solve(const Operand& chol, const Operand& rhs) {
+  const Tensor l = chol.value();
+  return triangular_solve(l, triangular_solve(l, rhs), true, true);
+}
+LuResult lu(const Operand& input, DType output_idx_type) {
+  static const Op<LuAttrs> op("Lu");
+  auto both = op.many({input}, {.output_idx_type = output_idx_type});
+  return {both[0], both[1]};
+}
+
+}  // namespace linalg
+}  // namespace runnel

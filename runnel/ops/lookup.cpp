@@ -1,0 +1,258 @@
+#include "runnel/ops/lookup.h"
+
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "runnel/base/format.h"
+#include "runnel/op/builder.h"
+#include "runnel/op/dispatch.h"
+
+namespace runnel {
+namespace {
+
+inline constexpr auto key_types = strings_only + Types<int32_t, int64_t>{};
+
+struct StringHash {
+  size_t operator()(const Bytes& b) const { return std::hash<std::string_view>()(b); }
+};
+
+// What a table handle refers to. Values are kept in one growing tensor row per key, whatever their dtype.
+class Table : public Object {
+ public:
+  Table(std::string name, DType key, DType value, bool fixed)
+      : name(std::move(name)), key_dtype(key), value_dtype(value), fixed(fixed) {}
+  std::string describe() const override { return "hash table '" + name + "'"; }
+
+  const std::string name;
+  const DType key_dtype, value_dtype;
+  const bool fixed;
+  mutable std::mutex mutex;
+
+  virtual void insert(const Tensor& keys, const Tensor& values, bool refuse_change) = 0;
+  virtual void remove(const Tensor& keys) = 0;
+  virtual void find(const Tensor& keys, const Tensor& missing, const Tensor& out) const = 0;
+  virtual int64_t size() const = 0;
+  virtual std::pair<Tensor, Tensor> contents() const = 0;
+};
+
+template <class K, class V>
+class TypedTable : public Table {
+ public:
+  using Table::Table;
+  void insert(const Tensor& keys, const Tensor& values, bool refuse_change) override {
+    std::lock_guard lock(mutex);
+    for (int64_t i = 0; i < keys.num_elements(); ++i) {
+      const K& key = keys.data<K>()[i];
+      const V& value = values.data<V>()[i];
+      const auto [it, fresh] = map_.try_emplace(key, order_.size());
+      if (fresh) {
+        order_.push_back({key, value, true});
+        ++live_;
+      } else if (refuse_change && !(order_[it->second].value == value)) {
+        throw invalid_argument("{} is given two values for key number {}", describe(), i);
+      } else {
+        order_[it->second].value = value;
+      }
+    }
+  }
+  void remove(const Tensor& keys) override {
+    std::lock_guard lock(mutex);
+    for (int64_t i = 0; i < keys.num_elements(); ++i) {
+      const auto it = map_.find(keys.data<K>()[i]);
+      if (it == map_.end()) continue;
+      order_[it->second].live = false;
+      map_.erase(it);
+      --live_;
+    }
+    if (order_.size() > 2 * live_ + 16) compact();
+  }
+  void find(const Tensor& keys, const Tensor& missing, const Tensor& out) const override {
+    std::lock_guard lock(mutex);
+    const bool one = missing.num_elements() == 1;
+    for (int64_t i = 0; i < keys.num_elements(); ++i) {
+      const auto it = map_.find(keys.data<K>()[i]);
+      out.mutable_data<V>()[i] = it != map_.end() ? order_[it->second].value : missing.data<V>()[one ? 0 : i];
+    }
+  }
+  int64_t size() const override {
+    std::lock_guard lock(mutex);
+    return static_cast<int64_t>(live_);
+  }
+  std::pair<Tensor, Tensor> contents() const override {
+    std::lock_guard lock(mutex);
+    const Shape shape{static_cast<int64_t>(live_)};
+    Tensor keys = Tensor::empty(dtype_of<K>, shape);
+    Tensor values = Tensor::empty(dtype_of<V>, shape);
+    int64_t i = 0;
+    for (const Row& row : order_) {
+      if (!row.live) continue;
+      keys.mutable_data<K>()[i] = row.key;
+      values.mutable_data<V>()[i++] = row.value;
+    }
+    return {keys, values};
+  }
+
+ private:
+  struct Row {
+    K key;
+    V value;
+    bool live;
+  };
+  void compact() {
+    std::erase_if(order_, [](const Row& row) { return !row.live; });
+    for (size_t i = 0; i < order_.size(); ++i) map_[order_[i].key] = i;
+  }
+
+  using Hash = std::conditional_t<std::is_same_v<K, Bytes>, StringHash, std::hash<K>>;
+  std::unordered_map<K, size_t, Hash> map_;
+  std::vector<Row> order_;
+  size_t live_ = 0;
+};
+
+std::shared_ptr<Table> make_table(const std::string& name, DType key, DType value, bool fixed) {
+  std::shared_ptr<Table> table;
+  key_types.for_each([&]<class K>() {
+    if (dtype_of<K> != key) return;
+    (Types<int32_t, int64_t, float, double, bool, Bytes>{}).for_each([&]<class V>() {
+      if (dtype_of<V> == value) table = std::make_shared<TypedTable<K, V>>(name, key, value, fixed);
+    });
+  });
+  if (!table) {
+    throw invalid_argument("[hash table] no table from {} to {}: keys are string, int32 or int64; values int32, int64, "
+                           "float32, float64, bool or string",
+                           dtype_name(key), dtype_name(value));
+  }
+  return table;
+}
+
+Tensor handle_to(std::shared_ptr<Table> table) {
+  Tensor handle = Tensor::empty(DType::resource, {});
+  handle.mutable_data<ResourceHandle>()->object = std::move(table);
+  return handle;
+}
+
+Table& table_of(const Tensor& handle) {
+  auto* table = dynamic_cast<Table*>(handle.data<ResourceHandle>()->object.get());
+  if (!table) throw invalid_argument("the resource is no hash table");
+  return *table;
+}
+
+void require_dtype(const Table& table, const char* what, DType expected, DType got) {
+  if (expected != got) {
+    throw invalid_argument("{} has {} of dtype {}, got {}", table.describe(), what, dtype_name(expected), dtype_name(got));
+  }
+}
+
+}  // namespace
+
+void register_lookup(Registry& r) {
+  r.define("LookupTableFindV2")
+      .in("table_handle", DType::resource)
+      .type("Tin", key_types)
+      .in("keys", "Tin")
+      .type("Tout", data_types)
+      .in("default_value", "Tout")
+      .out("values", "Tout")
+      .shape([](InferContext& c) { c.output(c.input(1)); })
+      .cpu([](KernelContext& c) {
+        const Table& table = table_of(c.in(0));
+        require_dtype(table, "keys", table.key_dtype, c.in(1).dtype());
+        require_dtype(table, "values", table.value_dtype, c.in(2).dtype());
+        if (c.in(2).num_elements() != 1 && !(c.in(2).shape() == c.in(1).shape())) {
+          throw invalid_argument("default_value must be a scalar or have the shape of the keys");
+        }
+        table.find(c.in(1), c.in(2), c.out());
+      })
+      .stateful()
+      .not_differentiable()
+      .doc("The values of the keys, the default for keys that are not there.");
+
+  r.define("LookupTableInsertV2")
+      .in("table_handle", DType::resource)
+      .type("Tin", key_types)
+      .in("keys", "Tin")
+      .type("Tout", data_types)
+      .in("values", "Tout")
+      .shape([](InferContext&) {})
+      .cpu([](KernelContext& c) {
+        Table& table = table_of(c.in(0));
+        require_dtype(table, "keys", table.key_dtype, c.in(1).dtype());
+        require_dtype(table, "values", table.value_dtype, c.in(2).dtype());
+        if (!(c.in(1).shape() == c.in(2).shape())) throw invalid_argument("keys and values must have one shape");
+        table.insert(c.in(1), c.in(2), table.fixed);
+      })
+      .stateful()
+      .doc("Gives keys values.");
+
+  r.define("LookupTableRemoveV2")
+      .in("table_handle", DType::resource)
+      .type("Tin", key_types)
+      .in("keys", "Tin")
+      .shape([](InferContext&) {})
+      .cpu([](KernelContext& c) {
+        Table& table = table_of(c.in(0));
+        require_dtype(table, "keys", table.key_dtype, c.in(1).dtype());
+        table.remove(c.in(1));
+      })
+      .stateful()
+      .doc("Forgets keys; those that are not there are passed over.");
+
+  r.define("LookupTableSizeV2")
+      .in("table_handle", DType::resource)
+      .out("size", DType::int64)
+      .shape(scalar_shape)
+      .cpu([](KernelContext& c) { *c.out<int64_t>() = table_of(c.in(0)).size(); })
+      .stateful()
+      .doc("How many keys there are.");
+}
+
+namespace lookup {
+namespace {
+
+Tensor find(const Tensor& handle, const Operand& keys, const Tensor& default_value) {
+  static const Op op("LookupTableFindV2");
+  return op({handle, keys, default_value});
+}
+
+Tensor value_in(const Operand& x, DType dtype) { return x.is_literal() ? x.as(dtype) : *x.tensor(); }
+
+int64_t size_of(const Tensor& handle) {
+  static const Op op("LookupTableSizeV2");
+  return op({handle}).item<int64_t>();
+}
+
+void insert_into(const Tensor& handle, const Operand& keys, const Operand& values) {
+  static const Op op("LookupTableInsertV2");
+  op.many({handle, keys, values});
+}
+
+}  // namespace
+
+StaticHashTable::StaticHashTable(const Operand& keys, const Operand& values, const Operand& default_value,
+                                 const std::string& name)
+    : handle_(handle_to(make_table(name, keys.natural_dtype(), values.natural_dtype(), true))),
+      default_(value_in(default_value, values.natural_dtype())) {
+  insert_into(handle_, keys, values);
+}
+Tensor StaticHashTable::lookup(const Operand& keys) const { return find(handle_, keys, default_); }
+int64_t StaticHashTable::size() const { return size_of(handle_); }
+
+MutableHashTable::MutableHashTable(DType key_dtype, DType value_dtype, const Operand& default_value,
+                                   const std::string& name)
+    : handle_(handle_to(make_table(name, key_dtype, value_dtype, false))),
+      default_(value_in(default_value, value_dtype)) {}
+void MutableHashTable::insert(const Operand& keys, const Operand& values) { insert_into(handle_, keys, values); }
+void MutableHashTable::remove(const Operand& keys) {
+  static const Op op("LookupTableRemoveV2");
+  op.many({handle_, keys});
+}
+Tensor MutableHashTable::lookup(const Operand& keys) const { return find(handle_, keys, default_); }
+int64_t MutableHashTable::size() const { return size_of(handle_); }
+MutableHashTable::Contents MutableHashTable::export_contents() const {
+  auto [keys, values] = table_of(handle_).contents();
+  return {keys, values};
+}
+
+}  // namespace lookup
+}  // namespace runnel

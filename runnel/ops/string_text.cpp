@@ -1,0 +1,263 @@
+// Strings and numbers: regular expressions, conversion, formatting.
+#include <re2/re2.h>
+
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+
+#include "runnel/base/decimal.h"
+#include "runnel/base/format.h"
+#include "runnel/op/builder.h"
+#include "runnel/op/dispatch.h"
+#include "runnel/ops/string_kernels.h"
+#include "runnel/ops/strings.h"
+#include "runnel/tensor/summary_text.h"
+
+namespace runnel {
+namespace {
+
+struct ReplaceAttrs {
+  bool replace_global = true;
+  static constexpr auto fields() { return std::tuple{field("replace_global", &ReplaceAttrs::replace_global)}; }
+};
+struct NumberAttrs {
+  DType out_type = DType::float32;
+  static constexpr auto fields() { return std::tuple{field("out_type", &NumberAttrs::out_type)}; }
+};
+struct AsStringAttrs {
+  int64_t precision = -1;
+  bool scientific = false;
+  bool shortest = false;
+  int64_t width = -1;
+  std::string fill;
+  static constexpr auto fields() {
+    return std::tuple{field("precision", &AsStringAttrs::precision), field("scientific", &AsStringAttrs::scientific),
+                      field("shortest", &AsStringAttrs::shortest), field("width", &AsStringAttrs::width),
+                      field("fill", &AsStringAttrs::fill)};
+  }
+};
+struct FormatAttrs {
+  std::string text = "%s";
+  std::string placeholder = "%s";
+  int64_t summarize = 3;
+  static constexpr auto fields() {
+    return std::tuple{field("template", &FormatAttrs::text), field("placeholder", &FormatAttrs::placeholder),
+                      field("summarize", &FormatAttrs::summarize)};
+  }
+};
+
+re2::StringPiece piece(std::string_view s) { return {s.data(), s.size()}; }
+
+// The scalar pattern of input i, compiled.
+class Pattern {
+ public:
+  explicit Pattern(const Tensor& t) : regex_(piece(*t.data<Bytes>()), RE2::Quiet) {
+    if (!regex_.ok()) throw invalid_argument("the pattern '{}' is no regular expression: {}", regex_.pattern(), regex_.error());
+  }
+  const RE2& operator*() const { return regex_; }
+
+ private:
+  RE2 regex_;
+};
+
+template <class T>
+T parse_number(std::string_view text) {
+  std::string_view v = text;
+  while (!v.empty() && std::isspace(static_cast<unsigned char>(v.front()))) v.remove_prefix(1);
+  while (!v.empty() && std::isspace(static_cast<unsigned char>(v.back()))) v.remove_suffix(1);
+  if (!v.empty() && v.front() == '+') v.remove_prefix(1);
+  T value{};
+  const auto [end, error] = std::from_chars(v.data(), v.data() + v.size(), value);
+  if (error == std::errc::result_out_of_range && std::is_floating_point_v<T>) {
+    return static_cast<T>(std::strtod(std::string(v).c_str(), nullptr));  // infinity or zero, as strtod rounds
+  }
+  if (error != std::errc() || end != v.data() + v.size() || v.empty()) {
+    throw invalid_argument("'{}' is no {}", text, dtype_name(dtype_of<T>));
+  }
+  return value;
+}
+
+std::string printf_text(const std::string& spec, double value) {
+  char buffer[512];
+  const int n = std::snprintf(buffer, sizeof buffer, spec.c_str(), value);
+  return std::string(buffer, static_cast<size_t>(std::min<int>(n, sizeof buffer - 1)));
+}
+
+std::string pad(std::string text, const AsStringAttrs& a) {
+  if (a.width <= static_cast<int64_t>(text.size())) return text;
+  const size_t missing = static_cast<size_t>(a.width) - text.size();
+  if (a.fill == "-") return text + std::string(missing, ' ');
+  if (a.fill == "0") {
+    const size_t sign = !text.empty() && (text[0] == '-' || text[0] == '+') ? 1 : 0;
+    return text.insert(sign, missing, '0');
+  }
+  return std::string(missing, ' ') + text;
+}
+
+template <class T>
+std::string number_text(T value, const AsStringAttrs& a) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return pad(value ? "true" : "false", a);
+  } else if constexpr (std::is_integral_v<T>) {
+    std::string text = std::to_string(value);
+    if (a.fill == "+" && value >= 0) text = "+" + text;
+    if (a.fill == " " && value >= 0) text = " " + text;
+    return pad(text, a);
+  } else if constexpr (is_complex(dtype_of<T>)) {
+    AsStringAttrs part = a;
+    part.width = -1;
+    return pad("(" + number_text(value.real(), part) + "," + number_text(value.imag(), part) + ")", a);
+  } else {
+    std::string spec = "%";
+    if (a.fill == "+" || a.fill == " ") spec += a.fill;
+    if (a.precision >= 0) spec += "." + std::to_string(a.precision);
+    spec += a.scientific ? "e" : a.shortest ? "g" : "f";
+    return pad(printf_text(spec, static_cast<double>(value)), a);
+  }
+}
+
+}  // namespace
+
+void register_string_text(Registry& r) {
+  r.define("RegexFullMatch")
+      .in("input", DType::string)
+      .in("pattern", DType::string)
+      .out("output", DType::bool_)
+      .shape([](InferContext& c) {
+        c.require_rank(1, 0);
+        c.output(c.input(0));
+      })
+      .cpu([](KernelContext& c) {
+        const Pattern pattern(c.in(1));
+        for (int64_t i = 0; i < c.out().num_elements(); ++i) {
+          c.out<bool>()[i] = RE2::FullMatch(piece(c.in<Bytes>(0)[i]), *pattern);
+        }
+      })
+      .doc("Whether the whole string matches the pattern (RE2 syntax).")
+      .sample({.in = {Tensor{"TF lib", "lib TF"}, Tensor(".*lib$")}, .out = {Tensor{true, false}}})
+      .sample({.in = {Tensor{"a"}, Tensor("(")}, .error = "no regular expression"});
+
+  r.define<ReplaceAttrs>("RegexReplace")
+      .in("input", DType::string)
+      .in("pattern", DType::string)
+      .in("rewrite", DType::string)
+      .out("output", DType::string)
+      .shape([](InferContext& c) {
+        c.require_rank(1, 0);
+        c.require_rank(2, 0);
+        c.output(c.input(0));
+      })
+      .cpu([](KernelContext& c, const ReplaceAttrs& a) {
+        const Pattern pattern(c.in(1));
+        const re2::StringPiece rewrite = piece(*c.in<Bytes>(2));
+        std::string problem;
+        if (!(*pattern).CheckRewriteString(rewrite, &problem)) throw invalid_argument("the rewrite is not valid: {}", problem);
+        for_each_string(c, [&](const Bytes& s) {
+          std::string text = s.str();
+          if (a.replace_global) {
+            RE2::GlobalReplace(&text, *pattern, rewrite);
+          } else {
+            RE2::Replace(&text, *pattern, rewrite);
+          }
+          return Bytes(std::move(text));
+        });
+      })
+      .doc("Matches of the pattern replaced by the rewrite, in which \\1 is the first group.")
+      .sample({.in = {Tensor{"a1b22"}, Tensor("([0-9]+)"), Tensor("<\\1>")}, .out = {Tensor{"a<1>b<22>"}}})
+      .sample({.in = {Tensor{"a1b22"}, Tensor("[0-9]"), Tensor("-")}, .out = {Tensor{"a-b22"}}},
+              {.replace_global = false});
+
+  r.define<NumberAttrs>("StringToNumber")
+      .in("string_tensor", DType::string)
+      .out("output", "out_type")
+      .shape(like<0>)
+      .cpu([](KernelContext& c) {
+        bool known = false;
+        Types<float, double, int32_t, int64_t>::for_each([&]<class T>() {
+          if (dtype_of<T> != c.output_dtype(0)) return;
+          known = true;
+          for (int64_t i = 0; i < c.out().num_elements(); ++i) c.out<T>()[i] = parse_number<T>(c.in<Bytes>(0)[i]);
+        });
+        if (!known) {
+          throw invalid_argument("out_type must be float32, float64, int32 or int64, got {}", dtype_name(c.output_dtype(0)));
+        }
+      })
+      .doc("The numbers that the strings spell.")
+      .sample({.in = {Tensor{"1.5", " -3 "}}, .out = {Tensor{1.5f, -3.f}}})
+      .sample({.in = {Tensor{"x1"}}, .error = "'x1' is no float32"});
+
+  r.define<AsStringAttrs>("AsString")
+      .in("input", plain_types)
+      .out("output", DType::string)
+      .shape(like<0>)
+      .cpu([]<class T>(KernelContext& c, const AsStringAttrs& a) {
+        if (a.scientific && a.shortest) throw invalid_argument("scientific and shortest exclude each other");
+        if (a.fill.size() > 1 || std::string("0 +-").find(a.fill) == std::string::npos) {
+          throw invalid_argument("fill must be one of '0', ' ', '+', '-', got '{}'", a.fill);
+        }
+        for (int64_t i = 0; i < c.out().num_elements(); ++i) {
+          if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+            c.out<Bytes>()[i] = number_text(static_cast<float>(c.in<T>(0)[i]), a);
+          } else {
+            c.out<Bytes>()[i] = number_text(c.in<T>(0)[i], a);
+          }
+        }
+      })
+      .doc("Each number as text, by printf's rules.")
+      // The text depends on the dtype ("7", "7.000000", "true"): the values are stated in the tests of strings.
+      .sample({.in = {Tensor::empty(DType::float32, {0, 2})}, .out = {Tensor::empty(DType::string, {0, 2})}})
+      .sample({.in = {Tensor{7}}, .error = "fill must be"}, {.fill = "x"});
+
+  r.define<FormatAttrs>("StringFormat")
+      .in_any_list("inputs", "T")
+      .out("output", DType::string)
+      .shape(scalar_shape)
+      .cpu([](KernelContext& c, const FormatAttrs& a) {
+        std::string out;
+        std::string_view rest = a.text;
+        int used = 0;
+        for (size_t hit; (hit = rest.find(a.placeholder)) != std::string_view::npos;) {
+          if (used == c.num_inputs()) {
+            throw invalid_argument("the template has more placeholders than the {} inputs", c.num_inputs());
+          }
+          out += rest.substr(0, hit);
+          out += summary_text(c.in(used++), a.summarize);
+          rest.remove_prefix(hit + a.placeholder.size());
+        }
+        if (used != c.num_inputs()) {
+          throw invalid_argument("{} inputs, but only {} placeholders", c.num_inputs(), used);
+        }
+        *c.out<Bytes>() = out + std::string(rest);
+      })
+      .doc("The template with each placeholder replaced by the text of an input.")
+      .sample({.in = {Tensor{1, 2}, Tensor(2.5f)}, .out = {Tensor("a [1 2] b 2.5")}},
+              {.text = "a {} b {}", .placeholder = "{}"})
+      .sample({.in = {Tensor(1)}, .error = "placeholders"}, {.text = "none", .placeholder = "{}"});
+}
+
+namespace strings {
+
+Tensor regex_full_match(const Operand& input, const Operand& pattern) {
+  static const Op op("RegexFullMatch");
+  return op({input, pattern});
+}
+Tensor regex_replace(const Operand& input, const Operand& pattern, const Operand& rewrite, bool replace_global) {
+  static const Op<ReplaceAttrs> op("RegexReplace");
+  return op({input, pattern, rewrite}, {.replace_global = replace_global});
+}
+Tensor to_number(const Operand& input, DType out_type) {
+  static const Op<NumberAttrs> op("StringToNumber");
+  return op({input}, {.out_type = out_type});
+}
+Tensor as_string(const Operand& input, const AsStringOptions& o) {
+  static const Op<AsStringAttrs> op("AsString");
+  return op({input}, {o.precision, o.scientific, o.shortest, o.width, o.fill});
+}
+Tensor format(const std::string& text, const OperandList& inputs, const std::string& placeholder, int64_t summarize) {
+  static const Op<FormatAttrs> op("StringFormat");
+  return op.list({inputs.values().begin(), inputs.values().end()},
+                 {.text = text, .placeholder = placeholder, .summarize = summarize}, &inputs.where());
+}
+
+}  // namespace strings
+}  // namespace runnel

@@ -1,0 +1,320 @@
+// Strings: joining, cutting, case, white space.
+#include "runnel/ops/strings.h"
+
+#include <locale.h>
+#include <wctype.h>
+
+#include <algorithm>
+#include <cctype>
+#include <clocale>
+#include <cwctype>
+
+#include "runnel/base/format.h"
+#include "runnel/base/utf8.h"
+#include "runnel/op/builder.h"
+#include "runnel/op/dispatch.h"
+#include "runnel/ops/array.h"
+#include "runnel/ops/string_kernels.h"
+
+namespace runnel {
+namespace {
+
+struct JoinAttrs {
+  std::string separator;
+  static constexpr auto fields() { return std::tuple{field("separator", &JoinAttrs::separator)}; }
+};
+struct SplitAttrs {
+  int64_t maxsplit = -1;
+  static constexpr auto fields() { return std::tuple{field("maxsplit", &SplitAttrs::maxsplit)}; }
+};
+struct UnitAttrs {
+  std::string unit = "BYTE";
+  static constexpr auto fields() { return std::tuple{field("unit", &UnitAttrs::unit)}; }
+};
+struct EncodingAttrs {
+  std::string encoding;
+  static constexpr auto fields() { return std::tuple{field("encoding", &EncodingAttrs::encoding)}; }
+};
+bool is_utf8_unit(const std::string& unit) {
+  if (unit != "BYTE" && unit != "UTF8_CHAR") throw invalid_argument("unit must be BYTE or UTF8_CHAR, got '{}'", unit);
+  return unit == "UTF8_CHAR";
+}
+
+const char* unit_name(strings::Unit unit) { return unit == strings::Unit::byte ? "BYTE" : "UTF8_CHAR"; }
+
+bool is_space(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
+
+// Byte offset of character number n of `text` (its length when there are no more than n).
+size_t utf8_offset(std::string_view text, int64_t n) {
+  size_t at = 0;
+  while (at < text.size()) {
+    if ((static_cast<uint8_t>(text[at]) & 0xC0) != 0x80 && n-- == 0) return at;
+    ++at;
+  }
+  return text.size();
+}
+
+Bytes cut(const Bytes& text, int64_t pos, int64_t len, bool utf8) {
+  const int64_t size = utf8 ? utf8_length(text) : static_cast<int64_t>(text.size());
+  if (pos > size || pos < -size) {
+    throw make_error(Code::out_of_range, "position {} is outside a string of {} {}", pos, size,
+                     utf8 ? "characters" : "bytes");
+  }
+  const int64_t begin = pos < 0 ? pos + size : pos;
+  const int64_t end = std::clamp<int64_t>(len < 0 ? begin : begin + std::min(len, size - begin), begin, size);
+  if (!utf8) return text.substr(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
+  const size_t from = utf8_offset(text, begin);
+  return text.substr(from, utf8_offset(text, end) - from);
+}
+
+// The pieces of one string: at white space when `sep` is empty, leading and trailing white space dropped.
+std::vector<Bytes> pieces_of(const Bytes& text, std::string_view sep, int64_t maxsplit) {
+  std::vector<Bytes> pieces;
+  const std::string_view all = text;
+  size_t at = 0;
+  auto more = [&] { return maxsplit < 0 || static_cast<int64_t>(pieces.size()) < maxsplit; };
+  if (!sep.empty()) {
+    for (size_t hit; more() && (hit = all.find(sep, at)) != std::string_view::npos; at = hit + sep.size()) {
+      pieces.push_back(text.substr(at, hit - at));
+    }
+    pieces.push_back(text.substr(at, all.size() - at));
+    return pieces;
+  }
+  for (;;) {
+    while (at < all.size() && is_space(all[at])) ++at;
+    if (at == all.size()) return pieces;
+    if (!more()) {
+      size_t end = all.size();
+      while (end > at && is_space(all[end - 1])) --end;
+      pieces.push_back(text.substr(at, end - at));
+      return pieces;
+    }
+    size_t end = at;
+    while (end < all.size() && !is_space(all[end])) ++end;
+    pieces.push_back(text.substr(at, end - at));
+    at = end;
+  }
+}
+
+enum class Case { lower, upper };
+
+// ASCII letters only, other bytes stay; with encoding "utf-8" every letter that has a single counterpart.
+Bytes in_case(const Bytes& text, Case to, bool utf8) {
+  std::string out;
+  if (!utf8) {
+    out = text.str();
+    for (char& c : out) {
+      if (to == Case::lower && c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+      if (to == Case::upper && c >= 'a' && c <= 'z') c = static_cast<char>(c - 32);
+    }
+    return out;
+  }
+  static const locale_t unicode = newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
+  for (std::string_view rest = text; !rest.empty();) {
+    const CodePoint c = decode_utf8(rest);
+    if (c.valid && unicode != nullptr) {
+      append_utf8(to == Case::lower ? towlower_l(c.value, unicode) : towupper_l(c.value, unicode), out);
+    } else {
+      out += rest.substr(0, static_cast<size_t>(c.bytes));
+    }
+    rest.remove_prefix(static_cast<size_t>(c.bytes));
+  }
+  return out;
+}
+
+bool is_utf8_encoding(const std::string& encoding) {
+  if (!encoding.empty() && encoding != "utf-8") {
+    throw invalid_argument("encoding must be empty or utf-8, got '{}'", encoding);
+  }
+  return !encoding.empty();
+}
+
+template <Case to>
+void change_case(KernelContext& c, const EncodingAttrs& a) {
+  const bool utf8 = is_utf8_encoding(a.encoding);
+  for_each_string(c, [utf8](const Bytes& s) { return in_case(s, to, utf8); });
+}
+
+}  // namespace
+
+void register_strings(Registry& r) {
+  r.define<JoinAttrs>("StringJoin")
+      .in_list("inputs", "N", DType::string)
+      .out("output", DType::string)
+      .shape([](InferContext& c) {
+        if (c.num_inputs() == 0) throw invalid_argument("nothing to join");
+        PartialShape all = PartialShape{};
+        for (int i = 0; i < c.num_inputs(); ++i) {
+          if (c.input(i).rank() == 0) continue;  // a scalar goes with every element
+          all = all.rank() == 0 ? c.input(i) : all.merged_with(c.input(i));
+        }
+        c.output(all);
+      })
+      .cpu([](KernelContext& c, const JoinAttrs& a) {
+        for (int64_t i = 0; i < c.out().num_elements(); ++i) {
+          std::string text;
+          for (int k = 0; k < c.num_inputs(); ++k) {
+            if (k > 0) text += a.separator;
+            text += c.in<Bytes>(k)[c.in(k).rank() == 0 ? 0 : i].view();
+          }
+          c.out<Bytes>()[i] = std::move(text);
+        }
+      })
+      .doc("Joins corresponding strings of the inputs; scalars go with every element.")
+      .sample({.in = {Tensor{"a", "b"}, Tensor("-"), Tensor{"c", "d"}}, .out = {Tensor{"a.-.c", "b.-.d"}}},
+              {.separator = "."})
+      .sample({.in = {Tensor{"a", "b"}, Tensor{"c"}}, .error = "incompatible"});
+
+  r.define<SplitAttrs>("StringSplitV2")
+      .in("input", DType::string)
+      .in("sep", DType::string)
+      .out("indices", DType::int64)
+      .out("values", DType::string)
+      .out("shape", DType::int64)
+      .shape([](InferContext& c) {
+        c.require_rank(0, 1);
+        c.require_rank(1, 0);
+        c.output(0, PartialShape{kUnknownDim, 2});
+        c.output(1, PartialShape{kUnknownDim});
+        c.output(2, PartialShape{2});
+      })
+      .cpu([](KernelContext& c, const SplitAttrs& a) {
+        std::vector<int64_t> indices;
+        std::vector<Bytes> values;
+        int64_t most = 0;
+        for (int64_t i = 0; i < c.in(0).num_elements(); ++i) {
+          int64_t k = 0;
+          for (Bytes& piece : pieces_of(c.in<Bytes>(0)[i], *c.in<Bytes>(1), a.maxsplit)) {
+            indices.insert(indices.end(), {i, k++});
+            values.push_back(std::move(piece));
+          }
+          most = std::max(most, k);
+        }
+        c.forward(0, Tensor::of<int64_t>(indices, Shape{static_cast<int64_t>(values.size()), 2}));
+        c.forward(1, Tensor::of<Bytes>(values));
+        c.forward(2, Tensor{c.in(0).num_elements(), most});
+      })
+      .doc("The pieces of each string between separators, as a sparse matrix of strings.")
+      .sample({.in = {Tensor{"a b", " c "}, Tensor("")},
+               .out = {Tensor{{int64_t{0}, int64_t{0}}, {int64_t{0}, int64_t{1}}, {int64_t{1}, int64_t{0}}},
+                       Tensor{"a", "b", "c"}, Tensor{int64_t{2}, int64_t{2}}}});
+
+  r.define<UnitAttrs>("StringLength")
+      .in("input", DType::string)
+      .out("output", DType::int32)
+      .shape(like<0>)
+      .cpu([](KernelContext& c, const UnitAttrs& a) {
+        const bool utf8 = is_utf8_unit(a.unit);
+        for (int64_t i = 0; i < c.out().num_elements(); ++i) {
+          const Bytes& s = c.in<Bytes>(0)[i];
+          c.out<int32_t>()[i] = static_cast<int32_t>(utf8 ? utf8_length(s) : static_cast<int64_t>(s.size()));
+        }
+      })
+      .doc("The length of each string in bytes or characters.")
+      .sample({.in = {Tensor{"h\xc3\xa9", ""}}, .out = {Tensor{3, 0}}})
+      .sample({.in = {Tensor{"h\xc3\xa9", ""}}, .out = {Tensor{2, 0}}}, {.unit = "UTF8_CHAR"})
+      .sample({.in = {Tensor{"h"}}, .error = "BYTE or UTF8_CHAR"}, {.unit = "WORD"});
+
+  r.define<UnitAttrs>("Substr")
+      .type("T", index_types)
+      .in("input", DType::string)
+      .in("pos", "T")
+      .in("len", "T")
+      .out("output", DType::string)
+      .shape([](InferContext& c) {
+        c.output(broadcast_shapes(c.input(0), broadcast_shapes(c.input(1), c.input(2))));
+      })
+      .cpu([]<class T>(KernelContext& c, const UnitAttrs& a) {
+        const bool utf8 = is_utf8_unit(a.unit);
+        const auto text = broadcast_positions(c.in(0).shape(), c.out().shape());
+        const auto pos = broadcast_positions(c.in(1).shape(), c.out().shape());
+        const auto len = broadcast_positions(c.in(2).shape(), c.out().shape());
+        for (int64_t i = 0; i < c.out().num_elements(); ++i) {
+          const auto k = static_cast<size_t>(i);
+          c.out<Bytes>()[i] = cut(c.in<Bytes>(0)[text[k]], c.in<T>(1)[pos[k]], c.in<T>(2)[len[k]], utf8);
+        }
+      })
+      .doc("`len` bytes or characters of each string from `pos` on; a negative pos counts from the end.")
+      .sample({.in = {Tensor{"hello", "abc"}, Tensor(1), Tensor(2)}, .out = {Tensor{"el", "bc"}}})
+      .sample({.in = {Tensor("abc"), Tensor{-2, 0}, Tensor{9, 1}}, .out = {Tensor{"bc", "a"}}})
+      .sample({.in = {Tensor("abc"), Tensor(4), Tensor(1)}, .error = "position 4 is outside"});
+
+  r.define<EncodingAttrs>("StringLower")
+      .in("input", DType::string)
+      .out("output", DType::string)
+      .shape(like<0>)
+      .cpu([](KernelContext& c, const EncodingAttrs& a) { change_case<Case::lower>(c, a); })
+      .doc("Letters in lower case: ASCII, or all with encoding utf-8.")
+      .sample({.in = {Tensor{"\xc3\x89t"}}, .out = {Tensor{"\xc3\xa9t"}}}, {.encoding = "utf-8"})
+      .sample({.in = {Tensor{"AbC", "\xc3\x89t"}}, .out = {Tensor{"abc", "\xc3\x89t"}}});
+
+  r.define<EncodingAttrs>("StringUpper")
+      .in("input", DType::string)
+      .out("output", DType::string)
+      .shape(like<0>)
+      .cpu([](KernelContext& c, const EncodingAttrs& a) { change_case<Case::upper>(c, a); })
+      .doc("Letters in upper case: ASCII, or all with encoding utf-8.")
+      .sample({.in = {Tensor{"a"}}, .error = "utf-8"}, {.encoding = "latin"})
+      .sample({.in = {Tensor{"AbC", "z1"}}, .out = {Tensor{"ABC", "Z1"}}});
+
+  r.define("StringStrip")
+      .in("input", DType::string)
+      .out("output", DType::string)
+      .shape(like<0>)
+      .cpu([](KernelContext& c) {
+        for_each_string(c, [](const Bytes& s) {
+          const std::string_view v = s;
+          size_t begin = 0;
+          size_t end = v.size();
+          while (begin < end && is_space(v[begin])) ++begin;
+          while (end > begin && is_space(v[end - 1])) --end;
+          return s.substr(begin, end - begin);
+        });
+      })
+      .doc("Each string without the white space at its ends.")
+      .sample({.in = {Tensor{" a b\n", "  "}}, .out = {Tensor{"a b", ""}}});
+}
+
+namespace strings {
+
+Tensor join(const OperandList& inputs, const std::string& separator) {
+  static const Op<JoinAttrs> op("StringJoin");
+  return op.list({inputs.values().begin(), inputs.values().end()}, {.separator = separator}, &inputs.where());
+}
+
+RaggedTensor split(const Operand& input, const std::string& sep, int64_t maxsplit) {
+  static const Op<SplitAttrs> op("StringSplitV2");
+  const Tensor text = input.value();
+  const Tensor flat = reshape(Operand(text, input.where()), {-1});
+  const auto parts = op.many({flat, Tensor(sep)}, {.maxsplit = maxsplit});
+  // Rows come in order: count them into row splits.
+  std::vector<int64_t> splits(static_cast<size_t>(flat.num_elements()) + 1, 0);
+  const auto rows = parts[0].host<int64_t>();
+  for (size_t i = 0; i < rows.size(); i += 2) ++splits[static_cast<size_t>(rows[i]) + 1];
+  for (size_t i = 1; i < splits.size(); ++i) splits[i] += splits[i - 1];
+  return ragged_over(text.shape(), parts[1], Tensor::of<int64_t>(splits));
+}
+
+Tensor length(const Operand& input, Unit unit) {
+  static const Op<UnitAttrs> op("StringLength");
+  return op({input}, {.unit = unit_name(unit)});
+}
+Tensor substr(const Operand& input, const Operand& pos, const Operand& len, Unit unit) {
+  static const Op<UnitAttrs> op("Substr");
+  return op({input, pos, len}, {.unit = unit_name(unit)});
+}
+Tensor lower(const Operand& input, const std::string& encoding) {
+  static const Op<EncodingAttrs> op("StringLower");
+  return op({input}, {.encoding = encoding});
+}
+Tensor upper(const Operand& input, const std::string& encoding) {
+  static const Op<EncodingAttrs> op("StringUpper");
+  return op({input}, {.encoding = encoding});
+}
+Tensor strip(const Operand& input) {
+  static const Op op("StringStrip");
+  return op({input});
+}
+
+}  // namespace strings
+}  // namespace runnel

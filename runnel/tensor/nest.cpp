@@ -1,0 +1,62 @@
+#include "runnel/tensor/nest.h"
+
+#include "runnel/base/format.h"
+
+namespace runnel::nest::detail {
+namespace {
+
+const char* name(NestKind kind) {
+  switch (kind) {
+    case NestKind::leaf: return "a leaf";
+    case NestKind::tuple: return "a tuple";
+    case NestKind::list: return "a list";
+    case NestKind::map: return "a map";
+    case NestKind::sparse: return "a SparseTensor";
+    case NestKind::ragged: return "a RaggedTensor";
+    case NestKind::slices: return "IndexedSlices";
+  }
+  return "nothing";
+}
+
+const char* component(NestKind kind, size_t i) {
+  constexpr const char* sparse[] = {".indices", ".values", ".dense_shape"};
+  constexpr const char* ragged[] = {".values", ".row_splits"};
+  constexpr const char* slices[] = {".values", ".indices", ".dense_shape"};
+  return kind == NestKind::sparse ? sparse[i] : kind == NestKind::ragged ? ragged[i] : slices[i];
+}
+
+}  // namespace
+
+std::string describe(NestKind kind, size_t size, const std::vector<std::string>& keys) {
+  if (kind == NestKind::tuple || kind == NestKind::list) return fmt::format("{} of {}", name(kind), size);
+  if (kind == NestKind::map) return fmt::format("a map of ['{}']", fmt::join(keys, "', '"));
+  return name(kind);
+}
+
+std::string step(NestKind kind, size_t i, const std::vector<std::string>& keys) {
+  if (kind == NestKind::map) return fmt::format("['{}']", keys[i]);
+  if (kind == NestKind::tuple || kind == NestKind::list) return fmt::format("[{}]", i);
+  return component(kind, i);
+}
+
+void wrong_kind(NestKind asked, NestKind got, size_t size) {
+  throw invalid_argument("[nest] {} asked of {}", name(asked), got == NestKind::map ? fmt::format("a map of {}", size) : describe(got, size, {}));
+}
+
+void no_entry(std::string_view key, const std::vector<std::string>& keys) {
+  throw make_error(Code::not_found, "[nest] no entry '{}': there are ['{}']", key, fmt::join(keys, "', '"));
+}
+
+void no_item(size_t i, NestKind kind, size_t size) {
+  throw make_error(Code::out_of_range, "[nest] item {} asked of {} of {}", i, name(kind), size);
+}
+
+void leaf_count(size_t needed, size_t given) {
+  throw invalid_argument("[nest] the structure has {} leaves, got {}", needed, given);
+}
+
+void differ(const std::string& path, const std::string& a, const std::string& b) {
+  throw invalid_argument("[nest] structures differ at {}: {} and {}", path.empty() ? "the top" : path, a, b);
+}
+
+}  // namespace runnel::nest::detail

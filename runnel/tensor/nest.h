@@ -1,0 +1,268 @@
+#pragma once
+
+// The one structure type: what functions take and return, what datasets yield, what models are called with. A leaf,
+// a composite, or a tuple, list or map of structures; like tf.nest.
+
+#include <concepts>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "runnel/tensor/composite.h"
+#include "runnel/tensor/tensor.h"
+
+namespace runnel {
+
+enum class NestKind : uint8_t { leaf, tuple, list, map, sparse, ragged, slices };
+
+namespace nest::detail {
+[[noreturn]] RUNNEL_API void wrong_kind(NestKind asked, NestKind got, size_t size);
+[[noreturn]] RUNNEL_API void no_entry(std::string_view key, const std::vector<std::string>& keys);
+[[noreturn]] RUNNEL_API void no_item(size_t i, NestKind kind, size_t size);
+[[noreturn]] RUNNEL_API void leaf_count(size_t needed, size_t given);
+[[noreturn]] RUNNEL_API void differ(const std::string& path, const std::string& a, const std::string& b);
+RUNNEL_API std::string describe(NestKind kind, size_t size, const std::vector<std::string>& keys);
+// ['key'], [0] or .values: one step of a path.
+RUNNEL_API std::string step(NestKind kind, size_t i, const std::vector<std::string>& keys);
+
+template <class T>
+inline constexpr bool is_tuple = false;
+template <class... Ts>
+inline constexpr bool is_tuple<std::tuple<Ts...>> = true;
+template <class A, class B>
+inline constexpr bool is_tuple<std::pair<A, B>> = true;
+template <class T>
+inline constexpr bool is_vector = false;
+template <class T>
+inline constexpr bool is_vector<std::vector<T>> = true;
+template <class T>
+inline constexpr bool is_map = false;
+template <class T>
+inline constexpr bool is_map<std::map<std::string, T>> = true;
+}  // namespace nest::detail
+
+// Leaf is Tensor for values; signatures have structures of specs.
+template <class Leaf>
+class NestOf {
+ public:
+  NestOf() : kind_(NestKind::tuple) {}                                        // the empty tuple
+  NestOf(Leaf leaf) : kind_(NestKind::leaf), leaf_(std::move(leaf)) {}        // NOLINT: implicit
+  template <class... Ts>
+  NestOf(const std::tuple<Ts...>& parts) : kind_(NestKind::tuple) {           // NOLINT
+    std::apply([this](const auto&... each) { (items_.emplace_back(each), ...); }, parts);
+  }
+  template <class A, class B>
+  NestOf(const std::pair<A, B>& parts) : kind_(NestKind::tuple) {             // NOLINT
+    items_.emplace_back(parts.first);
+    items_.emplace_back(parts.second);
+  }
+  template <class T>
+    requires std::constructible_from<NestOf, const T&>
+  NestOf(const std::vector<T>& parts) : kind_(NestKind::list) {               // NOLINT
+    for (const T& part : parts) items_.emplace_back(part);
+  }
+  template <class T>
+  NestOf(const std::map<std::string, T>& parts) : kind_(NestKind::map) {      // NOLINT
+    for (const auto& [key, part] : parts) {
+      keys_.push_back(key);
+      items_.emplace_back(part);
+    }
+  }
+  NestOf(const SparseTensor& s)                                               // NOLINT
+    requires std::same_as<Leaf, Tensor>
+      : kind_(NestKind::sparse), items_{s.indices, s.values, s.dense_shape} {}
+  NestOf(const IndexedSlices& s)                                              // NOLINT
+    requires std::same_as<Leaf, Tensor>
+      : kind_(NestKind::slices), items_{s.values, s.indices} {
+    if (s.dense_shape.defined()) items_.emplace_back(s.dense_shape);
+  }
+  NestOf(const RaggedTensor& r)                                               // NOLINT
+    requires std::same_as<Leaf, Tensor>
+      : kind_(NestKind::ragged) {
+    if (r.ragged_rank() == 1) {
+      items_.emplace_back(r.flat_values());
+    } else {
+      items_.emplace_back(r.ragged_values());
+    }
+    items_.emplace_back(r.row_splits());
+  }
+
+  static NestOf tuple(std::vector<NestOf> items) { return NestOf(NestKind::tuple, std::move(items), {}); }
+  static NestOf list(std::vector<NestOf> items) { return NestOf(NestKind::list, std::move(items), {}); }
+  static NestOf map(const std::map<std::string, NestOf>& entries) { return NestOf(entries); }
+
+  NestKind kind() const { return kind_; }
+  bool is_leaf() const { return kind_ == NestKind::leaf; }
+  const Leaf& leaf() const {
+    if (!is_leaf()) nest::detail::wrong_kind(NestKind::leaf, kind_, size());
+    return leaf_;
+  }
+  size_t size() const { return items_.size(); }
+  const std::vector<NestOf>& items() const { return items_; }
+  const std::vector<std::string>& keys() const { return keys_; }  // of a map, sorted
+  const NestOf& operator[](size_t i) const {
+    if (i >= items_.size()) nest::detail::no_item(i, kind_, size());
+    return items_[i];
+  }
+  const NestOf& operator[](std::string_view key) const {
+    for (size_t i = 0; i < keys_.size(); ++i) {
+      if (keys_[i] == key) return items_[i];
+    }
+    nest::detail::no_entry(key, keys_);
+  }
+
+  // As a C++ type: Leaf, std::tuple, std::pair, std::vector, std::map<std::string, T>, or a composite.
+  template <class T>
+  T as() const {
+    if constexpr (std::same_as<T, NestOf>) {
+      return *this;
+    } else if constexpr (std::same_as<T, Leaf>) {
+      return leaf();
+    } else if constexpr (nest::detail::is_tuple<T>) {
+      if (kind_ != NestKind::tuple || size() != std::tuple_size_v<T>) {
+        nest::detail::wrong_kind(NestKind::tuple, kind_, size());
+      }
+      return [this]<size_t... I>(std::index_sequence<I...>) {
+        return T(items_[I].template as<std::tuple_element_t<I, T>>()...);
+      }(std::make_index_sequence<std::tuple_size_v<T>>());
+    } else if constexpr (nest::detail::is_vector<T>) {
+      require(NestKind::list);
+      T out;
+      for (const NestOf& item : items_) out.push_back(item.template as<typename T::value_type>());
+      return out;
+    } else if constexpr (nest::detail::is_map<T>) {
+      require(NestKind::map);
+      T out;
+      for (size_t i = 0; i < size(); ++i) out.emplace(keys_[i], items_[i].template as<typename T::mapped_type>());
+      return out;
+    } else if constexpr (std::same_as<T, SparseTensor>) {
+      require(NestKind::sparse);
+      return {items_[0].leaf(), items_[1].leaf(), items_[2].leaf()};
+    } else if constexpr (std::same_as<T, IndexedSlices>) {
+      require(NestKind::slices);
+      return {items_[0].leaf(), items_[1].leaf(), size() > 2 ? items_[2].leaf() : Tensor()};
+    } else {
+      static_assert(std::same_as<T, RaggedTensor>, "a structure has no such C++ type");
+      require(NestKind::ragged);
+      const Tensor& splits = items_[1].leaf();
+      if (items_[0].is_leaf()) return RaggedTensor::from_nested_row_splits(items_[0].leaf(), {splits});
+      const RaggedTensor inner = items_[0].template as<RaggedTensor>();
+      std::vector<Tensor> all{splits};
+      all.insert(all.end(), inner.nested_row_splits().begin(), inner.nested_row_splits().end());
+      return RaggedTensor::from_nested_row_splits(inner.flat_values(), all);
+    }
+  }
+
+  // The same structure with items of another leaf type; `items` in order.
+  template <class Other>
+  NestOf<Other> rebuilt(std::vector<NestOf<Other>> items) const {
+    return NestOf<Other>(kind_, std::move(items), keys_);
+  }
+
+ private:
+  template <class>
+  friend class NestOf;
+  NestOf(NestKind kind, std::vector<NestOf> items, std::vector<std::string> keys)
+      : kind_(kind), items_(std::move(items)), keys_(std::move(keys)) {}
+  void require(NestKind kind) const {
+    if (kind_ != kind) nest::detail::wrong_kind(kind, kind_, size());
+  }
+
+  NestKind kind_;
+  Leaf leaf_{};
+  std::vector<NestOf> items_;
+  std::vector<std::string> keys_;
+};
+
+using Nest = NestOf<Tensor>;
+
+namespace nest {
+namespace detail {
+
+template <class Leaf, class F>
+void visit(const NestOf<Leaf>& n, const std::string& path, const F& f) {
+  if (n.is_leaf()) return f(path, n.leaf());
+  for (size_t i = 0; i < n.size(); ++i) visit(n.items()[i], path + step(n.kind(), i, n.keys()), f);
+}
+
+template <class A, class B>
+void check_same(const NestOf<A>& a, const NestOf<B>& b, const std::string& path) {
+  if (a.kind() != b.kind() || a.size() != b.size() || a.keys() != b.keys()) {
+    differ(path, describe(a.kind(), a.size(), a.keys()), describe(b.kind(), b.size(), b.keys()));
+  }
+  for (size_t i = 0; i < a.size(); ++i) check_same(a.items()[i], b.items()[i], path + step(a.kind(), i, a.keys()));
+}
+
+// The structure of `n` with next() for each leaf, in order.
+template <class Out, class Leaf, class Next>
+NestOf<Out> fill(const NestOf<Leaf>& n, Next& next) {
+  if (n.is_leaf()) return NestOf<Out>(next());
+  std::vector<NestOf<Out>> items;
+  for (const NestOf<Leaf>& item : n.items()) items.push_back(fill<Out>(item, next));
+  return n.template rebuilt<Out>(std::move(items));
+}
+
+template <class Leaf>
+void collect(const NestOf<Leaf>& n, std::vector<Leaf>& leaves) {
+  if (n.is_leaf()) {
+    leaves.push_back(n.leaf());
+  } else {
+    for (const NestOf<Leaf>& item : n.items()) collect(item, leaves);
+  }
+}
+
+}  // namespace detail
+
+// The leaves in order: maps by key, composites by component.
+template <class Leaf>
+std::vector<Leaf> flatten(const NestOf<Leaf>& n) {
+  std::vector<Leaf> leaves;
+  detail::collect(n, leaves);
+  return leaves;
+}
+
+// How each leaf is reached, in the order of flatten: "['image'][0]"; "" for a leaf alone.
+template <class Leaf>
+std::vector<std::string> paths(const NestOf<Leaf>& n) {
+  std::vector<std::string> all;
+  detail::visit(n, "", [&](const std::string& path, const Leaf&) { all.push_back(path); });
+  return all;
+}
+
+// The structure of `like` with other leaves; an Error unless there are just as many.
+template <class Leaf, class Out>
+NestOf<Out> pack(const NestOf<Leaf>& like, const std::vector<Out>& leaves) {
+  size_t needed = 0;
+  detail::visit(like, "", [&](const std::string&, const Leaf&) { ++needed; });
+  if (needed != leaves.size()) detail::leaf_count(needed, leaves.size());
+  size_t at = 0;
+  auto next = [&]() -> const Out& { return leaves[at++]; };
+  return detail::fill<Out>(like, next);
+}
+
+// An Error naming the first path at which the structures differ.
+template <class A, class B>
+void assert_same_structure(const NestOf<A>& a, const NestOf<B>& b) {
+  detail::check_same(a, b, "");
+}
+
+// f of each leaf, or of the leaves at the same place of several structures, in the same structure.
+template <class F, class Leaf, class... More>
+auto map_structure(F f, const NestOf<Leaf>& first, const NestOf<More>&... more) {
+  (assert_same_structure(first, more), ...);
+  auto leaves = std::tuple{flatten(first), flatten(more)...};
+  using Out = std::remove_cvref_t<decltype(f(std::declval<const Leaf&>(), std::declval<const More&>()...))>;
+  size_t at = 0;
+  auto next = [&] {
+    const size_t i = at++;
+    return std::apply([&](const auto&... each) { return f(each[i]...); }, leaves);
+  };
+  return detail::fill<Out>(first, next);
+}
+
+}  // namespace nest
+}  // namespace runnel
