@@ -172,6 +172,28 @@ TEST(Training, RowsEqualDenseWhereZeroGradientsDoNothing) {
   compare([](auto& v, const Gradient& g) { training::apply_adam_with_amsgrad(v[0], v[1], v[2], v[3], adam_at(1), g); }, 0);
 }
 
+// Ftrl works a row out anew from its slots whatever the gradient: only the named rows can equal the dense update, and
+// the others must stay as they were.
+TEST(Training, FtrlChangesTheNamedRowsOnly) {
+  const IndexedSlices slices{Tensor{{1.f, 2.f}, {0.5f, 0.5f}, {1.f, 1.f}}, Tensor{2, 0, 2}, Tensor{3, 2}};
+  const Tensor dense{{0.5f, 0.5f}, {0.f, 0.f}, {2.f, 3.f}};
+  auto updated = [](const Gradient& g) {
+    std::vector<Variable> v{Variable(Tensor{{1.f, 2.f}, {3.f, 4.f}, {5.f, 6.f}}), Variable(fill({3, 2}, 0.1f)),
+                            Variable(fill({3, 2}, 0.1f))};
+    training::apply_ftrl(v[0], v[1], v[2], {.lr = 0.1}, g);
+    return v;
+  };
+  const auto rows = updated(slices);
+  const auto whole = updated(dense);
+  for (size_t s = 0; s < 3; ++s) {
+    const auto a = rows[s].value().to_vector<float>();
+    const auto b = whole[s].value().to_vector<float>();
+    for (size_t k : {0, 1, 4, 5}) EXPECT_NEAR(a[k], b[k], 1e-5) << "slot " << s << " element " << k;
+    const std::vector<float> before = s == 0 ? std::vector<float>{3.f, 4.f} : std::vector<float>{0.1f, 0.1f};
+    EXPECT_EQ((std::vector<float>{a[2], a[3]}), before) << "slot " << s;
+  }
+}
+
 TEST(Training, SameBitsWithAnyNumberOfThreads) {
   std::vector<std::vector<float>> results;
   for (int threads : {1, 2}) {
