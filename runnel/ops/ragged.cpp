@@ -6,6 +6,7 @@
 #include "runnel/kernels/cpu/element.h"
 #include "runnel/op/builder.h"
 #include "runnel/op/dispatch.h"
+#include "runnel/ops/cumulative.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/array_util.h"
 #include "runnel/ops/broadcast_grad.h"
@@ -235,7 +236,7 @@ RaggedTensor RaggedTensor::from_row_splits(const RaggedTensor& values, const Ten
 namespace {
 
 Tensor splits_from(const Tensor& row_lengths) {
-  return concat({zeros({1}, row_lengths.dtype()), call_op("Cumsum", {row_lengths, Tensor(0)})[0]}, 0);
+  return concat({zeros({1}, row_lengths.dtype()), cumsum(row_lengths)}, 0);
 }
 
 }  // namespace
