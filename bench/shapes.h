@@ -16,14 +16,10 @@ struct Matmul {
 
 inline std::vector<Matmul> matmuls() {
   return {
-      {"matmul_dense1_fwd", false, false, 50, 1024, 3136},
-      {"matmul_dense1_dx", false, true, 50, 3136, 1024},
-      {"matmul_dense1_dw", true, false, 3136, 1024, 50},
-      {"matmul_dense2_fwd", false, false, 50, 10, 1024},
-      {"matmul_dense2_dx", false, true, 50, 1024, 10},
-      {"matmul_dense2_dw", true, false, 1024, 10, 50},
-      {"matmul_m1_784x100", false, false, 1, 100, 784},
-      {"matmul_m1_3136x1024", false, false, 1, 1024, 3136},
+      {"matmul_dense1_fwd", false, false, 50, 1024, 3136}, {"matmul_dense1_dx", false, true, 50, 3136, 1024},
+      {"matmul_dense1_dw", true, false, 3136, 1024, 50},   {"matmul_dense2_fwd", false, false, 50, 10, 1024},
+      {"matmul_dense2_dx", false, true, 50, 1024, 10},     {"matmul_dense2_dw", true, false, 1024, 10, 50},
+      {"matmul_m1_784x100", false, false, 1, 100, 784},    {"matmul_m1_3136x1024", false, false, 1, 1024, 3136},
       {"matmul_1024", false, false, 1024, 1024, 1024},
   };
 }

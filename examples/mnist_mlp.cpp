@@ -30,9 +30,7 @@ struct Mlp {
   Dense output{100, 10, "output"};
 
   // Pixels 0..255, [batch, 784], to one logit per digit.
-  Tensor operator()(const Tensor& pixels) const {
-    return output(nn::relu(hidden(cast(pixels, float32) / 255)));
-  }
+  Tensor operator()(const Tensor& pixels) const { return output(nn::relu(hidden(cast(pixels, float32) / 255))); }
   std::vector<Variable> variables() const { return {hidden.w, hidden.b, output.w, output.b}; }
 };
 

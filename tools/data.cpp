@@ -16,8 +16,7 @@ struct DataArguments {
 void add_name_and_dir(CLI::App& command, DataArguments& arguments) {
   command.add_option("dataset", arguments.name, "Its name: " + CLI::detail::join(io::dataset_names(), ", "))
       ->required();
-  command
-      .add_option("--dir", arguments.options.dir, "The folder of the files (default: in the cache folder)")
+  command.add_option("--dir", arguments.options.dir, "The folder of the files (default: in the cache folder)")
       ->type_name("DIR");
 }
 
@@ -31,8 +30,7 @@ void add_data(CLI::App& app) {
       "Example: runnel data get mnist");
   auto arguments = std::make_shared<DataArguments>();
 
-  CLI::App* get =
-      data->add_subcommand("get", "Fetch a dataset unless it is there, check it, print its folder");
+  CLI::App* get = data->add_subcommand("get", "Fetch a dataset unless it is there, check it, print its folder");
   add_name_and_dir(*get, *arguments);
   get->callback([arguments] {
     std::string dir;

@@ -115,7 +115,8 @@ void print_page(const OpDef& op) {
   for (const ordered_json& a : attributes) {
     std::string text = fmt::format("  {:<20} {}", a["name"].get<std::string>(), a["type"].get<std::string>());
     if (a.contains("default")) text += " = " + a["default"].dump();
-    if (a.contains("allowed")) text += fmt::format(": {}", fmt::join(a["allowed"].get<std::vector<std::string>>(), ", "));
+    if (a.contains("allowed"))
+      text += fmt::format(": {}", fmt::join(a["allowed"].get<std::vector<std::string>>(), ", "));
     fmt::print("{}\n", text);
   }
   fmt::print("gradient: {}{}\n", op.grad ? "yes" : "no", op.stateful ? "; stateful" : "");

@@ -86,8 +86,7 @@ Call binary(F f) {
 // exp by 2^n e^r with a polynomial of degree 5; no care for denormal results.
 V exp(V x) {
   x = _mm256_min_ps(_mm256_max_ps(x, set(-87.3f)), set(88.7f));
-  const V n =
-      _mm256_round_ps(_mm256_mul_ps(x, set(1.44269504f)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  const V n = _mm256_round_ps(_mm256_mul_ps(x, set(1.44269504f)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   V r = _mm256_fnmadd_ps(n, set(0.693145752f), x);
   r = _mm256_fnmadd_ps(n, set(1.42860677e-6f), r);
   V p = set(1.0f / 720);
@@ -97,8 +96,7 @@ V exp(V x) {
   p = _mm256_fmadd_ps(p, r, set(0.5f));
   p = _mm256_fmadd_ps(p, r, set(1.0f));
   p = _mm256_fmadd_ps(p, r, set(1.0f));
-  return _mm256_castsi256_ps(
-      _mm256_add_epi32(_mm256_castps_si256(p), _mm256_slli_epi32(_mm256_cvtps_epi32(n), 23)));
+  return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(p), _mm256_slli_epi32(_mm256_cvtps_epi32(n), 23)));
 }
 
 // log of positive normal numbers by the series of atanh.
@@ -106,8 +104,7 @@ V log(V x) {
   const __m256i bits = _mm256_castps_si256(x);
   const __m256i k = _mm256_srai_epi32(_mm256_sub_epi32(bits, _mm256_set1_epi32(0x3f3504f3)), 23);
   const V m = _mm256_castsi256_ps(_mm256_sub_epi32(bits, _mm256_slli_epi32(k, 23)));
-  const V f = _mm256_sub_ps(m, set(1)), s = _mm256_div_ps(f, _mm256_add_ps(f, set(2))),
-          z = _mm256_mul_ps(s, s);
+  const V f = _mm256_sub_ps(m, set(1)), s = _mm256_div_ps(f, _mm256_add_ps(f, set(2))), z = _mm256_mul_ps(s, s);
   V p = set(2.0f / 9);
   p = _mm256_fmadd_ps(p, z, set(2.0f / 7));
   p = _mm256_fmadd_ps(p, z, set(2.0f / 5));
@@ -214,8 +211,7 @@ int main(int argc, char** argv) {
   const std::vector<bench::Case> cases = {
       one("elementwise_add", [] { return binary([](V a, V b) { return _mm256_add_ps(a, b); }); }),
       one("elementwise_mul", [] { return binary([](V a, V b) { return _mm256_mul_ps(a, b); }); }),
-      one("elementwise_relu",
-          [] { return unary([](V x) { return _mm256_max_ps(x, _mm256_setzero_ps()); }); }),
+      one("elementwise_relu", [] { return unary([](V x) { return _mm256_max_ps(x, _mm256_setzero_ps()); }); }),
       one("exp", [] { return unary([](V x) { return exp(x); }, 20); }),
       one("log", [] { return unary([](V x) { return log(x); }, 20, 10.5f); }),
       one("tanh", [] { return unary([](V x) { return tanh(x); }, 8); }),

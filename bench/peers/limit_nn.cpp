@@ -32,18 +32,16 @@ std::vector<Call> product(const bench::Matmul& c) {
   auto* pc = static_cast<float*>(out.get_data_handle());
   Call sgemm = [=] {
     (void)a, (void)b, (void)out;  // kept alive
-    dnnl_sgemm(c.ta ? 'T' : 'N', c.tb ? 'T' : 'N', c.m, c.n, c.k, 1.0f, pa, c.ta ? c.m : c.k, pb, c.tb ? c.k : c.n, 0.0f,
-               pc, c.n);
+    dnnl_sgemm(c.ta ? 'T' : 'N', c.tb ? 'T' : 'N', c.m, c.n, c.k, 1.0f, pa, c.ta ? c.m : c.k, pb, c.tb ? c.k : c.n,
+               0.0f, pc, c.n);
   };
-  const memory::desc da({c.m, c.k}, dt::f32, c.ta ? tag::ba : tag::ab), db({c.k, c.n}, dt::f32, c.tb ? tag::ba : tag::ab),
-      dc({c.m, c.n}, dt::f32, tag::ab);
+  const memory::desc da({c.m, c.k}, dt::f32, c.ta ? tag::ba : tag::ab),
+      db({c.k, c.n}, dt::f32, c.tb ? tag::ba : tag::ab), dc({c.m, c.n}, dt::f32, tag::ab);
   dnnl::matmul::primitive_desc pd({da, db, dc}, cpu());
   dnnl::matmul primitive(pd);
   stream s(cpu());
   memory ma(da, cpu(), a.get_data_handle()), mb(db, cpu(), b.get_data_handle());
-  Call mm = [=]() mutable {
-    primitive.execute(s, {{DNNL_ARG_SRC, ma}, {DNNL_ARG_WEIGHTS, mb}, {DNNL_ARG_DST, out}});
-  };
+  Call mm = [=]() mutable { primitive.execute(s, {{DNNL_ARG_SRC, ma}, {DNNL_ARG_WEIGHTS, mb}, {DNNL_ARG_DST, out}}); };
   return {sgemm, mm};
 }
 

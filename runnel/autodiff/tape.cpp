@@ -92,9 +92,9 @@ class GradientTape::State {
 
  private:
   struct Entry {
-    const OpDef* op;    // null: `attrs` is a CustomGrad
+    const OpDef* op;  // null: `attrs` is a CustomGrad
     SharedAttrs attrs;
-    uint32_t first;     // of the inputs in tensors_, outputs follow
+    uint32_t first;  // of the inputs in tensors_, outputs follow
     uint16_t inputs;
     uint16_t outputs;
   };
@@ -197,7 +197,8 @@ std::vector<Gradient> GradientTape::State::gradient(const std::vector<Tensor>& t
   }
   for (const Entry& e : entries_) {
     const int32_t* ids = tensor_ids_.data() + e.first;
-    const bool any = std::any_of(ids, ids + e.inputs, [&](int32_t id) { return id >= 0 && needed[static_cast<size_t>(id)]; });
+    const bool any =
+        std::any_of(ids, ids + e.inputs, [&](int32_t id) { return id >= 0 && needed[static_cast<size_t>(id)]; });
     for (int i = 0; any && i < e.outputs; ++i) {
       if (ids[e.inputs + i] >= 0) needed[static_cast<size_t>(ids[e.inputs + i])] = true;
     }

@@ -14,9 +14,9 @@ namespace runnel {
 // Something a gradient can be taken of or with respect to: a Tensor that was watched or computed, or a Variable.
 class RUNNEL_API GradSource {
  public:
-  GradSource(const Tensor& t) : key_(t) {}                             // NOLINT: implicit
-  GradSource(const Variable& v) : key_(v.handle()), variable_(v) {}    // NOLINT: implicit
-  const Tensor& key() const { return key_; }       // what the tape knows it by
+  GradSource(const Tensor& t) : key_(t) {}                           // NOLINT: implicit
+  GradSource(const Variable& v) : key_(v.handle()), variable_(v) {}  // NOLINT: implicit
+  const Tensor& key() const { return key_; }                         // what the tape knows it by
   Tensor zeros() const;
 
  private:

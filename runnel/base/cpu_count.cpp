@@ -113,8 +113,7 @@ int thread_count_from(const char* text) {
   int n = 0;
   const auto [end, error] = std::from_chars(view.data(), view.data() + view.size(), n);
   if (error != std::errc() || end != view.data() + view.size() || n < 1 || n > kMaxThreads) {
-    throw invalid_argument("RUNNEL_NUM_THREADS must be a whole number from 1 to {}, not '{}'", kMaxThreads,
-                           text);
+    throw invalid_argument("RUNNEL_NUM_THREADS must be a whole number from 1 to {}, not '{}'", kMaxThreads, text);
   }
   return n;
 }

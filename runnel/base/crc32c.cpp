@@ -81,8 +81,7 @@ struct Skip {
   static constexpr std::array<Table, 4> tables = make();
 
   static uint32_t apply(uint32_t r) {
-    return tables[0][r & 0xff] ^ tables[1][(r >> 8) & 0xff] ^ tables[2][(r >> 16) & 0xff] ^
-           tables[3][r >> 24];
+    return tables[0][r & 0xff] ^ tables[1][(r >> 8) & 0xff] ^ tables[2][(r >> 16) & 0xff] ^ tables[3][r >> 24];
   }
 };
 

@@ -39,8 +39,7 @@ Decimal parse_scientific(std::string_view text) {
 template <class T>
 Decimal shortest_of(T value) {
   std::array<char, 64> text{};
-  const auto end =
-      std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::scientific);
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::scientific);
   return parse_scientific({text.data(), static_cast<size_t>(end.ptr - text.data())});
 }
 
@@ -72,8 +71,7 @@ std::string general_of(T value) {
   const std::string text = to_text(value, std::chars_format::general, std::numeric_limits<T>::digits10);
   T back = 0;
   std::from_chars(text.data(), text.data() + text.size(), back);
-  return back == value ? text
-                       : to_text(value, std::chars_format::general, std::numeric_limits<T>::max_digits10);
+  return back == value ? text : to_text(value, std::chars_format::general, std::numeric_limits<T>::max_digits10);
 }
 
 }  // namespace

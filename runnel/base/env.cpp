@@ -65,9 +65,7 @@ void Env::remove_tree(const std::string& path) {
 std::unique_ptr<SequentialFile> EnvWrapper::open_sequential(const std::string& path) {
   return target_.open_sequential(path);
 }
-std::unique_ptr<RandomAccessFile> EnvWrapper::open_random(const std::string& path) {
-  return target_.open_random(path);
-}
+std::unique_ptr<RandomAccessFile> EnvWrapper::open_random(const std::string& path) { return target_.open_random(path); }
 std::unique_ptr<MappedFile> EnvWrapper::map(const std::string& path) { return target_.map(path); }
 std::unique_ptr<WritableFile> EnvWrapper::create(const std::string& path) { return target_.create(path); }
 std::unique_ptr<WritableFile> EnvWrapper::open_to_append(const std::string& path) {

@@ -69,7 +69,7 @@ class RUNNEL_API Env {
   virtual std::unique_ptr<SequentialFile> open_sequential(const std::string& path) = 0;
   virtual std::unique_ptr<RandomAccessFile> open_random(const std::string& path) = 0;
   virtual std::unique_ptr<MappedFile> map(const std::string& path) = 0;
-  virtual std::unique_ptr<WritableFile> create(const std::string& path) = 0;  // empties what was there
+  virtual std::unique_ptr<WritableFile> create(const std::string& path) = 0;          // empties what was there
   virtual std::unique_ptr<WritableFile> open_to_append(const std::string& path) = 0;  // creates if missing
   virtual FileInfo stat(const std::string& path) = 0;
   virtual bool exists(const std::string& path) = 0;
@@ -77,7 +77,7 @@ class RUNNEL_API Env {
   virtual void create_dirs(const std::string& dir) = 0;                     // with parents; fine if it exists
   virtual void remove(const std::string& path) = 0;                         // a file or an empty folder
   virtual void rename(const std::string& from, const std::string& to) = 0;  // replaces `to`
-  virtual void sync_dir(const std::string& dir) = 0;  // makes creations and renames inside durable
+  virtual void sync_dir(const std::string& dir) = 0;                    // makes creations and renames inside durable
   virtual std::unique_ptr<FileLock> lock(const std::string& path) = 0;  // creates the file; waits its turn
   virtual std::string create_temp_dir() = 0;
 

@@ -88,9 +88,7 @@ class Descriptor {
 
 class PosixSequentialFile : public SequentialFile {
  public:
-  explicit PosixSequentialFile(const std::string& path) : file_("open", path, O_RDONLY) {
-    file_.require_file("open");
-  }
+  explicit PosixSequentialFile(const std::string& path) : file_("open", path, O_RDONLY) { file_.require_file("open"); }
   size_t read(std::span<std::byte> out) override {
     size_t done = 0;
     while (done < out.size()) {
@@ -115,9 +113,8 @@ class PosixRandomAccessFile : public RandomAccessFile {
   size_t read(uint64_t offset, std::span<std::byte> out) const override {
     size_t done = 0;
     while (done < out.size()) {
-      ssize_t n = retry([&] {
-        return ::pread(file_.fd(), out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
-      });
+      ssize_t n = retry(
+          [&] { return ::pread(file_.fd(), out.data() + done, out.size() - done, static_cast<off_t>(offset + done)); });
       if (n < 0) throw io_error("read", file_.path(), errno);
       if (n == 0) break;
       done += static_cast<size_t>(n);
@@ -190,9 +187,7 @@ class PosixEnv : public Env {
   std::unique_ptr<RandomAccessFile> open_random(const std::string& path) override {
     return std::make_unique<PosixRandomAccessFile>(path);
   }
-  std::unique_ptr<MappedFile> map(const std::string& path) override {
-    return std::make_unique<PosixMappedFile>(path);
-  }
+  std::unique_ptr<MappedFile> map(const std::string& path) override { return std::make_unique<PosixMappedFile>(path); }
   std::unique_ptr<WritableFile> create(const std::string& path) override {
     return std::make_unique<PosixWritableFile>("create", path, O_TRUNC);
   }
@@ -251,9 +246,7 @@ class PosixEnv : public Env {
     if (::fsync(file.fd()) != 0 && errno != EINVAL) throw io_error("sync folder", dir, errno);
   }
 
-  std::unique_ptr<FileLock> lock(const std::string& path) override {
-    return std::make_unique<PosixFileLock>(path);
-  }
+  std::unique_ptr<FileLock> lock(const std::string& path) override { return std::make_unique<PosixFileLock>(path); }
 
   std::string create_temp_dir() override {
     const char* base = std::getenv("TMPDIR");

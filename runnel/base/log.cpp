@@ -23,8 +23,7 @@ LogLevel log_level_from(const char* text) {
     if (kNames[i] == text) return static_cast<LogLevel>(i);
   }
   // Logging must not be what stops a program: say so and go on.
-  write_log(LogLevel::error,
-            fmt::format("RUNNEL_LOG must be silent, error, warning, info or debug, not '{}'", text));
+  write_log(LogLevel::error, fmt::format("RUNNEL_LOG must be silent, error, warning, info or debug, not '{}'", text));
   return LogLevel::silent;
 }
 

@@ -41,9 +41,7 @@ void log_debug(fmt::format_string<Args...> text, Args&&... args) {
 // `static Once once; if (once.first()) log_warning(...)`: for what would repeat with every step.
 class Once {
  public:
-  bool first() {
-    return !done_.test(std::memory_order_relaxed) && !done_.test_and_set(std::memory_order_relaxed);
-  }
+  bool first() { return !done_.test(std::memory_order_relaxed) && !done_.test_and_set(std::memory_order_relaxed); }
 
  private:
   std::atomic_flag done_;

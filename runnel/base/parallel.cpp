@@ -133,9 +133,7 @@ class Pool {
   static uint64_t last_of(uint64_t open) { return open & UINT32_MAX; }
   static bool has_work(uint64_t open) { return first_of(open) < last_of(open); }
 
-  bool try_lock() {
-    return !busy_.load(std::memory_order_relaxed) && !busy_.exchange(true, std::memory_order_acquire);
-  }
+  bool try_lock() { return !busy_.load(std::memory_order_relaxed) && !busy_.exchange(true, std::memory_order_acquire); }
   void run_job(int64_t n, int64_t grain, int64_t from, int64_t count, Body body);
   uint64_t work(bool low_end);
   void work_as_worker();
@@ -162,9 +160,8 @@ class Pool {
   std::atomic<int> sleepers_{0};
   std::atomic<bool> stop_{false};
 
-  int threads_ = 1;  // workers_ plus the caller
-  bool crowded_ =
-      false;  // more threads than CPUs: spinning would only steal time from the one that has the work
+  int threads_ = 1;       // workers_ plus the caller
+  bool crowded_ = false;  // more threads than CPUs: spinning would only steal time from the one that has the work
   std::vector<std::thread> workers_;
 };
 
@@ -177,16 +174,14 @@ uint64_t Pool::work(bool low_end) {
     // Shares shrink towards the end: few claims, and still an even finish.
     const uint64_t share = std::max<uint64_t>(1, (last - first) / (2 * static_cast<uint64_t>(threads_)));
     const uint64_t rest = low_end ? pack(first + share, last) : pack(first, last - share);
-    if (!open_.compare_exchange_weak(open, rest, std::memory_order_acquire, std::memory_order_acquire))
-      continue;
+    if (!open_.compare_exchange_weak(open, rest, std::memory_order_acquire, std::memory_order_acquire)) continue;
     if (low_end) {
       last = first + share;
     } else {
       first = last - share;
     }
     Failure failure;
-    run_ranges(n_, grain_, from_ + static_cast<int64_t>(first), from_ + static_cast<int64_t>(last), *body_,
-               failure);
+    run_ranges(n_, grain_, from_ + static_cast<int64_t>(first), from_ + static_cast<int64_t>(last), *body_, failure);
     if (failure.error) {
       const std::lock_guard lock(failure_mutex_);
       failure_.note(failure.begin, std::move(failure.error));
@@ -358,8 +353,7 @@ void set_num_threads(int n) {
     throw invalid_argument("set_num_threads: the count must be from 1 to {}, not {}", kMaxThreads, n);
   }
   if (serial_depth > 0) {
-    throw make_error(Code::failed_precondition, "set_num_threads({}) inside a parallel_for or SerialScope",
-                     n);
+    throw make_error(Code::failed_precondition, "set_num_threads({}) inside a parallel_for or SerialScope", n);
   }
   Pool& p = pool();
   if (!p.acquire()) return;

@@ -45,9 +45,8 @@ T parallel_reduce(int64_t n, int64_t grain, T identity, Map&& map, Combine&& com
     T value;
   };
   std::vector<Slot> parts(static_cast<size_t>((n - 1) / grain + 1), Slot{identity});
-  parallel_for(n, grain, [&](int64_t begin, int64_t end) {
-    parts[static_cast<size_t>(begin / grain)].value = map(begin, end);
-  });
+  parallel_for(n, grain,
+               [&](int64_t begin, int64_t end) { parts[static_cast<size_t>(begin / grain)].value = map(begin, end); });
   T result = std::move(identity);
   for (Slot& part : parts) result = combine(std::move(result), std::move(part.value));
   return result;

@@ -20,9 +20,7 @@ void fill_portable(Philox& gen, uint32_t* out, int64_t blocks) {
 
 #if defined(__x86_64__)
 
-__attribute__((target("avx2"))) inline __m256i all(uint32_t v) {
-  return _mm256_set1_epi32(static_cast<int>(v));
-}
+__attribute__((target("avx2"))) inline __m256i all(uint32_t v) { return _mm256_set1_epi32(static_cast<int>(v)); }
 
 struct HighLow {
   __m256i high, low;

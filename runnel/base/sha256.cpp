@@ -26,9 +26,7 @@ Sha256::Sha256() : state_(std::make_unique<State>()) {
 
 Sha256::~Sha256() = default;
 
-void Sha256::update(ByteSpan bytes) {
-  require(EVP_DigestUpdate(state_->context.get(), bytes.data(), bytes.size()));
-}
+void Sha256::update(ByteSpan bytes) { require(EVP_DigestUpdate(state_->context.get(), bytes.data(), bytes.size())); }
 
 std::string Sha256::hex() {
   std::array<unsigned char, 32> digest{};

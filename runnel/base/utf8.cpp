@@ -9,7 +9,10 @@ CodePoint decode_utf8(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
   const uint8_t first = byte(0);
   if (first < 0x80) return {first, 1, true};
-  const int extra = first >= 0xF0 && first < 0xF5 ? 3 : first >= 0xE0 && first < 0xF0 ? 2 : first >= 0xC2 && first < 0xE0 ? 1 : 0;
+  const int extra = first >= 0xF0 && first < 0xF5   ? 3
+                    : first >= 0xE0 && first < 0xF0 ? 2
+                    : first >= 0xC2 && first < 0xE0 ? 1
+                                                    : 0;
   if (extra == 0 || text.size() <= static_cast<size_t>(extra)) return kBad;
   uint32_t value = first & (0x3Fu >> extra);
   for (int i = 1; i <= extra; ++i) {

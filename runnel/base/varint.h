@@ -55,9 +55,7 @@ inline const char* get_varint32(const char* p, const char* end, uint32_t* v) {
   return p;
 }
 
-inline uint64_t zigzag_encode(int64_t v) {
-  return (static_cast<uint64_t>(v) << 1) ^ static_cast<uint64_t>(v >> 63);
-}
+inline uint64_t zigzag_encode(int64_t v) { return (static_cast<uint64_t>(v) << 1) ^ static_cast<uint64_t>(v >> 63); }
 inline int64_t zigzag_decode(uint64_t v) { return static_cast<int64_t>((v >> 1) ^ (0 - (v & 1))); }
 
 static_assert(std::endian::native == std::endian::little, "files are little-endian and read in place");

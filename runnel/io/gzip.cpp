@@ -20,9 +20,7 @@ Bytef* input(ByteSpan bytes) { return const_cast<Bytef*>(reinterpret_cast<const 
 
 }  // namespace
 
-bool is_gzip(ByteSpan bytes) {
-  return bytes.size() >= 2 && bytes[0] == std::byte{0x1f} && bytes[1] == std::byte{0x8b};
-}
+bool is_gzip(ByteSpan bytes) { return bytes.size() >= 2 && bytes[0] == std::byte{0x1f} && bytes[1] == std::byte{0x8b}; }
 
 std::vector<std::byte> gunzip(ByteSpan bytes, const std::string& name, size_t max_bytes) {
   z_stream stream{};
@@ -51,15 +49,14 @@ std::vector<std::byte> gunzip(ByteSpan bytes, const std::string& name, size_t ma
     read += had - stream.avail_in;
     size_t produced = chunk.size() - stream.avail_out;
     if (produced > max_bytes - out.size()) {
-      throw make_error(Code::resource_exhausted,
-                       "[gunzip] {}: more than the allowed {} bytes when decompressed", name, max_bytes);
+      throw make_error(Code::resource_exhausted, "[gunzip] {}: more than the allowed {} bytes when decompressed", name,
+                       max_bytes);
     }
     out.insert(out.end(), chunk.begin(), chunk.begin() + static_cast<ptrdiff_t>(produced));
     if (status == Z_STREAM_END) {
       ended = true;
     } else if (status == Z_BUF_ERROR || (status == Z_OK && produced == 0 && read == bytes.size())) {
-      throw make_error(Code::data_loss, "[gunzip] {}: ends at byte {} inside the compressed data", name,
-                       read);
+      throw make_error(Code::data_loss, "[gunzip] {}: ends at byte {} inside the compressed data", name, read);
     } else if (status != Z_OK) {
       throw make_error(Code::data_loss, "[gunzip] {}: bad compressed data near byte {}: {}", name, read,
                        stream.msg != nullptr ? stream.msg : "not gzip");

@@ -49,8 +49,7 @@ IdxView parse_idx(ByteSpan bytes, const std::string& name) {
   };
   if (bytes.size() < 4) throw bad(bytes.size(), "the file ends inside the 4-byte magic number");
   for (size_t i = 0; i < 2; ++i) {
-    if (bytes[i] != std::byte{0})
-      throw bad(i, fmt::format("not an idx file: {:#04x} instead of 0", bytes[i]));
+    if (bytes[i] != std::byte{0}) throw bad(i, fmt::format("not an idx file: {:#04x} instead of 0", bytes[i]));
   }
   auto type_byte = static_cast<uint8_t>(bytes[2]);
   if (!known(type_byte)) throw bad(2, fmt::format("unknown element type {:#04x}", type_byte));
@@ -96,8 +95,7 @@ Idx read_idx(const std::string& path, Env& env) {
   size_t width = idx_type_size(idx.type);
   if constexpr (std::endian::native == std::endian::little) {
     for (size_t i = 0; width > 1 && i < idx.data.size(); i += width) {
-      std::reverse(idx.data.begin() + static_cast<ptrdiff_t>(i),
-                   idx.data.begin() + static_cast<ptrdiff_t>(i + width));
+      std::reverse(idx.data.begin() + static_cast<ptrdiff_t>(i), idx.data.begin() + static_cast<ptrdiff_t>(i + width));
     }
   }
   return idx;

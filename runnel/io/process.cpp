@@ -60,8 +60,7 @@ pid_t spawn(const std::vector<std::string>& command, int output) {
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) {
-    throw make_error(Code::unavailable, "[process] {}: {}", command.front(),
-                     std::generic_category().message(error));
+    throw make_error(Code::unavailable, "[process] {}: {}", command.front(), std::generic_category().message(error));
   }
   return pid;
 }

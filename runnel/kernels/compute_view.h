@@ -41,8 +41,7 @@ class ComputeOut {
   cpu::compute_t<T>* data() const { return tensor_.template mutable_data<cpu::compute_t<T>>(); }
   void store() const {
     if constexpr (cpu::is_half<T>) {
-      convert_elements(tensor_.template data<float>(), result_.template mutable_data<T>(),
-                       result_.num_elements());
+      convert_elements(tensor_.template data<float>(), result_.template mutable_data<T>(), result_.num_elements());
     }
   }
 

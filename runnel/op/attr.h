@@ -14,9 +14,9 @@
 namespace runnel {
 
 // The value of an op's attribute when the op is reached by name (Python, graphs, files).
-using AttrValue = std::variant<int64_t, double, bool, std::string, DType, PartialShape, std::vector<int64_t>,
-                               std::vector<double>, std::vector<std::string>, std::vector<DType>,
-                               std::vector<PartialShape>, Tensor>;
+using AttrValue =
+    std::variant<int64_t, double, bool, std::string, DType, PartialShape, std::vector<int64_t>, std::vector<double>,
+                 std::vector<std::string>, std::vector<DType>, std::vector<PartialShape>, Tensor>;
 
 // An op's attributes are a plain struct with a member per attribute, default values, and a list of its fields:
 //   struct LeakyReluAttrs {
@@ -73,15 +73,15 @@ AttrTable attr_table() {
   AttrTable table;
   std::apply(
       [&](auto... fields) {
-        (table.specs.push_back(AttrSpec{
-             .name = fields.name,
-             .default_value = AttrValue(A{}.*(fields.member)),
-             .get = [fields](const void* a) { return AttrValue(static_cast<const A*>(a)->*(fields.member)); },
-             .set =
-                 [fields](void* a, const AttrValue& v) {
-                   using M = std::remove_cvref_t<decltype(std::declval<A>().*(fields.member))>;
-                   static_cast<A*>(a)->*(fields.member) = std::get<M>(v);
-                 }}),
+        (table.specs.push_back(
+             AttrSpec{.name = fields.name,
+                      .default_value = AttrValue(A{}.*(fields.member)),
+                      .get = [fields](const void* a) { return AttrValue(static_cast<const A*>(a)->*(fields.member)); },
+                      .set =
+                          [fields](void* a, const AttrValue& v) {
+                            using M = std::remove_cvref_t<decltype(std::declval<A>().*(fields.member))>;
+                            static_cast<A*>(a)->*(fields.member) = std::get<M>(v);
+                          }}),
          ...);
       },
       A::fields());

@@ -12,12 +12,12 @@ namespace runnel {
 // The axes parameter of reductions and their like: none (all axes), one, a list, or a tensor of them.
 class RUNNEL_API Axes {
  public:
-  Axes() = default;                                                                   // all
-  Axes(int axis) : list_({axis}), given_(true) {}                                     // NOLINT: implicit
-  Axes(int64_t axis) : list_({axis}), given_(true) {}                                 // NOLINT
-  Axes(std::initializer_list<int64_t> axes) : list_(axes), given_(true) {}            // NOLINT
+  Axes() = default;                                                                          // all
+  Axes(int axis) : list_({axis}), given_(true) {}                                            // NOLINT: implicit
+  Axes(int64_t axis) : list_({axis}), given_(true) {}                                        // NOLINT
+  Axes(std::initializer_list<int64_t> axes) : list_(axes), given_(true) {}                   // NOLINT
   Axes(const std::vector<int64_t>& axes) : list_(axes.begin(), axes.end()), given_(true) {}  // NOLINT
-  Axes(const Tensor& axes) : tensor_(axes), given_(true) {}                           // NOLINT
+  Axes(const Tensor& axes) : tensor_(axes), given_(true) {}                                  // NOLINT
 
   bool given() const { return given_; }
   // An int32 vector (or the tensor that was given); all axes of `x` when none was named.
@@ -32,11 +32,11 @@ class RUNNEL_API Axes {
 // The parameter of ops that take a shape: sizes, a Shape, or an int32/int64 tensor (which may be traced).
 class RUNNEL_API ShapeArg {
  public:
-  ShapeArg(std::initializer_list<int64_t> dims) : dims_(dims) {}                     // NOLINT: implicit
-  ShapeArg(const Shape& shape) : dims_(shape.dims()) {}                              // NOLINT
-  ShapeArg(const Dims& dims) : dims_(dims) {}                                        // NOLINT
-  ShapeArg(const std::vector<int64_t>& dims) : dims_(dims.begin(), dims.end()) {}    // NOLINT
-  ShapeArg(const Tensor& shape) : tensor_(shape) {}                                  // NOLINT
+  ShapeArg(std::initializer_list<int64_t> dims) : dims_(dims) {}                   // NOLINT: implicit
+  ShapeArg(const Shape& shape) : dims_(shape.dims()) {}                            // NOLINT
+  ShapeArg(const Dims& dims) : dims_(dims) {}                                      // NOLINT
+  ShapeArg(const std::vector<int64_t>& dims) : dims_(dims.begin(), dims.end()) {}  // NOLINT
+  ShapeArg(const Tensor& shape) : tensor_(shape) {}                                // NOLINT
 
   // An int32 vector (int64 where a size needs it), or the tensor that was given.
   Tensor tensor() const;

@@ -83,16 +83,13 @@ void output_dtypes(const OpDef& op, const void* attrs, const TypeBinding& bindin
     DType dtype = arg.dtype;
     if (arg.type_var >= 0) dtype = binding.types[arg.type_var];
     if (!arg.type_attr.empty()) dtype = std::get<DType>(op.attrs.find(arg.type_attr)->get(attrs));
-    const int64_t count =
-        arg.count.empty() ? 1 : std::get<int64_t>(op.attrs.find(arg.count)->get(attrs));
+    const int64_t count = arg.count.empty() ? 1 : std::get<int64_t>(op.attrs.find(arg.count)->get(attrs));
     for (int64_t i = 0; i < count; ++i) dtypes[n++] = dtype;
   }
 }
 
 // Tensors without a value (undefined, symbolic) count as on the host; check_inputs refuses them.
-bool on_host(const Tensor& t) {
-  return !t.defined() || !t.impl()->buffer || t.impl()->buffer->device().is_host();
-}
+bool on_host(const Tensor& t) { return !t.defined() || !t.impl()->buffer || t.impl()->buffer->device().is_host(); }
 
 // Where the op runs: with the first input that is not on the host.
 Device& place(Inputs inputs) {
@@ -263,8 +260,8 @@ std::vector<Tensor> call_op(const std::string& name, const std::vector<Tensor>& 
     const AttrSpec* spec = op.attrs.find(attr);
     if (!spec) throw invalid_argument("[{}] has no attribute '{}'", name, attr);
     if (spec->default_value.index() != value.index()) {
-      throw invalid_argument("[{}] attribute '{}' is of type {}, got {}", name, attr, attr_type_name(spec->default_value),
-                             attr_type_name(value));
+      throw invalid_argument("[{}] attribute '{}' is of type {}, got {}", name, attr,
+                             attr_type_name(spec->default_value), attr_type_name(value));
     }
     spec->set(values.get(), value);
   }

@@ -13,8 +13,7 @@ int OpDef::num_outputs(const void* attr_values) const {
     } else if (!arg.count.empty()) {
       n += static_cast<int>(std::get<int64_t>(attrs.find(arg.count)->get(attr_values)));
     } else {
-      n += static_cast<int>(
-          std::get<std::vector<DType>>(attrs.find(arg.type_list_attr)->get(attr_values)).size());
+      n += static_cast<int>(std::get<std::vector<DType>>(attrs.find(arg.type_list_attr)->get(attr_values)).size());
     }
   }
   return n;
@@ -47,7 +46,7 @@ Device& OpDef::device_output_home(int i, DType dtype, Device& device) const {
 
 std::string OpDef::input_name(int flat) const {
   return flat < static_cast<int>(inputs.size()) && !has_list_input ? inputs[static_cast<size_t>(flat)].name
-                                                                    : "input " + std::to_string(flat);
+                                                                   : "input " + std::to_string(flat);
 }
 
 }  // namespace runnel

@@ -26,12 +26,12 @@ struct TypeVar {
 struct ArgSpec {
   std::string name;
   // The dtype comes from exactly one of these four:
-  int type_var = -1;              // index into OpDef::type_vars
-  DType dtype = DType::invalid;   // fixed
-  std::string type_attr;          // a DType attribute (outputs only)
-  std::string type_list_attr;     // a list(type) attribute, which also gives the count
-  std::string count;              // lists: the name of their length ("N"); outputs: an int attribute
-  bool host_memory = false;       // read by the host to decide what to do (axes, shapes), or made for that
+  int type_var = -1;             // index into OpDef::type_vars
+  DType dtype = DType::invalid;  // fixed
+  std::string type_attr;         // a DType attribute (outputs only)
+  std::string type_list_attr;    // a list(type) attribute, which also gives the count
+  std::string count;             // lists: the name of their length ("N"); outputs: an int attribute
+  bool host_memory = false;      // read by the host to decide what to do (axes, shapes), or made for that
 
   bool is_list() const { return !count.empty() || !type_list_attr.empty(); }
 };
@@ -47,7 +47,7 @@ struct Sample {
   // For ops on state: makes the inputs anew for every run, in place of `in`.
   std::vector<Tensor> (*make)() = nullptr;
   std::vector<Tensor> after;  // what the variables among the inputs hold after the call; empty: not checked
-  SharedAttrs attrs;           // set by the builder
+  SharedAttrs attrs;          // set by the builder
 };
 
 // One operation, declared once: everything else (eager calls, tape, graphs, docs, listing, tests) is derived.
@@ -66,10 +66,10 @@ struct RUNNEL_API OpDef {
 
   bool elementwise = false;
   bool commutative = false;
-  bool stateful = false;        // reads or changes state: never folded, merged or reordered
-  bool forwards = false;        // the kernel hands on a buffer itself: no output is allocated for it
+  bool stateful = false;            // reads or changes state: never folded, merged or reordered
+  bool forwards = false;            // the kernel hands on a buffer itself: no output is allocated for it
   bool not_differentiable = false;  // floating inputs and outputs, but no derivative by design
-  bool reads_variable = false;  // makes a tape watch the trainable variable it reads
+  bool reads_variable = false;      // makes a tape watch the trainable variable it reads
 
   bool has_list_input = false;  // set by the builder
   int num_outputs(const void* attr_values) const;

@@ -31,7 +31,8 @@ void register_sums(Registry& r) {
       .shape(broadcast<0, 1>)
       .cpu(elementwise(Plus{}))
       .grad([](const GradCtx& g) {
-        return binary_gradients(g, [&] { return g.dy(); }, [&] { return g.dy(); });
+        return binary_gradients(
+            g, [&] { return g.dy(); }, [&] { return g.dy(); });
       })
       .commutative()
       .doc("x + y, element by element.")
@@ -47,11 +48,12 @@ void register_sums(Registry& r) {
       .shape(broadcast<0, 1>)
       .cpu(elementwise([](auto x, auto y) { return static_cast<decltype(x)>(wrapping(x) - wrapping(y)); }))
       .grad([](const GradCtx& g) {
-        return binary_gradients(g, [&] { return g.dy(); }, [&] { return negative(g.dy()); });
+        return binary_gradients(
+            g, [&] { return g.dy(); }, [&] { return negative(g.dy()); });
       })
       .doc("x - y, element by element.")
-      .sample({.in = {Tensor{1.f, 2.f}, Tensor{{10.f, 20.f}, {0.5f, 1.f}}},
-               .out = {Tensor{{-9.f, -18.f}, {0.5f, 1.f}}}})
+      .sample(
+          {.in = {Tensor{1.f, 2.f}, Tensor{{10.f, 20.f}, {0.5f, 1.f}}}, .out = {Tensor{{-9.f, -18.f}, {0.5f, 1.f}}}})
       .sample({.in = {Tensor{3, 1}, Tensor(1)}, .out = {Tensor{2, 0}}});
 
   r.define("AddN")
@@ -95,7 +97,8 @@ void register_products(Registry& r) {
       .shape(broadcast<0, 1>)
       .cpu(elementwise([](auto x, auto y) { return static_cast<decltype(x)>(wrapping(x) * wrapping(y)); }))
       .grad([](const GradCtx& g) {
-        return binary_gradients(g, [&] { return g.dy() * conj(g.x(1)); }, [&] { return g.dy() * conj(g.x(0)); });
+        return binary_gradients(
+            g, [&] { return g.dy() * conj(g.x(1)); }, [&] { return g.dy() * conj(g.x(0)); });
       })
       .commutative()
       .doc("x * y, element by element.")
@@ -145,7 +148,8 @@ void register_products(Registry& r) {
         // Of complex numbers: d conj(d) follows d and its conjugate.
         const Tensor twice = is_complex(g.x(0).dtype()) ? g.dy() + conj(g.dy()) : g.dy() * 2;
         const Tensor dx = twice * (g.x(0) - g.x(1));
-        return binary_gradients(g, [&] { return dx; }, [&] { return negative(dx); });
+        return binary_gradients(
+            g, [&] { return dx; }, [&] { return negative(dx); });
       })
       .commutative()
       .doc("(x - y) * (x - y), element by element; the squared modulus of complex differences.")
@@ -184,7 +188,8 @@ void register_extremes(Registry& r) {
       }))
       .grad([](const GradCtx& g) {
         const Tensor chosen = g.x(0) >= g.x(1);
-        return binary_gradients(g, [&] { return where(chosen, g.dy(), 0); }, [&] { return where(chosen, 0, g.dy()); });
+        return binary_gradients(
+            g, [&] { return where(chosen, g.dy(), 0); }, [&] { return where(chosen, 0, g.dy()); });
       })
       .commutative()
       .doc("The larger of x and y, element by element; NaN where either is NaN.")
@@ -205,7 +210,8 @@ void register_extremes(Registry& r) {
       }))
       .grad([](const GradCtx& g) {
         const Tensor chosen = g.x(0) <= g.x(1);
-        return binary_gradients(g, [&] { return where(chosen, g.dy(), 0); }, [&] { return where(chosen, 0, g.dy()); });
+        return binary_gradients(
+            g, [&] { return where(chosen, g.dy(), 0); }, [&] { return where(chosen, 0, g.dy()); });
       })
       .commutative()
       .doc("The smaller of x and y, element by element; NaN where either is NaN.")

@@ -151,7 +151,7 @@ struct MatrixDiagOptions {
   std::vector<int64_t> k = {0};  // one diagonal (0 the main one, above positive) or the lowest and the highest
   int64_t num_rows = -1;         // of matrix_diag: as few as hold the diagonals
   int64_t num_cols = -1;
-  Tensor padding_value = {};     // 0 when not given
+  Tensor padding_value = {};         // 0 when not given
   std::string align = "RIGHT_LEFT";  // where shorter diagonals above and below the main one stand
 };
 RUNNEL_API Tensor matrix_diag(const Operand& diagonal, const MatrixDiagOptions& options = {});

@@ -54,7 +54,9 @@ void register_array_fill(Registry& r) {
         c.output(constant_sizes(c, 0));
       })
       .cpu([](KernelContext& c) { fill_tensor(c.out(), c.in(1).raw()); })
-      .grad([](const GradCtx& g) { return Gradients{{}, reduce_sum(g.dy())}; })
+      .grad([](const GradCtx& g) {
+        return Gradients{{}, reduce_sum(g.dy())};
+      })
       .doc("A tensor of shape `dims` with every element `value`.")
       .sample({.in = {Tensor{2}, Tensor(7.f)}, .out = {Tensor{7.f, 7.f}}})
       .sample({.in = {Tensor{2, 0}, Tensor(7.f)}, .out = {Tensor::empty(DType::float32, {2, 0})}})
@@ -99,7 +101,8 @@ Tensor constant(const Operand& value, DType dtype) {
   if (value.is_literal()) return value.as(dtype == DType::invalid ? value.natural_dtype() : dtype);
   const Tensor& t = *value.tensor();
   if (dtype != DType::invalid && t.dtype() != dtype) {
-    throw invalid_argument("[constant] the value is {}, asked for {}: cast it", dtype_name(t.dtype()), dtype_name(dtype));
+    throw invalid_argument("[constant] the value is {}, asked for {}: cast it", dtype_name(t.dtype()),
+                           dtype_name(dtype));
   }
   return t;
 }

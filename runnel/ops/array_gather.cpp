@@ -177,8 +177,9 @@ Gradient gather_grad(const GradCtx& g, const GatherAttrs& a) {
   Dims row = p.dims();
   row[0] = i.is_static() ? Shape(i).num_elements() : -1;
   const bool known = std::count(row.begin() + 1, row.end(), kUnknownDim) == 0;
-  const Tensor values = known ? reshape(g.dy(), row)
-                              : reshape(g.dy(), concat({reshape(size(indices), {1}), whole(runnel::slice(1, none))}, 0));
+  const Tensor values = known
+                            ? reshape(g.dy(), row)
+                            : reshape(g.dy(), concat({reshape(size(indices), {1}), whole(runnel::slice(1, none))}, 0));
   return IndexedSlices{values, reshape(indices, {-1}), whole};
 }
 
@@ -245,7 +246,9 @@ void register_array_gather(Registry& r) {
           }
         });
       })
-      .grad([](const GradCtx& g, const GatherAttrs& a) { return Gradients{gather_grad(g, a), {}, {}}; })
+      .grad([](const GradCtx& g, const GatherAttrs& a) {
+        return Gradients{gather_grad(g, a), {}, {}};
+      })
       .doc("Slices of params along an axis, at the given indices.")
       .sample({.in = {Tensor{{1.f, 2.f}, {3.f, 4.f}, {5.f, 6.f}}, Tensor{2, 0, 2}, Tensor(0)},
                .out = {Tensor{{5.f, 6.f}, {1.f, 2.f}, {5.f, 6.f}}}})

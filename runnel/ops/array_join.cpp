@@ -285,9 +285,12 @@ void register_array_join(Registry& r) {
       .forwards()
       .cpu([](KernelContext& c, const SplitAttrs& a) {
         const int axis = normalize_axis(c.int_scalar(0), c.in(1).rank());
-        split_value(c, c.in(1), axis, Dims(static_cast<size_t>(a.num_split), c.in(1).shape()[axis] / a.num_split), false);
+        split_value(c, c.in(1), axis, Dims(static_cast<size_t>(a.num_split), c.in(1).shape()[axis] / a.num_split),
+                    false);
       })
-      .grad([](const GradCtx& g) { return Gradients{{}, concat_at(all_dy(g), g.x(0))}; })
+      .grad([](const GradCtx& g) {
+        return Gradients{{}, concat_at(all_dy(g), g.x(0))};
+      })
       .doc("Equal parts along an axis.")
       .sample({.in = {Tensor(0), Tensor{1.f, 2.f, 3.f, 4.f}}, .out = {Tensor{1.f, 2.f}, Tensor{3.f, 4.f}}},
               {.num_split = 2})
@@ -318,7 +321,9 @@ void register_array_join(Registry& r) {
         const int axis = normalize_axis(c.int_scalar(2), c.in(0).rank());
         split_value(c, c.in(0), axis, part_sizes(c.ints(1), c.in(0).shape()[axis]), false);
       })
-      .grad([](const GradCtx& g) { return Gradients{concat_at(all_dy(g), g.x(2)), {}, {}}; })
+      .grad([](const GradCtx& g) {
+        return Gradients{concat_at(all_dy(g), g.x(2)), {}, {}};
+      })
       .doc("Parts of the given sizes along an axis; one size may be -1 and takes the rest.")
       .sample({.in = {Tensor{1.f, 2.f, 3.f}, Tensor{1, 2}, Tensor(0)}, .out = {Tensor{1.f}, Tensor{2.f, 3.f}}},
               {.num_split = 2})

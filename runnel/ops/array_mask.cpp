@@ -105,8 +105,7 @@ Tensor searchsorted(const Operand& sorted_sequence, const Operand& values, std::
                            sorted.partial_shape().str(), v.partial_shape().str());
   }
   const Op<BoundAttrs>& op = side == "left" ? lower : upper;
-  const Tensor found =
-      op({Operand(as_rows(sorted), sorted_sequence.where()), as_rows(v)}, {.out_type = out_type});
+  const Tensor found = op({Operand(as_rows(sorted), sorted_sequence.where()), as_rows(v)}, {.out_type = out_type});
   return reshape(found, shape_arg(v));
 }
 
@@ -116,10 +115,12 @@ Tensor boolean_mask(const Operand& tensor, const Operand& mask, int axis) {
   const PartialShape sx = x.partial_shape(), sm = m.partial_shape();
   if (!sx.has_rank() || !sm.has_rank()) throw invalid_argument("[boolean_mask] tensor and mask need a known rank");
   if (sm.rank() == 0) throw invalid_argument("[boolean_mask] the mask is a scalar");
-  if (m.dtype() != DType::bool_) throw invalid_argument("[boolean_mask] the mask must be bool, got {}", dtype_name(m.dtype()));
+  if (m.dtype() != DType::bool_)
+    throw invalid_argument("[boolean_mask] the mask must be bool, got {}", dtype_name(m.dtype()));
   const int at = normalize_axis(axis, sx.rank());
   if (at + sm.rank() > sx.rank()) {
-    throw invalid_argument("[boolean_mask] a mask of shape {} at axis {} of a tensor of shape {}", sm.str(), at, sx.str());
+    throw invalid_argument("[boolean_mask] a mask of shape {} at axis {} of a tensor of shape {}", sm.str(), at,
+                           sx.str());
   }
   for (int d = 0; d < sm.rank(); ++d) {
     const int64_t a = sx[at + d], b = sm[d];
@@ -172,9 +173,7 @@ std::vector<Tensor> meshgrid(const OperandList& args, std::string_view indexing)
   return out;
 }
 
-Tensor repeat(const Operand& input, const Operand& repeats) {
-  return repeat(reshape(input, {-1}), repeats, 0);
-}
+Tensor repeat(const Operand& input, const Operand& repeats) { return repeat(reshape(input, {-1}), repeats, 0); }
 Tensor repeat(const Operand& input, const Operand& repeats, int axis) {
   const Tensor x = input.value();
   const PartialShape s = x.partial_shape();

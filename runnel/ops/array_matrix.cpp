@@ -119,7 +119,8 @@ void diag_shape(InferContext& c, const AlignAttrs& a) {
   }
   const int64_t length = x[x.rank() - 1];
   if (length < 0 || !rows || !cols) {
-    return c.output(with_tail(x, many ? 2 : 1, {std::max<int64_t>(known_or(rows, -1), -1), std::max<int64_t>(known_or(cols, -1), -1)}));
+    return c.output(with_tail(x, many ? 2 : 1,
+                              {std::max<int64_t>(known_or(rows, -1), -1), std::max<int64_t>(known_or(cols, -1), -1)}));
   }
   const Band band = band_from(*k, a.align, length, (*rows)[0], (*cols)[0]);
   c.output(with_tail(x, many ? 2 : 1, {band.rows, band.cols}));
@@ -206,7 +207,8 @@ void register_array_matrix(Registry& r) {
                .out = {Tensor{{2.f, 1.f}, {4.f, 3.f}}}})
       .sample({.in = {Tensor{1.f, 2.f}, Tensor(1), Tensor(3), Tensor(-1), Tensor(9.f)},
                .out = {Tensor{{9.f, 1.f, 9.f}, {9.f, 9.f, 2.f}, {9.f, 9.f, 9.f}}}})
-      .sample({.in = {Tensor{1.f, 2.f}, Tensor(0), Tensor(1), Tensor(-1), Tensor(9.f)}, .error = "do not fit a matrix of 1 x 2"});
+      .sample({.in = {Tensor{1.f, 2.f}, Tensor(0), Tensor(1), Tensor(-1), Tensor(9.f)},
+               .error = "do not fit a matrix of 1 x 2"});
 
   r.define<AlignAttrs>("MatrixDiagPartV3")
       .in("input", data_types)
@@ -239,7 +241,8 @@ void register_array_matrix(Registry& r) {
       .sample({.in = {Tensor{{1.f, 2.f, 3.f}, {4.f, 5.f, 6.f}}, Tensor(0), Tensor(0.f)}, .out = {Tensor{1.f, 5.f}}})
       .sample({.in = {Tensor{{1.f, 2.f}, {3.f, 4.f}}, Tensor{-1, 1}, Tensor(9.f)},
                .out = {Tensor{{9.f, 2.f}, {1.f, 4.f}, {3.f, 9.f}}}})
-      .sample({.in = {Tensor{{1.f, 2.f}}, Tensor(2), Tensor(0.f)}, .error = "diagonal 2 lies outside a matrix of 1 x 2"});
+      .sample(
+          {.in = {Tensor{{1.f, 2.f}}, Tensor(2), Tensor(0.f)}, .error = "diagonal 2 lies outside a matrix of 1 x 2"});
 
   r.define<AlignAttrs>("MatrixSetDiagV3")
       .in("input", data_types)
@@ -268,13 +271,16 @@ void register_array_matrix(Registry& r) {
       })
       .grad([](const GradCtx& g, const AlignAttrs& a) {
         return Gradients{g.want(0, [&] { return set_diag(g.dy(), zeros_like(g.x(1)), g.x(2), a); }),
-                         g.want(1, [&] { return diag_part(g.dy(), g.x(2), a); }), {}};
+                         g.want(1, [&] { return diag_part(g.dy(), g.x(2), a); }),
+                         {}};
       })
       .doc("Matrices with some diagonals replaced.")
-      .sample({.in = {Tensor{{1.f, 2.f}, {3.f, 4.f}}, Tensor{8.f, 9.f}, Tensor(0)}, .out = {Tensor{{8.f, 2.f}, {3.f, 9.f}}}})
+      .sample({.in = {Tensor{{1.f, 2.f}, {3.f, 4.f}}, Tensor{8.f, 9.f}, Tensor(0)},
+               .out = {Tensor{{8.f, 2.f}, {3.f, 9.f}}}})
       .sample({.in = {Tensor{{1.f, 2.f}, {3.f, 4.f}}, Tensor{{0.f, 7.f}, {8.f, 9.f}}, Tensor{0, 1}},
                .out = {Tensor{{8.f, 7.f}, {3.f, 9.f}}}})
-      .sample({.in = {Tensor{{1.f, 2.f}, {3.f, 4.f}}, Tensor{8.f}, Tensor(0)}, .error = "diagonal has shape [1], not [2]"});
+      .sample(
+          {.in = {Tensor{{1.f, 2.f}, {3.f, 4.f}}, Tensor{8.f}, Tensor(0)}, .error = "diagonal has shape [1], not [2]"});
 
   r.define("MatrixBandPart")
       .in("input", data_types)
@@ -290,7 +296,8 @@ void register_array_matrix(Registry& r) {
           const auto n = c.constant_ints(i);
           const int64_t size = x[x.rank() - 3 + i];
           if (n && size >= 0 && (*n)[0] > size) {
-            throw invalid_argument("{} {} exceeds the matrix: {}", i == 1 ? "num_lower" : "num_upper", (*n)[0], x.str());
+            throw invalid_argument("{} {} exceeds the matrix: {}", i == 1 ? "num_lower" : "num_upper", (*n)[0],
+                                   x.str());
           }
         }
         c.output(x);
@@ -318,8 +325,9 @@ void register_array_matrix(Registry& r) {
         static const Op op("MatrixBandPart");
         return Gradients{op({g.dy(), g.x(1), g.x(2)}), {}, {}};
       })
-      .doc("Matrices with zeros outside a band: num_lower diagonals below the main one and num_upper above it stay "
-           "(negative: all).")
+      .doc(
+          "Matrices with zeros outside a band: num_lower diagonals below the main one and num_upper above it stay "
+          "(negative: all).")
       .sample({.in = {Tensor{{1.f, 2.f, 3.f}, {4.f, 5.f, 6.f}, {7.f, 8.f, 9.f}}, Tensor(1), Tensor(0)},
                .out = {Tensor{{1.f, 0.f, 0.f}, {4.f, 5.f, 0.f}, {0.f, 8.f, 9.f}}}})
       .sample({.in = {Tensor{{1.f, 2.f}, {3.f, 4.f}}, Tensor(0), Tensor(-1)}, .out = {Tensor{{1.f, 2.f}, {0.f, 4.f}}}})

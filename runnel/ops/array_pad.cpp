@@ -89,7 +89,8 @@ void pad_constant(const Tensor& x, const Dims& pairs, const void* value, const T
     box.begin[d] = begin;
     box.size[d] = size;
     cpu::copy_strided(x.dtype(), box.size, value, repeat,
-                      cpu::element_at(static_cast<void*>(out.mutable_data<char>()), x.dtype(), box.offset(strides)), strides);
+                      cpu::element_at(static_cast<void*>(out.mutable_data<char>()), x.dtype(), box.offset(strides)),
+                      strides);
   };
   for (int d = x.rank() - 1; d >= 0; --d) {
     const auto i = static_cast<size_t>(d);
@@ -204,7 +205,9 @@ void register_array_pad(Registry& r) {
         const bool text = c.in(0).dtype() == DType::string;
         pad_constant(c.in(0), c.ints(1), text ? static_cast<const void*>(&empty) : zero, c.out());
       })
-      .grad([](const GradCtx& g) { return Gradients{unpadded(g.dy(), g.x(0), g.x(1)), {}}; })
+      .grad([](const GradCtx& g) {
+        return Gradients{unpadded(g.dy(), g.x(0), g.x(1)), {}};
+      })
       .doc("Zeros before and after each dimension: paddings[d] = {before, after}.")
       .sample({.in = {Tensor{{1.f, 2.f}}, Tensor{{1, 0}, {0, 2}}},
                .out = {Tensor{{0.f, 0.f, 0.f, 0.f}, {1.f, 2.f, 0.f, 0.f}}}})
@@ -243,7 +246,9 @@ void register_array_pad(Registry& r) {
       .cpu([](KernelContext& c, const MirrorPadAttrs& a) {
         pad_mirrored(c.in(0), c.ints(1), mirror_offset(a.mode), c.out());
       })
-      .grad([](const GradCtx& g, const MirrorPadAttrs& a) { return Gradients{mirror_pad_grad(g.dy(), g.x(1), a), {}}; })
+      .grad([](const GradCtx& g, const MirrorPadAttrs& a) {
+        return Gradients{mirror_pad_grad(g.dy(), g.x(1), a), {}};
+      })
       .doc("The tensor mirrored at its borders: REFLECT without the border elements, SYMMETRIC with them.")
       .sample({.in = {Tensor{1.f, 2.f, 3.f}, Tensor{{2, 1}}}, .out = {Tensor{3.f, 2.f, 1.f, 2.f, 3.f, 2.f}}})
       .sample({.in = {Tensor{{1.f, 2.f}, {3.f, 4.f}}, Tensor{{0, 1}, {1, 2}}},
@@ -274,7 +279,9 @@ void register_array_pad(Registry& r) {
       .cpu([]<class T>(KernelContext& c, const MirrorPadAttrs& a) {
         fold_mirrored<T>(c.in(0), c.ints(1), mirror_offset(a.mode), c.out());
       })
-      .grad([](const GradCtx& g, const MirrorPadAttrs& a) { return Gradients{pad(g.dy(), g.x(1), a.mode), {}}; })
+      .grad([](const GradCtx& g, const MirrorPadAttrs& a) {
+        return Gradients{pad(g.dy(), g.x(1), a.mode), {}};
+      })
       .doc("The gradient of MirrorPad: borders added to the elements they mirror.")
       .sample({.in = {Tensor{1.f, 2.f, 3.f, 4.f, 5.f, 6.f}, Tensor{{2, 1}}}, .out = {Tensor{3.f, 12.f, 6.f}}})
       .sample({.in = {Tensor{1.f, 2.f, 3.f, 4.f}, Tensor{{1, 1}}}, .out = {Tensor{3.f, 7.f}}}, {.mode = "SYMMETRIC"})

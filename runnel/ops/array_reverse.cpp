@@ -105,9 +105,12 @@ void register_array_reverse(Registry& r) {
         cpu::copy_strided(c.out().dtype(), dims, cpu::element_at(c.in(0).raw(), c.out().dtype(), first), from,
                           c.out<char>(), cpu::dense_strides(dims));
       })
-      .grad([](const GradCtx& g) { return Gradients{reverse(g.dy(), Axes(g.x(1))), {}}; })
+      .grad([](const GradCtx& g) {
+        return Gradients{reverse(g.dy(), Axes(g.x(1))), {}};
+      })
       .doc("The elements in reverse order along the given axes.")
-      .sample({.in = {Tensor{{1.f, 2.f, 3.f}, {4.f, 5.f, 6.f}}, Tensor{1}}, .out = {Tensor{{3.f, 2.f, 1.f}, {6.f, 5.f, 4.f}}}})
+      .sample({.in = {Tensor{{1.f, 2.f, 3.f}, {4.f, 5.f, 6.f}}, Tensor{1}},
+               .out = {Tensor{{3.f, 2.f, 1.f}, {6.f, 5.f, 4.f}}}})
       .sample({.in = {Tensor{{1.f, 2.f}, {3.f, 4.f}}, Tensor{0, -1}}, .out = {Tensor{{4.f, 3.f}, {2.f, 1.f}}}})
       .sample({.in = {Tensor{{1.f, 2.f}}, Tensor{0, -2}}, .error = "named twice"});
 
@@ -122,9 +125,7 @@ void register_array_reverse(Registry& r) {
         if (shift && axes && c.input(0).is_static()) roll_shifts(*shift, *axes, c.input(0).dims());
         c.output(c.input(0));
       })
-      .cpu([](KernelContext& c) {
-        roll(c.in(0), roll_shifts(c.ints(1), c.ints(2), c.in(0).shape().dims()), c.out());
-      })
+      .cpu([](KernelContext& c) { roll(c.in(0), roll_shifts(c.ints(1), c.ints(2), c.in(0).shape().dims()), c.out()); })
       .grad([](const GradCtx& g) {
         static const Op op("Roll");
         const Tensor back = negative(g.x(1));

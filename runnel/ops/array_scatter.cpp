@@ -15,8 +15,8 @@ namespace {
 
 // Unsigned where C++ would not define what happens on overflow; TensorFlow wraps around.
 template <class T>
-using Wrapping = std::conditional_t<std::is_integral_v<T> && !std::is_same_v<T, bool>, std::make_unsigned<T>,
-                                    std::type_identity<T>>;
+using Wrapping =
+    std::conditional_t<std::is_integral_v<T> && !std::is_same_v<T, bool>, std::make_unsigned<T>, std::type_identity<T>>;
 template <class T>
 using wrapping_t = typename Wrapping<T>::type;
 
@@ -94,8 +94,8 @@ std::vector<int64_t> rows_of(const Tensor& indices, const Shape& whole) {
 // Combines the updates into `out`, in their order for every slot whatever the number of threads.
 template <class F, class T>
 void scatter(const Tensor& indices, const Tensor& updates, const Tensor& out) {
-  const std::vector<int64_t> rows = indices.dtype() == DType::int32 ? rows_of<int32_t>(indices, out.shape())
-                                                                    : rows_of<int64_t>(indices, out.shape());
+  const std::vector<int64_t> rows =
+      indices.dtype() == DType::int32 ? rows_of<int32_t>(indices, out.shape()) : rows_of<int64_t>(indices, out.shape());
   if (updates.num_elements() == 0) return;
   const auto depth = static_cast<int>(indices.shape()[indices.rank() - 1]);
   int64_t slots = 1;
@@ -136,7 +136,8 @@ auto tensor_scatter_op(OpBuilder<NoAttrs, Types<>> op, auto types) {
   auto made = op.in("tensor", types);
   made.type("Tindices", index_types, DType::int32);
   made.in("indices", "Tindices").in("updates").out("output").shape(tensor_scatter_shape);
-  made.sample({.in = {Tensor{1.f, 2.f}, Tensor{{2}}, Tensor{1.f}}, .error = "indices[0] = [2] does not lie within shape [2]"});
+  made.sample(
+      {.in = {Tensor{1.f, 2.f}, Tensor{{2}}, Tensor{1.f}}, .error = "indices[0] = [2] does not lie within shape [2]"});
   made.sample({.in = {Tensor{1.f, 2.f}, Tensor{{0}}, Tensor{1.f, 2.f}}, .error = "updates have shape [2], not [1]"});
   return made;
 }
@@ -172,7 +173,9 @@ void register_array_scatter(Registry& r) {
         std::memset(static_cast<void*>(c.out<T>()), 0, c.out().num_bytes());
         scatter<AddTo, T>(c.in(0), c.in(1), c.out());
       })
-      .grad([](const GradCtx& g) { return Gradients{{}, gather_nd(g.dy(), g.x(0)), {}}; })
+      .grad([](const GradCtx& g) {
+        return Gradients{{}, gather_nd(g.dy(), g.x(0)), {}};
+      })
       .doc("Zeros of the given shape with each update added at the position its index names.")
       .sample({.in = {Tensor{{1}, {3}, {1}}, Tensor{1.f, 2.f, 4.f}, Tensor{4}}, .out = {Tensor{0.f, 5.f, 0.f, 2.f}}})
       .sample({.in = {Tensor{{1}}, Tensor{{1.f, 2.f}}, Tensor{2, 2}}, .out = {Tensor{{0.f, 0.f}, {1.f, 2.f}}}})
@@ -190,13 +193,17 @@ void register_array_scatter(Registry& r) {
 
   tensor_scatter_op(r.define("TensorScatterAdd"), numbers)
       .cpu([]<class T>(KernelContext& c) { tensor_scatter<AddTo, T>(c); })
-      .grad([](const GradCtx& g) { return Gradients{g.dy(), {}, gather_nd(g.dy(), g.x(1))}; })
+      .grad([](const GradCtx& g) {
+        return Gradients{g.dy(), {}, gather_nd(g.dy(), g.x(1))};
+      })
       .doc("The tensor with updates added at the positions the indices name.")
       .sample({.in = {Tensor{1.f, 2.f, 3.f}, Tensor{{2}, {2}}, Tensor{8.f, 9.f}}, .out = {Tensor{1.f, 2.f, 20.f}}});
 
   tensor_scatter_op(r.define("TensorScatterSub"), numbers)
       .cpu([]<class T>(KernelContext& c) { tensor_scatter<SubtractFrom, T>(c); })
-      .grad([](const GradCtx& g) { return Gradients{g.dy(), {}, negative(gather_nd(g.dy(), g.x(1)))}; })
+      .grad([](const GradCtx& g) {
+        return Gradients{g.dy(), {}, negative(gather_nd(g.dy(), g.x(1)))};
+      })
       .doc("The tensor with updates subtracted at the positions the indices name.")
       .sample({.in = {Tensor{1.f, 2.f, 3.f}, Tensor{{2}, {2}}, Tensor{8.f, 9.f}}, .out = {Tensor{1.f, 2.f, -14.f}}});
 

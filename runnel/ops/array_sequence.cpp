@@ -65,7 +65,8 @@ void register_array_sequence(Registry& r) {
         const int64_t n = c.out().num_elements();
         for (int64_t i = 0; i < n; ++i) {
           if constexpr (std::is_integral_v<T>) {
-            y[i] = static_cast<T>(static_cast<uint64_t>(start) + static_cast<uint64_t>(i) * static_cast<uint64_t>(delta));
+            y[i] =
+                static_cast<T>(static_cast<uint64_t>(start) + static_cast<uint64_t>(i) * static_cast<uint64_t>(delta));
           } else if constexpr (std::is_same_v<T, double>) {
             y[i] = start + static_cast<double>(i) * delta;
           } else {
@@ -194,12 +195,14 @@ Tensor linspace(const Operand& start, const Operand& stop, const Operand& num, i
   const Tensor t = reshape(weight, along);
   auto lifted = [&](const Tensor& x) {
     const PartialShape own = x.partial_shape();
-    return expand_dims(own.rank() == shape.rank() ? x : broadcast_to(x, shape_arg(a.partial_shape() == shape ? a : b)), at);
+    return expand_dims(own.rank() == shape.rank() ? x : broadcast_to(x, shape_arg(a.partial_shape() == shape ? a : b)),
+                       at);
   };
   return lifted(a) * (1 - t) + lifted(b) * t;
 }
 
-Tensor one_hot(const Operand& indices, const Operand& depth, const Operand& on_value, const Operand& off_value, int axis) {
+Tensor one_hot(const Operand& indices, const Operand& depth, const Operand& on_value, const Operand& off_value,
+               int axis) {
   static const Op<OneHotAttrs> op("OneHot");
   return op({indices, depth, on_value, off_value}, {.axis = axis});
 }

@@ -115,7 +115,9 @@ void register_array_shape(Registry& r) {
       .cpu([](KernelContext& c) {
         c.forward(0, c.in(0).with_shape(Shape(reshaped(c.in(0).shape(), PartialShape(c.ints(1))))));
       })
-      .grad([](const GradCtx& g) { return Gradients{reshape(g.dy(), shape_arg(g.x(0))), {}}; })
+      .grad([](const GradCtx& g) {
+        return Gradients{reshape(g.dy(), shape_arg(g.x(0))), {}};
+      })
       .doc("The same elements in another shape; one size may be -1 and is worked out.")
       .sample({.in = {Tensor{{1.f, 2.f}, {3.f, 4.f}}, Tensor{-1}}, .out = {Tensor{1.f, 2.f, 3.f, 4.f}}})
       .sample({.in = {Tensor{1.f, 2.f}, Tensor{3}}, .error = "has 2 elements"});
@@ -131,10 +133,11 @@ void register_array_shape(Registry& r) {
         c.output(c.input(0).has_rank() ? PartialShape::unknown_dims(c.input(0).rank() + 1) : PartialShape::unknown());
       })
       .forwards()
-      .cpu([](KernelContext& c) {
-        c.forward(0, c.in(0).with_shape(Shape(expanded(c.in(0).shape(), c.int_scalar(1)))));
+      .cpu(
+          [](KernelContext& c) { c.forward(0, c.in(0).with_shape(Shape(expanded(c.in(0).shape(), c.int_scalar(1))))); })
+      .grad([](const GradCtx& g) {
+        return Gradients{reshape(g.dy(), shape_arg(g.x(0))), {}};
       })
-      .grad([](const GradCtx& g) { return Gradients{reshape(g.dy(), shape_arg(g.x(0))), {}}; })
       .doc("A dimension of size 1 put in at position `dim`.")
       .sample({.in = {Tensor{1.f, 2.f}, Tensor(0)}, .out = {Tensor{{1.f, 2.f}}}})
       .sample({.in = {Tensor{1.f, 2.f}, Tensor(-1)}, .out = {Tensor{{1.f}, {2.f}}}})
@@ -195,7 +198,9 @@ void register_array_shape(Registry& r) {
         for (size_t i = 0; i < from.size(); ++i) strides[lead + i] = from[i] == 1 ? 0 : dense[i];
         cpu::copy_strided(c.out().dtype(), to, c.in(0).raw(), strides, c.out<char>(), cpu::dense_strides(to));
       })
-      .grad([](const GradCtx& g) { return Gradients{sum_to_shape_of(g.dy(), g.x(0)), {}}; })
+      .grad([](const GradCtx& g) {
+        return Gradients{sum_to_shape_of(g.dy(), g.x(0)), {}};
+      })
       .doc("The input repeated along dimensions of size 1 and new leading ones, up to `shape`.")
       .sample({.in = {Tensor{1.f, 2.f}, Tensor{2, 2}}, .out = {Tensor{{1.f, 2.f}, {1.f, 2.f}}}})
       .sample({.in = {Tensor{1.f, 2.f}, Tensor{3}}, .error = "do not broadcast"});
@@ -324,7 +329,8 @@ Tensor constant_ints_of(const Dims& values, DType dtype) {
 }
 
 void unify_index_types(std::span<Tensor> tensors) {
-  const bool wide = std::any_of(tensors.begin(), tensors.end(), [](const Tensor& t) { return t.dtype() == DType::int64; });
+  const bool wide =
+      std::any_of(tensors.begin(), tensors.end(), [](const Tensor& t) { return t.dtype() == DType::int64; });
   if (!wide) return;
   for (Tensor& t : tensors) {
     if (t.dtype() != DType::int32) continue;

@@ -186,7 +186,8 @@ void take_box(KernelContext& c, const Tensor& x, const Box& box) {
 // begin and size of a Slice as a box; a size of -1 is the rest.
 Box slice_box(const PartialShape& x, const Dims& begin, const Dims& size) {
   if (static_cast<int>(begin.size()) != x.rank() || begin.size() != size.size()) {
-    throw invalid_argument("begin has {} entries and size {}, the tensor has rank {}", begin.size(), size.size(), x.rank());
+    throw invalid_argument("begin has {} entries and size {}, the tensor has rank {}", begin.size(), size.size(),
+                           x.rank());
   }
   Box box;
   for (int d = 0; d < x.rank(); ++d) {
@@ -195,7 +196,8 @@ Box slice_box(const PartialShape& x, const Dims& begin, const Dims& size) {
     if (n == -1) n = x[d] < 0 ? kUnknownDim : x[d] - begin[i];
     const bool bad = begin[i] < 0 || size[i] < -1 || (x[d] >= 0 && (n < 0 || begin[i] + n > x[d]));
     if (bad) {
-      throw invalid_argument("begin {} and size {} do not lie within dimension {} of size {}", begin[i], size[i], d, x[d]);
+      throw invalid_argument("begin {} and size {} do not lie within dimension {} of size {}", begin[i], size[i], d,
+                             x[d]);
     }
     box.begin.push_back(begin[i]);
     box.step.push_back(1);
@@ -253,7 +255,8 @@ void register_array_slice(Registry& r) {
       .sample({.in = {Tensor{{1.f, 2.f, 3.f}, {4.f, 5.f, 6.f}}, Tensor{0, 1}, Tensor{2, 2}},
                .out = {Tensor{{2.f, 3.f}, {5.f, 6.f}}}})
       .sample({.in = {Tensor{1.f, 2.f, 3.f}, Tensor{1}, Tensor{-1}}, .out = {Tensor{2.f, 3.f}}})
-      .sample({.in = {Tensor{1.f, 2.f, 3.f}, Tensor{2}, Tensor{2}}, .error = "do not lie within dimension 0 of size 3"});
+      .sample(
+          {.in = {Tensor{1.f, 2.f, 3.f}, Tensor{2}, Tensor{2}}, .error = "do not lie within dimension 0 of size 3"});
 
   r.define<MaskAttrs>("StridedSlice")
       .in("input", all_types)
@@ -268,7 +271,9 @@ void register_array_slice(Registry& r) {
       })
       .forwards()
       .cpu([](KernelContext& c, const MaskAttrs& a) { take_box(c, c.in(0), resolve_values(c, 1, c.in(0).shape(), a)); })
-      .grad([](const GradCtx& g, const MaskAttrs& a) { return Gradients{strided_slice_grad(g, a), {}, {}, {}}; })
+      .grad([](const GradCtx& g, const MaskAttrs& a) {
+        return Gradients{strided_slice_grad(g, a), {}, {}, {}};
+      })
       .doc("Python's x[begin:end:strides], with masks for missing bounds, new axes, positions and the ellipsis.")
       .sample({.in = {Tensor{1.f, 2.f, 3.f, 4.f}, Tensor{3}, Tensor{0}, Tensor{-2}}, .out = {Tensor{4.f, 2.f}}})
       .sample({.in = {Tensor{{1.f, 2.f, 3.f}, {4.f, 5.f, 6.f}}, Tensor{0, 1}, Tensor{0, 2}, Tensor{1, 1}},
@@ -299,19 +304,22 @@ void register_array_slice(Registry& r) {
         }
         if (is_plain(out.dtype())) std::memset(out.mutable_data<char>(), 0, out.num_bytes());
         const Dims dense = cpu::dense_strides(out.shape().dims());
-        cpu::copy_strided(out.dtype(), box.size, c.in(4).raw(), cpu::dense_strides(box.size),
-                          cpu::element_at(static_cast<void*>(out.mutable_data<char>()), out.dtype(), offset_of(box, dense)),
-                          strides_of(box, dense));
+        cpu::copy_strided(
+            out.dtype(), box.size, c.in(4).raw(), cpu::dense_strides(box.size),
+            cpu::element_at(static_cast<void*>(out.mutable_data<char>()), out.dtype(), offset_of(box, dense)),
+            strides_of(box, dense));
       })
       .grad([](const GradCtx& g, const MaskAttrs& a) {
         return Gradients{{}, {}, {}, {}, strided_slice(g.dy(), g.x(1), g.x(2), g.x(3), a)};
       })
       .doc("Zeros of the given shape with dy where StridedSlice would take it from.")
-      .sample({.in = {Tensor{4}, Tensor{3}, Tensor{0}, Tensor{-2}, Tensor{5.f, 6.f}}, .out = {Tensor{0.f, 6.f, 0.f, 5.f}}})
+      .sample(
+          {.in = {Tensor{4}, Tensor{3}, Tensor{0}, Tensor{-2}, Tensor{5.f, 6.f}}, .out = {Tensor{0.f, 6.f, 0.f, 5.f}}})
       .sample({.in = {Tensor{2, 2}, Tensor{0, 1}, Tensor{0, 2}, Tensor{1, 1}, Tensor{5.f, 6.f}},
                .out = {Tensor{{0.f, 5.f}, {0.f, 6.f}}}},
               {{.begin_mask = 1, .end_mask = 1, .shrink_axis_mask = 2}})
-      .sample({.in = {Tensor{4}, Tensor{0}, Tensor{3}, Tensor{1}, Tensor{5.f}}, .error = "dy has shape [1], the slice [3]"});
+      .sample({.in = {Tensor{4}, Tensor{0}, Tensor{3}, Tensor{1}, Tensor{5.f}},
+               .error = "dy has shape [1], the slice [3]"});
 }
 
 Tensor slice(const Operand& input, const ShapeArg& begin, const ShapeArg& size) {

@@ -61,9 +61,7 @@ void register_bitwise(Registry& r) {
       .in("y")
       .out("z")
       .shape(broadcast<0, 1>)
-      .cpu(elementwise([](auto x, auto y) {
-        return static_cast<decltype(x)>(wrapping(x) << shift_count(y));
-      }))
+      .cpu(elementwise([](auto x, auto y) { return static_cast<decltype(x)>(wrapping(x) << shift_count(y)); }))
       .doc("x shifted left by y bits; y is taken into [0, width).")
       .sample({.in = {Tensor{1, 3}, Tensor{3, 2}}, .out = {Tensor{8, 12}}})
       .sample({.in = {Tensor{1, 1}, Tensor{{1}, {2}}}, .out = {Tensor{{2, 2}, {4, 4}}}});

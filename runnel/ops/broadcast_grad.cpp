@@ -1,8 +1,8 @@
 #include "runnel/ops/broadcast_grad.h"
 
+#include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
-#include "runnel/op/dispatch.h"
 
 namespace runnel {
 

@@ -157,12 +157,14 @@ void register_cast(Registry& r) {
   r.define<BitcastAttrs>("Bitcast")
       .in("input", numbers)
       .out("output", "type")
-      .shape([](InferContext& c, const BitcastAttrs& a) {
-        c.output(bitcast_shape(c.input(0), c.dtype(0), a.type));
-      })
+      .shape([](InferContext& c, const BitcastAttrs& a) { c.output(bitcast_shape(c.input(0), c.dtype(0), a.type)); })
       .cpu([](KernelContext& c) { std::memcpy(c.out<char>(), c.in(0).raw(), c.in(0).num_bytes()); })
       .doc("The same bytes read as another dtype; a smaller one adds a last dimension, a larger one takes it away.")
-      .sample({.out = {Tensor{0x3f800000, -2147483647 - 1}}, .make = [] { return std::vector{Tensor{1.f, -0.f}}; }},
+      .sample({.out = {Tensor{0x3f800000, -2147483647 - 1}},
+               .make =
+                   [] {
+                     return std::vector{Tensor{1.f, -0.f}};
+                   }},
               {.type = DType::int32})
       .sample({.in = {Tensor{1.f}}, .error = "the last dimension must be 2"}, {.type = DType::float64});
 }

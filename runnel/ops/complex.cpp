@@ -68,7 +68,8 @@ void register_complex(Registry& r) {
       })
       .cpu(elementwise([](auto x, auto y) { return std::complex<decltype(x)>(x, y); }))
       .grad([](const GradCtx& g) {
-        return binary_gradients(g, [&] { return real(g.dy()); }, [&] { return imag(g.dy()); });
+        return binary_gradients(
+            g, [&] { return real(g.dy()); }, [&] { return imag(g.dy()); });
       })
       .doc("real + i imag, element by element.")
       .sample({.in = {v({1, 2}), v({3, -4})}, .out = {z({{1, 3}, {2, -4}})}}, {.Tout = DType::complex128})

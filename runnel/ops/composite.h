@@ -12,7 +12,8 @@ namespace sparse {
 
 // Values at their indices, default_value (0 when not given) elsewhere. Indices must be within the shape, in order and
 // without repetition unless validate_indices is false (then the last one wins).
-RUNNEL_API Tensor to_dense(const SparseTensor& sp_input, const Tensor& default_value = {}, bool validate_indices = true);
+RUNNEL_API Tensor to_dense(const SparseTensor& sp_input, const Tensor& default_value = {},
+                           bool validate_indices = true);
 // The elements that are not zero (not empty, for strings).
 RUNNEL_API SparseTensor from_dense(const Operand& tensor);
 // In row-major order of the indices.

@@ -9,7 +9,9 @@
 namespace runnel {
 namespace {
 
-bool contains(const Labels& labels, int label) { return std::find(labels.begin(), labels.end(), label) != labels.end(); }
+bool contains(const Labels& labels, int label) {
+  return std::find(labels.begin(), labels.end(), label) != labels.end();
+}
 
 Labels joined(const Labels& a, const Labels& b, const Labels& c = {}) {
   Labels all = a;

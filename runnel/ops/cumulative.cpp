@@ -141,9 +141,9 @@ void register_cumulative(Registry& r) {
       })
       .doc("Running log(sum(exp(x))) along an axis.")
       .sample({.in = {Tensor{0.f, 0.f, 0.f}, Tensor(0)}, .out = {Tensor{0.f, 0.6931472f, 1.0986123f}}})
-      .sample({.in = {Tensor{{1.f, 2.f}, {100.f, -100.f}}, Tensor(1)},
-               .out = {Tensor{{2.3132617f, 2.f}, {100.f, -100.f}}}},
-              {.reverse = true});
+      .sample(
+          {.in = {Tensor{{1.f, 2.f}, {100.f, -100.f}}, Tensor(1)}, .out = {Tensor{{2.3132617f, 2.f}, {100.f, -100.f}}}},
+          {.reverse = true});
 }
 
 Tensor cumsum(const Operand& x, const Operand& axis, bool exclusive, bool reverse) {

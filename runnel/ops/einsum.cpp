@@ -17,8 +17,8 @@ namespace {
 constexpr int kEllipsis = 1000;
 
 struct Subscript {
-  Labels labels;          // letters
-  int ellipsis_at = -1;   // how many letters stand before "..."; -1 without one
+  Labels labels;         // letters
+  int ellipsis_at = -1;  // how many letters stand before "..."; -1 without one
   std::string text;
 
   int count(int label) const { return static_cast<int>(std::count(labels.begin(), labels.end(), label)); }
@@ -46,8 +46,8 @@ class Einsum {
     for (const Tensor& t : given_) shapes += (shapes.empty() ? "" : ", ") + t.partial_shape().str();
     std::string site;
     if (where_.line() > 0) site = fmt::format(" (at {}:{})", where_.file_name(), where_.line());
-    return invalid_argument("[Einsum] '{}': {}; operands {}{}", equation_, fmt::format(text, std::forward<Args>(args)...),
-                            shapes, site);
+    return invalid_argument("[Einsum] '{}': {}; operands {}{}", equation_,
+                            fmt::format(text, std::forward<Args>(args)...), shapes, site);
   }
 
   Subscript parse_subscript(std::string_view text) const {
@@ -85,7 +85,8 @@ class Einsum {
       output_ = parse_subscript(std::string_view(text).substr(arrow + 2));
     }
     for (int l : output_.labels) {
-      const bool found = std::any_of(inputs_.begin(), inputs_.end(), [&](const Subscript& s) { return s.count(l) > 0; });
+      const bool found =
+          std::any_of(inputs_.begin(), inputs_.end(), [&](const Subscript& s) { return s.count(l) > 0; });
       if (!found) throw error("label '{}' of the output is in no operand", static_cast<char>(l));
     }
   }
@@ -262,9 +263,9 @@ class Einsum {
   bool ends_with_first(const Labelled& a, const Labelled& b) const {
     if (out_labels_.empty()) return false;
     const int last = out_labels_.back();
-    return has(a.labels, last) && !has(b.labels, last) &&
-           std::any_of(b.labels.begin(), b.labels.end(),
-                       [&](int l) { return has(out_labels_, l) && !has(a.labels, l); });
+    return has(a.labels, last) && !has(b.labels, last) && std::any_of(b.labels.begin(), b.labels.end(), [&](int l) {
+             return has(out_labels_, l) && !has(a.labels, l);
+           });
   }
 
   static bool has(const Labels& labels, int l) { return std::find(labels.begin(), labels.end(), l) != labels.end(); }
@@ -318,7 +319,8 @@ void check_axes(const Tensor& a, const Tensor& b, std::vector<int64_t>& axes_a, 
     axes_a[i] = normalize_axis(axes_a[i], sa.rank(), "[Tensordot] axis of a");
     axes_b[i] = normalize_axis(axes_b[i], sb.rank(), "[Tensordot] axis of b");
     for (size_t j = 0; j < i; ++j) {
-      if (axes_a[i] == axes_a[j] || axes_b[i] == axes_b[j]) throw invalid_argument("[Tensordot] an axis is named twice");
+      if (axes_a[i] == axes_a[j] || axes_b[i] == axes_b[j])
+        throw invalid_argument("[Tensordot] an axis is named twice");
     }
     const int64_t na = sa[static_cast<int>(axes_a[i])];
     const int64_t nb = sb[static_cast<int>(axes_b[i])];

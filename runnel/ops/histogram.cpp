@@ -145,8 +145,8 @@ void register_histogram(Registry& r) {
       })
       .not_differentiable()
       .doc("How often every value below `size` appears, in every row of a matrix or in a vector.")
-      .sample({.in = {Tensor{{1, 0, 1}, {2, 2, 2}}, Tensor(3), none},
-               .out = {Tensor{{1.f, 2.f, 0.f}, {0.f, 0.f, 3.f}}}})
+      .sample(
+          {.in = {Tensor{{1, 0, 1}, {2, 2, 2}}, Tensor(3), none}, .out = {Tensor{{1.f, 2.f, 0.f}, {0.f, 0.f, 3.f}}}})
       .sample({.in = {Tensor{1, 0, 1, 3}, Tensor(3), none}, .out = {Tensor{1.f, 1.f, 0.f}}}, {.binary_output = true});
 
   r.define<HistogramAttrs>("HistogramFixedWidth")

@@ -159,8 +159,7 @@ void register_linalg_decompose(Registry& r) {
             return;
           }
           const Eigen::HouseholderQR<Matrix<T>> qr(matrix_at<T>(c.in(0), i));
-          mutable_matrix_at<T>(c.out(0), i) =
-              qr.householderQ() * Matrix<T>::Identity(matrix_rows(c.in(0)), k);
+          mutable_matrix_at<T>(c.out(0), i) = qr.householderQ() * Matrix<T>::Identity(matrix_rows(c.in(0)), k);
           MatrixMap<T> upper = mutable_matrix_at<T>(c.out(1), i);
           upper = qr.matrixQR().topRows(k).template triangularView<Eigen::Upper>();
         });
@@ -200,8 +199,8 @@ void register_linalg_decompose(Registry& r) {
           }
           unsigned options = 0;
           if (a.compute_uv) {
-            options = a.full_matrices ? Eigen::ComputeFullU | Eigen::ComputeFullV
-                                      : Eigen::ComputeThinU | Eigen::ComputeThinV;
+            options =
+                a.full_matrices ? Eigen::ComputeFullU | Eigen::ComputeFullV : Eigen::ComputeThinU | Eigen::ComputeThinV;
           }
           const Eigen::JacobiSVD<Matrix<T>> svd(matrix_at<T>(c.in(0), i), options);
           for (int64_t j = 0; j < k; ++j) c.out<T>(0)[i * k + j] = T(svd.singularValues()[j]);
@@ -214,7 +213,8 @@ void register_linalg_decompose(Registry& r) {
       .grad([](const GradCtx& g, const SvdAttrs& a) { return svd_grad(g, a); })
       .doc("input = u * diag(s) * adjoint(v) with orthonormal u, v and descending s.")
       .sample({.in = {Tensor{{3.f, 1.f}, {0.5f, 2.f}}}})
-      .sample({.in = {Tensor{{3.f, 0.f}, {0.f, -2.f}}}, .out = {Tensor{3.f, 2.f}, Tensor::empty(DType::float32, {0}), Tensor::empty(DType::float32, {0})}},
+      .sample({.in = {Tensor{{3.f, 0.f}, {0.f, -2.f}}},
+               .out = {Tensor{3.f, 2.f}, Tensor::empty(DType::float32, {0}), Tensor::empty(DType::float32, {0})}},
               {.compute_uv = false})
       .sample({.in = {Tensor{{3.f, 1.f}, {0.5f, 2.f}, {1.f, 1.f}}}});
 

@@ -78,8 +78,8 @@ Tensor broadcast_batch_to(const Tensor& t, const Tensor& like) {
 
 Gradients solve_gradients(const GradCtx& g, const Tensor& grad_b, bool adjoint) {
   const Tensor& c = g.y();
-  const Tensor grad_a = adjoint ? negative(matmul(c, grad_b, {.adjoint_b = true}))
-                                : negative(matmul(grad_b, c, {.adjoint_b = true}));
+  const Tensor grad_a =
+      adjoint ? negative(matmul(c, grad_b, {.adjoint_b = true})) : negative(matmul(grad_b, c, {.adjoint_b = true}));
   return {grad_a, grad_b};
 }
 
@@ -125,9 +125,7 @@ void register_linalg_solve(Registry& r) {
           c.out<T>()[i] = Eigen::PartialPivLU<Matrix<T>>(matrix_at<T>(c.in(0), i)).determinant();
         });
       })
-      .grad([](const GradCtx& g) {
-        return per_matrix(g.dy() * conj(g.y())) * linalg::inv(g.x(), true);
-      })
+      .grad([](const GradCtx& g) { return per_matrix(g.dy() * conj(g.y())) * linalg::inv(g.x(), true); })
       .doc("The determinant of square matrices.")
       .sample({.in = {Tensor{{2.f, 1.f}, {1.f, 3.f}}}, .out = {Tensor(5.f)}})
       .sample({.in = {Tensor{{1.f, 2.f, 3.f}}}, .error = "square"});
@@ -158,7 +156,8 @@ void register_linalg_solve(Registry& r) {
       })
       .grad([](const GradCtx& g) {
         if (is_complex(g.x().dtype()) && g.has_dy(0)) {
-          throw make_error(Code::unimplemented, "[LogMatrixDeterminant] the sign of a complex determinant has no gradient here");
+          throw make_error(Code::unimplemented,
+                           "[LogMatrixDeterminant] the sign of a complex determinant has no gradient here");
         }
         return per_matrix(g.dy(1)) * linalg::inv(g.x(), true);  // the sign of a real one does not change
       })
@@ -239,7 +238,8 @@ void register_linalg_solve(Registry& r) {
         return (both + linalg::adjoint(both)) * 0.5;
       })
       .doc("The lower triangular L with L * adjoint(L) = input.")
-      .sample({.in = {Tensor{{4.f, 2.f}, {2.f, 5.f}}}, .out = {Tensor{{2.f, 0.f}, {1.f, 2.f}}},
+      .sample({.in = {Tensor{{4.f, 2.f}, {2.f, 5.f}}},
+               .out = {Tensor{{2.f, 0.f}, {1.f, 2.f}}},
                // The gradient is symmetric, as TensorFlow's: element by element it is right for 1x1 only.
                .differentiable = false})
       .sample({.in = {Tensor{{{4.f}}, {{9.f}}}}, .out = {Tensor{{{2.f}}, {{3.f}}}}})

@@ -61,9 +61,7 @@ Tensor detail::operator_or(const Operand& x, const Operand& y) {
 Tensor detail::operator_xor(const Operand& x, const Operand& y) {
   return is_bool(x, y) ? logical_xor(x, y) : bitwise::bitwise_xor(x, y);
 }
-Tensor detail::operator_invert(const Operand& x) {
-  return is_bool(x, x) ? logical_not(x) : bitwise::invert(x);
-}
+Tensor detail::operator_invert(const Operand& x) { return is_bool(x, x) ? logical_not(x) : bitwise::invert(x); }
 Tensor detail::operator_not(const Operand& x) { return logical_not(x); }
 
 }  // namespace runnel

@@ -119,9 +119,10 @@ std::shared_ptr<Table> make_table(const std::string& name, DType key, DType valu
     });
   });
   if (!table) {
-    throw invalid_argument("[hash table] no table from {} to {}: keys are string, int32 or int64; values int32, int64, "
-                           "float32, float64, bool or string",
-                           dtype_name(key), dtype_name(value));
+    throw invalid_argument(
+        "[hash table] no table from {} to {}: keys are string, int32 or int64; values int32, int64, "
+        "float32, float64, bool or string",
+        dtype_name(key), dtype_name(value));
   }
   return table;
 }
@@ -140,7 +141,8 @@ Table& table_of(const Tensor& handle) {
 
 void require_dtype(const Table& table, const char* what, DType expected, DType got) {
   if (expected != got) {
-    throw invalid_argument("{} has {} of dtype {}, got {}", table.describe(), what, dtype_name(expected), dtype_name(got));
+    throw invalid_argument("{} has {} of dtype {}, got {}", table.describe(), what, dtype_name(expected),
+                           dtype_name(got));
   }
 }
 

@@ -15,10 +15,10 @@
     static const Op op(Name);                 \
     return op({x});                           \
   }
-#define RUNNEL_BINARY_FUNCTION(function, Name)           \
+#define RUNNEL_BINARY_FUNCTION(function, Name)          \
   Tensor function(const Operand& x, const Operand& y) { \
-    static const Op op(Name);                            \
-    return op({x, y});                                   \
+    static const Op op(Name);                           \
+    return op({x, y});                                  \
   }
 
 namespace runnel {

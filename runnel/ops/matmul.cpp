@@ -43,9 +43,7 @@ PartialShape product_shape(const PartialShape& a, const PartialShape& b, bool ta
     throw invalid_argument("inner dimensions differ: {}{} x {}{}", a.str(), ta ? " transposed" : "", b.str(),
                            tb ? " transposed" : "");
   }
-  auto leading = [](const PartialShape& s) {
-    return PartialShape(Dims(s.begin(), s.begin() + (s.rank() - 2)));
-  };
+  auto leading = [](const PartialShape& s) { return PartialShape(Dims(s.begin(), s.begin() + (s.rank() - 2))); };
   const PartialShape batch = broadcast_shapes(leading(a), leading(b));
   Dims dims = batch.dims();
   dims.push_back(m);
@@ -159,9 +157,8 @@ Gradients matmul_grad(const GradCtx& g, const MatMulAttrs& at) {
   const Tensor b = conj(g.x(1));
   const bool ta = at.transpose_a;
   const bool tb = at.transpose_b;
-  return Gradients{
-      g.want(0, [&] { return ta ? mat_mul(b, dy, tb, true) : mat_mul(dy, b, false, !tb); }),
-      g.want(1, [&] { return tb ? mat_mul(dy, a, true, ta) : mat_mul(a, dy, !ta, false); })};
+  return Gradients{g.want(0, [&] { return ta ? mat_mul(b, dy, tb, true) : mat_mul(dy, b, false, !tb); }),
+                   g.want(1, [&] { return tb ? mat_mul(dy, a, true, ta) : mat_mul(a, dy, !ta, false); })};
 }
 
 Gradients batch_matmul_grad(const GradCtx& g, const BatchMatMulAttrs& at) {
@@ -170,13 +167,12 @@ Gradients batch_matmul_grad(const GradCtx& g, const BatchMatMulAttrs& at) {
   const bool ay = at.adj_y;
   return Gradients{g.want(0,
                           [&] {
-                            const Tensor d = ax ? batch_mat_mul(g.x(1), dy, ay, true)
-                                                : batch_mat_mul(dy, g.x(1), false, !ay);
+                            const Tensor d =
+                                ax ? batch_mat_mul(g.x(1), dy, ay, true) : batch_mat_mul(dy, g.x(1), false, !ay);
                             return sum_to_shape_of(d, g.x(0));
                           }),
                    g.want(1, [&] {
-                     const Tensor d = ay ? batch_mat_mul(dy, g.x(0), true, ax)
-                                         : batch_mat_mul(g.x(0), dy, !ax, false);
+                     const Tensor d = ay ? batch_mat_mul(dy, g.x(0), true, ax) : batch_mat_mul(g.x(0), dy, !ax, false);
                      return sum_to_shape_of(d, g.x(1));
                    })};
 }
@@ -216,13 +212,13 @@ void register_matmul(Registry& r) {
         multiply_matrices<T>(c.in(0), c.in(1), c.out(), a.adj_x, a.adj_y, true);
       })
       .grad([](const GradCtx& g, const BatchMatMulAttrs& a) { return batch_matmul_grad(g, a); })
-      .doc("Products of the matrices in the last two dimensions; leading dimensions broadcast. adj_x and adj_y "
-           "take the conjugate transpose first.")
-      .sample({.in = {Tensor{{{1.f, 2.f}}, {{3.f, 4.f}}}, Tensor{{{5.f}, {6.f}}}},
-               .out = {Tensor{{{17.f}}, {{39.f}}}}})
-      .sample({.in = {Tensor{{{1.f}, {2.f}}}, Tensor{{{5.f, 6.f}}, {{1.f, -1.f}}}},
-               .out = {Tensor{{{17.f}}, {{-1.f}}}}},
-              {.adj_x = true, .adj_y = true});
+      .doc(
+          "Products of the matrices in the last two dimensions; leading dimensions broadcast. adj_x and adj_y "
+          "take the conjugate transpose first.")
+      .sample({.in = {Tensor{{{1.f, 2.f}}, {{3.f, 4.f}}}, Tensor{{{5.f}, {6.f}}}}, .out = {Tensor{{{17.f}}, {{39.f}}}}})
+      .sample(
+          {.in = {Tensor{{{1.f}, {2.f}}}, Tensor{{{5.f, 6.f}}, {{1.f, -1.f}}}}, .out = {Tensor{{{17.f}}, {{-1.f}}}}},
+          {.adj_x = true, .adj_y = true});
   r.alias("BatchMatMul", "BatchMatMulV2");
 }
 
@@ -237,7 +233,8 @@ Tensor matmul(const Operand& a, const Operand& b, const MatMulOptions& o) {
   const PartialShape sx = x.partial_shape();
   const PartialShape sy = y.partial_shape();
   if (sx.rank() == 2 && sy.rank() == 2) {
-    return mat_mul(Operand(o.adjoint_a ? conj(x) : x, a.where()), Operand(o.adjoint_b ? conj(y) : y, b.where()), ta, tb);
+    return mat_mul(Operand(o.adjoint_a ? conj(x) : x, a.where()), Operand(o.adjoint_b ? conj(y) : y, b.where()), ta,
+                   tb);
   }
   // The batched op takes adjoints: a plain transpose of a complex operand is the adjoint of its conjugate.
   return batch_mat_mul(Operand(o.transpose_a ? conj(x) : x, a.where()), Operand(o.transpose_b ? conj(y) : y, b.where()),

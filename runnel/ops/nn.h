@@ -31,14 +31,12 @@ RUNNEL_API Tensor softmax(const Operand& logits, int axis = -1);
 RUNNEL_API Tensor log_softmax(const Operand& logits, int axis = -1);
 
 // value + bias, one bias per channel.
-RUNNEL_API Tensor bias_add(const Operand& value, const Operand& bias,
-                           const std::string& data_format = "NHWC");
+RUNNEL_API Tensor bias_add(const Operand& value, const Operand& bias, const std::string& data_format = "NHWC");
 
 // --- losses ---
 
 // One loss per example: labels are distributions over `axis`.
-RUNNEL_API Tensor softmax_cross_entropy_with_logits(const Operand& labels, const Operand& logits,
-                                                    int axis = -1);
+RUNNEL_API Tensor softmax_cross_entropy_with_logits(const Operand& labels, const Operand& logits, int axis = -1);
 // The same for labels that are class numbers, int32 or int64; their shape is that of the logits without the
 // last dimension.
 RUNNEL_API Tensor sparse_softmax_cross_entropy_with_logits(const Operand& labels, const Operand& logits);
@@ -57,9 +55,8 @@ struct ConvOptions {
   std::vector<int64_t> strides = {1};
   std::string padding = "VALID";  // or "SAME": the output has ceil(input / stride) cells; or "EXPLICIT"
   std::vector<int64_t> dilations = {1};
-  std::vector<int64_t>
-      explicit_paddings;    // before and after of every spatial dimension: top, bottom, left, right
-  std::string data_format;  // channels last, which is the default
+  std::vector<int64_t> explicit_paddings;  // before and after of every spatial dimension: top, bottom, left, right
+  std::string data_format;                 // channels last, which is the default
 };
 // Filters are [width, in, out], [height, width, in, out] and [depth, height, width, in, out]; where they have
 // fewer input channels than the input, the channels are cut into groups.
@@ -73,8 +70,7 @@ RUNNEL_API Tensor conv2d_transpose(const Operand& input, const Operand& filters,
 RUNNEL_API Tensor conv3d_transpose(const Operand& input, const Operand& filters, const ShapeArg& output_shape,
                                    const ConvOptions& options = {});
 // Every channel by itself: the filter is [height, width, channels, multiplier].
-RUNNEL_API Tensor depthwise_conv2d(const Operand& input, const Operand& filter,
-                                   const ConvOptions& options = {});
+RUNNEL_API Tensor depthwise_conv2d(const Operand& input, const Operand& filter, const ConvOptions& options = {});
 // depthwise_conv2d, then a conv2d with the 1x1 pointwise_filter.
 RUNNEL_API Tensor separable_conv2d(const Operand& input, const Operand& depthwise_filter,
                                    const Operand& pointwise_filter, const ConvOptions& options = {});

@@ -211,10 +211,9 @@ void register_soft(Registry& r) {
       })
       .elementwise_op()
       .grad([](const GradCtx& g) {
-        return Gradients{
-            g.want(0, [&] { return softplus_grad(g.dy(), g.x(1)); }),
-            // sigmoid' = sigmoid(x) sigmoid(-x)
-            g.want(1, [&] { return softplus_grad(softplus_grad(g.dy() * g.x(0), g.x(1)), -g.x(1)); })};
+        return Gradients{g.want(0, [&] { return softplus_grad(g.dy(), g.x(1)); }),
+                         // sigmoid' = sigmoid(x) sigmoid(-x)
+                         g.want(1, [&] { return softplus_grad(softplus_grad(g.dy() * g.x(0), g.x(1)), -g.x(1)); })};
       })
       .doc("The gradient of Softplus: gradients * sigmoid(features).")
       .sample({.in = {Tensor{2.f, 3.f}, Tensor{-1.f, 0.f}}, .out = {Tensor{0.53788284f, 1.5f}}});

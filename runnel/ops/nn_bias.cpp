@@ -45,8 +45,8 @@ void register_nn_bias(Registry& r) {
         const int64_t channels = last_dim(c.input(0));
         const int64_t values = last_dim(c.input(1));
         if (channels >= 0 && values >= 0 && channels != values) {
-          throw invalid_argument("bias has {} values, the last dimension of value is {}: {} + {}", values,
-                                 channels, c.input(0).str(), c.input(1).str());
+          throw invalid_argument("bias has {} values, the last dimension of value is {}: {} + {}", values, channels,
+                                 c.input(0).str(), c.input(1).str());
         }
         c.output(c.input(0));
       })

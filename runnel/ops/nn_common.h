@@ -11,8 +11,7 @@ namespace runnel {
 // Activations are channels-last everywhere; another layout is refused.
 inline void check_data_format(const std::string& format, const char* channels_last) {
   if (format == channels_last) return;
-  throw make_error(Code::unimplemented, "data_format \"{}\" is not supported: tensors are {}", format,
-                   channels_last);
+  throw make_error(Code::unimplemented, "data_format \"{}\" is not supported: tensors are {}", format, channels_last);
 }
 
 inline int64_t last_dim(const PartialShape& s) { return s.has_rank() ? s[s.rank() - 1] : kUnknownDim; }

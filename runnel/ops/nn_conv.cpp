@@ -31,8 +31,8 @@ ConvGeometry conv_geometry(const WindowSpec& spec, bool depthwise, const Partial
   const int64_t last = filter[rank - 1];
   if (depthwise) {
     if (g.in_channels >= 0 && filter_in >= 0 && g.in_channels != filter_in) {
-      throw invalid_argument("the filter is for {} channels, the input has {}: {} and {}", filter_in,
-                             g.in_channels, input.str(), filter.str());
+      throw invalid_argument("the filter is for {} channels, the input has {}: {} and {}", filter_in, g.in_channels,
+                             input.str(), filter.str());
     }
     g.groups = std::max(g.in_channels, filter_in);
     g.out_channels = g.groups < 0 || last < 0 ? kUnknownDim : g.groups * last;
@@ -41,13 +41,13 @@ ConvGeometry conv_geometry(const WindowSpec& spec, bool depthwise, const Partial
   g.out_channels = last;
   if (g.in_channels < 0 || filter_in < 0) return g;
   if (filter_in == 0 || g.in_channels % filter_in != 0) {
-    throw invalid_argument("the input's {} channels are no multiple of the filter's {}: {} and {}",
-                           g.in_channels, filter_in, input.str(), filter.str());
+    throw invalid_argument("the input's {} channels are no multiple of the filter's {}: {} and {}", g.in_channels,
+                           filter_in, input.str(), filter.str());
   }
   g.groups = g.in_channels / filter_in;
   if (last >= 0 && g.groups > 0 && last % g.groups != 0) {
-    throw invalid_argument("{} output channels cannot be shared by {} groups: {} and {}", last, g.groups,
-                           input.str(), filter.str());
+    throw invalid_argument("{} output channels cannot be shared by {} groups: {} and {}", last, g.groups, input.str(),
+                           filter.str());
   }
   return g;
 }
@@ -95,12 +95,10 @@ struct Conv2DAttrs {
   std::string data_format = "NHWC";
   std::vector<int64_t> dilations = {1, 1, 1, 1};
   static constexpr auto fields() {
-    return std::tuple{field("strides", &Conv2DAttrs::strides),
-                      field("use_cudnn_on_gpu", &Conv2DAttrs::use_cudnn_on_gpu),
-                      field("padding", &Conv2DAttrs::padding),
-                      field("explicit_paddings", &Conv2DAttrs::explicit_paddings),
-                      field("data_format", &Conv2DAttrs::data_format),
-                      field("dilations", &Conv2DAttrs::dilations)};
+    return std::tuple{
+        field("strides", &Conv2DAttrs::strides),         field("use_cudnn_on_gpu", &Conv2DAttrs::use_cudnn_on_gpu),
+        field("padding", &Conv2DAttrs::padding),         field("explicit_paddings", &Conv2DAttrs::explicit_paddings),
+        field("data_format", &Conv2DAttrs::data_format), field("dilations", &Conv2DAttrs::dilations)};
   }
   static constexpr int dims = 2;
   static constexpr bool depthwise = false;
@@ -117,8 +115,7 @@ struct Conv3DAttrs {
   std::vector<int64_t> dilations = {1, 1, 1, 1, 1};
   static constexpr auto fields() {
     return std::tuple{field("strides", &Conv3DAttrs::strides), field("padding", &Conv3DAttrs::padding),
-                      field("data_format", &Conv3DAttrs::data_format),
-                      field("dilations", &Conv3DAttrs::dilations)};
+                      field("data_format", &Conv3DAttrs::data_format), field("dilations", &Conv3DAttrs::dilations)};
   }
   static constexpr int dims = 3;
   static constexpr bool depthwise = false;
@@ -140,8 +137,7 @@ void register_conv2d(Registry& r) {
           "The convolution of [batch, height, width, in_channels] with [height, width, in_channels / groups, "
           "out_channels].")
       .sample({.in = {x, w}, .out = {y}})
-      .sample({.in = {x, w}, .out = {Tensor{{{{3.5f}, {6.f}, {-3.f}}, {{14.f}, {17.f}, {6.f}}}}}},
-              {.padding = "SAME"})
+      .sample({.in = {x, w}, .out = {Tensor{{{{3.5f}, {6.f}, {-3.f}}, {{14.f}, {17.f}, {6.f}}}}}}, {.padding = "SAME"})
       .sample({.in = {grouped_x, grouped_w}, .out = {Tensor{{{{10.f, 200.f}, {30.f, 400.f}}}}}})
       .sample({.in = {x, w}, .out = {Tensor{{{{0.f}, {-0.5f}, {-3.f}}}}}},
               {.strides = {1, 2, 1, 1}, .padding = "EXPLICIT", .explicit_paddings = {0, 0, 1, 0, 0, 1, 0, 0}})
@@ -150,8 +146,7 @@ void register_conv2d(Registry& r) {
       .sample({.in = {x, grouped_x}, .error = "[1,2,3,1] and [1,1,2,2]"})
       .sample({.in = {x, w}, .error = "NCHW"}, {.data_format = "NCHW"});
 
-  finish_backprop_input<A>(
-      r.define<A>(A::backprop_input).type("T", floating).in_host("input_sizes", DType::int32))
+  finish_backprop_input<A>(r.define<A>(A::backprop_input).type("T", floating).in_host("input_sizes", DType::int32))
       .doc("The gradient of Conv2D by its input; also the transposed convolution.")
       .sample({.in = {Tensor{1, 2, 3, 1}, w, Tensor{{{{1.f}, {2.f}}}}},
                .out = {Tensor{{{{1.f}, {4.f}, {4.f}}, {{-1.f}, {-1.5f}, {1.f}}}}}})
@@ -184,8 +179,7 @@ void register_conv3d(Registry& r) {
       .sample({.in = {x, w}, .out = {floats({13.5f, 18.5f}, {1, 1, 2, 1, 1})}})
       .sample({.in = {x, w}}, {.strides = {1, 1, 2, 1, 1}, .padding = "SAME"})
       .sample({.in = {x, w}, .error = "padding must be"}, {.padding = "EXPLICIT"});
-  finish_backprop_input<A>(
-      r.define<A>(A::backprop_input).type("T", floating).in_host("input_sizes", "Tshape"))
+  finish_backprop_input<A>(r.define<A>(A::backprop_input).type("T", floating).in_host("input_sizes", "Tshape"))
       .doc("The gradient of Conv3D by its input; also the transposed convolution.")
       .sample({.in = {Tensor{1, 2, 2, 2, 1}, w, floats({1, 2}, {1, 1, 2, 1, 1})},
                .out = {floats({1, -1, 2, -2, 0.5f, 2, 1, 4}, {1, 2, 2, 2, 1})}})
@@ -205,8 +199,7 @@ Conv2DAttrs conv2d_attrs(const nn::ConvOptions& o, const char* op) {
           .dilations = full_list(o.dilations, 2, op, "dilations")};
 }
 Conv3DAttrs conv3d_attrs(const nn::ConvOptions& o, const char* op) {
-  if (!o.explicit_paddings.empty())
-    throw make_error(Code::unimplemented, "[{}] takes no explicit_paddings", op);
+  if (!o.explicit_paddings.empty()) throw make_error(Code::unimplemented, "[{}] takes no explicit_paddings", op);
   return {.strides = full_list(o.strides, 3, op, "strides"),
           .padding = o.padding,
           .data_format = o.data_format.empty() ? "NDHWC" : o.data_format,

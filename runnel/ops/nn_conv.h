@@ -42,14 +42,12 @@ Tensor conv(const Operand& input, const Operand& filter, const A& a) {
   return op({input, filter}, a);
 }
 template <class A>
-Tensor conv_backprop_input(const Tensor& input_sizes, const Operand& filter, const Operand& out_backprop,
-                           const A& a) {
+Tensor conv_backprop_input(const Tensor& input_sizes, const Operand& filter, const Operand& out_backprop, const A& a) {
   static const Op<A> op(A::backprop_input);
   return op({input_sizes, filter, out_backprop}, a);
 }
 template <class A>
-Tensor conv_backprop_filter(const Operand& input, const Tensor& filter_sizes, const Operand& out_backprop,
-                            const A& a) {
+Tensor conv_backprop_filter(const Operand& input, const Tensor& filter_sizes, const Operand& out_backprop, const A& a) {
   static const Op<A> op(A::backprop_filter);
   return op({input, filter_sizes, out_backprop}, a);
 }
@@ -59,8 +57,7 @@ enum class ConvPass { forward, input, filter };
 // Runs one pass in the type kernels compute in. `a` and `b` are the pass's two operands in the order of the
 // op.
 template <class T>
-void run_conv(ConvPass pass, const cpu::ConvShape& s, const Tensor& a, const Tensor& b,
-              const Tensor& result) {
+void run_conv(ConvPass pass, const cpu::ConvShape& s, const Tensor& a, const Tensor& b, const Tensor& result) {
   if (result.num_elements() == 0) return;
   const ComputeIn<T> in_a(a);
   const ComputeIn<T> in_b(b);
@@ -78,9 +75,7 @@ void run_conv(ConvPass pass, const cpu::ConvShape& s, const Tensor& a, const Ten
     switch (pass) {
       case ConvPass::forward: cpu::conv_forward_plain<C>(s, in_a.data(), in_b.data(), out.data()); break;
       case ConvPass::input: cpu::conv_backward_data_plain<C>(s, in_b.data(), in_a.data(), out.data()); break;
-      case ConvPass::filter:
-        cpu::conv_backward_weights_plain<C>(s, in_a.data(), in_b.data(), out.data());
-        break;
+      case ConvPass::filter: cpu::conv_backward_weights_plain<C>(s, in_a.data(), in_b.data(), out.data()); break;
     }
   }
   out.store();
@@ -96,15 +91,15 @@ struct ConvGrad {
   }
   static Gradients input(const GradCtx& g, const A& a) {
     const Tensor d = g.dy();
-    return {{},
-            g.want(1, [&] { return conv_backprop_filter<A>(d, shape_vector(g.x(1)), g.x(2), a); }),
-            g.want(2, [&] { return conv<A>(d, g.x(1), a); })};
+    return {{}, g.want(1, [&] { return conv_backprop_filter<A>(d, shape_vector(g.x(1)), g.x(2), a); }), g.want(2, [&] {
+              return conv<A>(d, g.x(1), a);
+            })};
   }
   static Gradients filter(const GradCtx& g, const A& a) {
     const Tensor d = g.dy();
-    return {g.want(0, [&] { return conv_backprop_input<A>(shape_vector(g.x(0)), d, g.x(2), a); }),
-            {},
-            g.want(2, [&] { return conv<A>(g.x(0), d, a); })};
+    return {g.want(0, [&] { return conv_backprop_input<A>(shape_vector(g.x(0)), d, g.x(2), a); }), {}, g.want(2, [&] {
+              return conv<A>(g.x(0), d, a);
+            })};
   }
 };
 
@@ -115,11 +110,10 @@ auto define_conv(Registry& r, T types) {
       .in("input", types)
       .in("filter")
       .out("output")
-      .shape(
-          [](InferContext& c, const A& a) { c.output(conv_geometry<A>(a, c.input(0), c.input(1)).output()); })
+      .shape([](InferContext& c, const A& a) { c.output(conv_geometry<A>(a, c.input(0), c.input(1)).output()); })
       .cpu([]<class E>(KernelContext& c, const A& a) {
-        run_conv<E>(ConvPass::forward, conv_geometry<A>(a, c.in(0).shape(), c.in(1).shape()).shape(), c.in(0),
-                    c.in(1), c.out());
+        run_conv<E>(ConvPass::forward, conv_geometry<A>(a, c.in(0).shape(), c.in(1).shape()).shape(), c.in(0), c.in(1),
+                    c.out());
       })
       .grad([](const GradCtx& g, const A& a) { return ConvGrad<A>::forward(g, a); });
 }

@@ -40,10 +40,8 @@ void register_nn_depthwise(Registry& r) {
       .sample({.in = {x, w}, .out = {Tensor{{{{7.f, 2.f, 10.f, 10.f}, {11.f, 4.f, 10.f, 17.5f}}}}}})
       .sample({.in = {x, w}}, {.strides = {1, 2, 2, 1}, .padding = "SAME"})
       .sample({.in = {x, w}, .error = "padding must be"}, {.padding = "TIGHT"})
-      .sample({.in = {Tensor{{{{1.f, 10.f, 3.f}}}}, w}, .error = "the filter is for 2 channels"},
-              {.padding = "SAME"});
-  finish_backprop_input<A>(
-      r.define<A>(A::backprop_input).type("T", floating).in_host("input_sizes", DType::int32))
+      .sample({.in = {Tensor{{{{1.f, 10.f, 3.f}}}}, w}, .error = "the filter is for 2 channels"}, {.padding = "SAME"});
+  finish_backprop_input<A>(r.define<A>(A::backprop_input).type("T", floating).in_host("input_sizes", DType::int32))
       .doc("The gradient of DepthwiseConv2dNative by its input.")
       .sample({.in = {Tensor{1, 1, 3, 2}, w, dy}, .out = {Tensor{{{{5.f, 2.f}, {5.f, 0.f}, {0.f, 1.f}}}}}})
       .sample({.in = {Tensor{1, 1, 4, 2}, w, dy}, .error = "got [1,1,2,4]"});
@@ -57,17 +55,16 @@ namespace nn {
 
 Tensor depthwise_conv2d(const Operand& input, const Operand& filter, const ConvOptions& o) {
   const char* op = DepthwiseAttrs::forward;
-  return conv<DepthwiseAttrs>(
-      input, filter,
-      {.strides = full_list(o.strides, 2, op, "strides"),
-       .padding = o.explicit_paddings.empty() || o.padding != "VALID" ? o.padding : "EXPLICIT",
-       .explicit_paddings = full_paddings(o.explicit_paddings, 2, op),
-       .data_format = o.data_format.empty() ? "NHWC" : o.data_format,
-       .dilations = full_list(o.dilations, 2, op, "dilations")});
+  return conv<DepthwiseAttrs>(input, filter,
+                              {.strides = full_list(o.strides, 2, op, "strides"),
+                               .padding = o.explicit_paddings.empty() || o.padding != "VALID" ? o.padding : "EXPLICIT",
+                               .explicit_paddings = full_paddings(o.explicit_paddings, 2, op),
+                               .data_format = o.data_format.empty() ? "NHWC" : o.data_format,
+                               .dilations = full_list(o.dilations, 2, op, "dilations")});
 }
 
-Tensor separable_conv2d(const Operand& input, const Operand& depthwise_filter,
-                        const Operand& pointwise_filter, const ConvOptions& options) {
+Tensor separable_conv2d(const Operand& input, const Operand& depthwise_filter, const Operand& pointwise_filter,
+                        const ConvOptions& options) {
   return conv2d(depthwise_conv2d(input, depthwise_filter, options), pointwise_filter, {});
 }
 

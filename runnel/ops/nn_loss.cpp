@@ -18,8 +18,7 @@ void sparse_cross_entropy(KernelContext& c) {
   const Label* labels = c.in<Label>(1);
   for (int64_t i = 0; i < rows; ++i) {
     if (labels[i] < 0 || labels[i] >= classes) {
-      throw invalid_argument("label {} (number {}) is outside the valid range [0, {})", labels[i], i,
-                             classes);
+      throw invalid_argument("label {} (number {}) is outside the valid range [0, {})", labels[i], i, classes);
     }
   }
   const ComputeIn<T> logits(c.in(0));
@@ -55,8 +54,7 @@ void register_nn_loss(Registry& r) {
         c.require_rank(0, 2);
         c.require_rank(1, 2);
         if (!c.input(0).compatible_with(c.input(1))) {
-          throw invalid_argument("logits and labels differ in shape: {} and {}", c.input(0).str(),
-                                 c.input(1).str());
+          throw invalid_argument("logits and labels differ in shape: {} and {}", c.input(0).str(), c.input(1).str());
         }
         const PartialShape both = c.input(0).merged_with(c.input(1));
         c.output(0, PartialShape{both.has_rank() ? both[0] : kUnknownDim});
@@ -67,8 +65,8 @@ void register_nn_loss(Registry& r) {
         const ComputeIn<T> labels(c.in(1));
         const ComputeOut<T> loss(c.out(0));
         const ComputeOut<T> backprop(c.out(1));
-        cpu::softmax_cross_entropy_rows(logits.data(), labels.data(), loss.data(), backprop.data(),
-                                        c.in(0).shape()[0], c.in(0).shape()[1]);
+        cpu::softmax_cross_entropy_rows(logits.data(), labels.data(), loss.data(), backprop.data(), c.in(0).shape()[0],
+                                        c.in(0).shape()[1]);
         loss.store();
         backprop.store();
       })
@@ -100,8 +98,7 @@ void register_nn_loss(Registry& r) {
         const PartialShape& x = c.input(0);
         const PartialShape& labels = c.input(1);
         if (x.has_rank() && labels.has_rank() && x[0] >= 0 && labels[0] >= 0 && x[0] != labels[0]) {
-          throw invalid_argument("{} rows of logits, {} labels: {} and {}", x[0], labels[0], x.str(),
-                                 labels.str());
+          throw invalid_argument("{} rows of logits, {} labels: {} and {}", x[0], labels[0], x.str(), labels.str());
         }
         c.output(0, labels.has_rank() ? labels : PartialShape{x.has_rank() ? x[0] : kUnknownDim});
         c.output(1, x.has_rank() ? x : PartialShape::unknown_dims(2));
@@ -163,8 +160,7 @@ Tensor as_rows(const Tensor& x) {
   const int64_t last = last_dim(s);
   // The rows are counted where the size of a row is not zero.
   if (s.is_static()) return reshape(x, {last == 0 ? 0 : Shape(s).num_elements() / last, last});
-  return reshape(x,
-                 {-1, last >= 0 ? last : throw make_error(Code::unimplemented, "unknown number of classes")});
+  return reshape(x, {-1, last >= 0 ? last : throw make_error(Code::unimplemented, "unknown number of classes")});
 }
 
 Tensor move_to_last(const Tensor& x, int axis) {
@@ -201,8 +197,7 @@ Tensor sparse_softmax_cross_entropy_with_logits(const Operand& labels, const Ope
   const Tensor targets = labels.value();
   const PartialShape shape = x.partial_shape();
   if (shape.rank() == 2 && targets.partial_shape().rank() == 1) return op.many({logits, labels})[0];
-  if (shape.has_rank() && targets.partial_shape().has_rank() &&
-      shape.rank() != targets.partial_shape().rank() + 1) {
+  if (shape.has_rank() && targets.partial_shape().has_rank() && shape.rank() != targets.partial_shape().rank() + 1) {
     throw invalid_argument(
         "[SparseSoftmaxCrossEntropyWithLogits] labels must have one dimension less than logits: {} and {} "
         "(at {}:{})",
@@ -218,8 +213,7 @@ Tensor sigmoid_cross_entropy_with_logits(const Operand& labels, const Operand& l
   return softplus(x) - x * labels;
 }
 
-Tensor weighted_cross_entropy_with_logits(const Operand& labels, const Operand& logits,
-                                          const Operand& pos_weight) {
+Tensor weighted_cross_entropy_with_logits(const Operand& labels, const Operand& logits, const Operand& pos_weight) {
   const Tensor x = logits.value();
   const Tensor z = labels.is_literal() ? labels.as(x.dtype()) : *labels.tensor();
   const Tensor positive = pos_weight.is_literal() ? pos_weight.as(x.dtype()) : *pos_weight.tensor();

@@ -16,24 +16,22 @@ namespace {
 // As TensorFlow counts: a prediction as good as the k-th best is among the best; no statement is made about a
 // row with a number that is not finite.
 template <class T>
-void in_top_k(const float* predictions, const T* targets, int64_t k, int64_t rows, int64_t classes,
-              bool* result) {
-  parallel_for(rows, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, classes)),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t r = begin; r < end; ++r) {
-                   const float* row = predictions + r * classes;
-                   result[r] = false;
-                   if (targets[r] < 0 || targets[r] >= classes || !std::isfinite(row[targets[r]])) continue;
-                   const float target = row[targets[r]];
-                   int64_t better = 0;
-                   bool finite = true;
-                   for (int64_t c = 0; c < classes; ++c) {
-                     better += row[c] > target;
-                     finite = finite && std::isfinite(row[c]);
-                   }
-                   result[r] = finite && better < k;
-                 }
-               });
+void in_top_k(const float* predictions, const T* targets, int64_t k, int64_t rows, int64_t classes, bool* result) {
+  parallel_for(rows, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, classes)), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const float* row = predictions + r * classes;
+      result[r] = false;
+      if (targets[r] < 0 || targets[r] >= classes || !std::isfinite(row[targets[r]])) continue;
+      const float target = row[targets[r]];
+      int64_t better = 0;
+      bool finite = true;
+      for (int64_t c = 0; c < classes; ++c) {
+        better += row[c] > target;
+        finite = finite && std::isfinite(row[c]);
+      }
+      result[r] = finite && better < k;
+    }
+  });
 }
 
 }  // namespace
@@ -57,14 +55,12 @@ void register_nn_misc(Registry& r) {
         c.output(t.has_rank() ? t : PartialShape{kUnknownDim});
       })
       .cpu([]<class T>(KernelContext& c) {
-        in_top_k<T>(c.in<float>(0), c.in<T>(1), c.int_scalar(2), c.in(0).shape()[0], c.in(0).shape()[1],
-                    c.out<bool>());
+        in_top_k<T>(c.in<float>(0), c.in<T>(1), c.int_scalar(2), c.in(0).shape()[0], c.in(0).shape()[1], c.out<bool>());
       })
       .doc("Is the target class among the k best predictions of its row?")
       .sample({.in = {Tensor{{0.1f, 0.7f, 0.2f}, {0.5f, 0.2f, 0.3f}}, Tensor{2, 1}, Tensor(2)},
                .out = {Tensor{true, false}}})
-      .sample(
-          {.in = {Tensor{{0.5f, 0.5f}, {0.9f, 0.1f}}, Tensor{0, 7}, Tensor(1)}, .out = {Tensor{true, false}}})
+      .sample({.in = {Tensor{{0.5f, 0.5f}, {0.9f, 0.1f}}, Tensor{0, 7}, Tensor(1)}, .out = {Tensor{true, false}}})
       .sample({.in = {Tensor{{0.5f, 0.5f}}, Tensor{0, 1}, Tensor(1)}, .error = "2 targets"});
 }
 
@@ -88,8 +84,8 @@ Tensor embedding_lookup(const Variable& params, const Operand& ids) { return par
 Tensor dropout(const Operand& x, double rate, const DropoutOptions& options) {
   const Tensor value = x.value();
   if (!is_float(value.dtype())) {
-    throw invalid_argument("[dropout] a floating tensor is needed, got {} (at {}:{})",
-                           dtype_name(value.dtype()), x.where().file_name(), x.where().line());
+    throw invalid_argument("[dropout] a floating tensor is needed, got {} (at {}:{})", dtype_name(value.dtype()),
+                           x.where().file_name(), x.where().line());
   }
   if (!(rate >= 0 && rate < 1)) {
     throw invalid_argument("[dropout] rate must be in [0, 1), got {} (at {}:{})", rate, x.where().file_name(),

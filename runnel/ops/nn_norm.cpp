@@ -54,8 +54,7 @@ std::vector<C> channel_values(const Tensor& t) {
 template <class C>
 void store_channels(const std::vector<C>& values, const Tensor& t) {
   if (t.dtype() == DType::float32) {
-    std::transform(values.begin(), values.end(), t.mutable_data<float>(),
-                   [](C v) { return static_cast<float>(v); });
+    std::transform(values.begin(), values.end(), t.mutable_data<float>(), [](C v) { return static_cast<float>(v); });
   } else {
     std::copy(values.begin(), values.end(), t.mutable_data<double>());
   }
@@ -67,8 +66,7 @@ void check_channels(InferContext& c, int x, std::initializer_list<int> vectors, 
     c.require_rank(i, 1);
     const int64_t n = last_dim(c.input(i));
     if (n < 0 || channels < 0 || n == channels || (may_be_empty && n == 0)) continue;
-    throw invalid_argument("input {} has {} values for the {} channels of {}", i, n, channels,
-                           c.input(x).str());
+    throw invalid_argument("input {} has {} values for the {} channels of {}", i, n, channels, c.input(x).str());
   }
 }
 
@@ -139,8 +137,8 @@ void batch_norm_grad(KernelContext& c, const BatchNormGradAttrs& a) {
     }
     d_scale[i] *= r[i];
   }
-  cpu::normalize_backward(dy.data(), x.data(), rows, channels, mean.data(), factor.data(), shift.data(),
-                          slope.data(), dx.data());
+  cpu::normalize_backward(dy.data(), x.data(), rows, channels, mean.data(), factor.data(), shift.data(), slope.data(),
+                          dx.data());
   dx.store();
   store_channels(d_scale, c.out(1));
   store_channels(d_offset, c.out(2));
@@ -159,9 +157,7 @@ Axes batch_axes(const Tensor& x) {
 Tensor like_statistics(const Tensor& x, const Tensor& scale) {
   return x.dtype() == scale.dtype() ? x : cast(x, scale.dtype());
 }
-Tensor like_activations(const Tensor& d, const Tensor& x) {
-  return d.dtype() == x.dtype() ? d : cast(d, x.dtype());
-}
+Tensor like_activations(const Tensor& d, const Tensor& x) { return d.dtype() == x.dtype() ? d : cast(d, x.dtype()); }
 
 // x minus its mean and minus its part along the normalised activations: the derivative of normalising, which
 // is its own transpose.
@@ -179,9 +175,8 @@ Gradients batch_norm_gradient(const GradCtx& g, const BatchNormAttrs& a) {
   const Tensor& scale = g.x(1);
   const bool y_used = g.has_dy(0);
   if (y_used && (g.needs(0) || g.needs(1) || g.needs(2))) {
-    const auto d =
-        op.many({g.dy(0), g.x(0), scale, g.y(3), g.y(4), g.y(5)},
-                {.epsilon = a.epsilon, .data_format = a.data_format, .is_training = a.is_training});
+    const auto d = op.many({g.dy(0), g.x(0), scale, g.y(3), g.y(4), g.y(5)},
+                           {.epsilon = a.epsilon, .data_format = a.data_format, .is_training = a.is_training});
     for (size_t i = 0; i < 3; ++i) all[i] = d[i];
   }
   const Axes axes = batch_axes(g.x(0));
@@ -252,8 +247,7 @@ Gradients batch_norm_second_gradient(const GradCtx& g, const BatchNormGradAttrs&
   const Tensor gn = reduce_mean(dy * n, axes);
   all[0] = g.want(0, [&] { return like_activations(project(u) * (scale * r) + n * v + w, g.x(0)); });
   all[1] = g.want(1, [&] {
-    const Tensor agreement =
-        reduce_mean(u * dy, axes) - reduce_mean(u, axes) * reduce_mean(dy, axes) - un * gn;
+    const Tensor agreement = reduce_mean(u * dy, axes) - reduce_mean(u, axes) * reduce_mean(dy, axes) - un * gn;
     const Tensor d = project(dy * v - (u * gn + dy * un) * (scale * r)) * r - n * (agreement * scale * r * r);
     return like_activations(d, g.x(1));
   });
@@ -335,8 +329,7 @@ void register_nn_norm(Registry& r) {
       // In training the statistics count as functions of x: differences in one input alone do not show that.
       .sample({.in = {dy, x, Tensor{1.f, 2.f}, Tensor{2.f, 12.f}, Tensor{1.f, 4.f}, Tensor::of<float>({})},
                .differentiable = false})
-      .sample({.in = {dy, x, Tensor{1.f, 2.f}, Tensor{1.f, 12.f}, Tensor{0.9999f, 3.9999f},
-                      Tensor::of<float>({})},
+      .sample({.in = {dy, x, Tensor{1.f, 2.f}, Tensor{1.f, 12.f}, Tensor{0.9999f, 3.9999f}, Tensor::of<float>({})},
                .out = {Tensor{{{{1.f, 0.5f}, {-0.5f, 2.f}}}}, Tensor{-1.f, 1.5f}, Tensor{0.5f, 2.5f},
                        Tensor::of<float>({}), Tensor::of<float>({})}},
               {.is_training = false});
@@ -344,8 +337,8 @@ void register_nn_norm(Registry& r) {
 
 namespace nn {
 
-Tensor batch_normalization(const Operand& x, const Operand& mean, const Operand& variance,
-                           const Tensor& offset, const Tensor& scale, double variance_epsilon) {
+Tensor batch_normalization(const Operand& x, const Operand& mean, const Operand& variance, const Tensor& offset,
+                           const Tensor& scale, double variance_epsilon) {
   Tensor factor = rsqrt(variance + variance_epsilon);
   if (scale.defined()) factor = factor * scale;
   const Tensor shift = offset.defined() ? offset - mean * factor : -(mean * factor);
@@ -359,11 +352,10 @@ FusedBatchNorm fused_batch_norm(const Operand& x, const Operand& scale, const Op
   const Tensor none = Tensor::empty(s.dtype(), Shape{0});
   const Tensor& mean = o.mean.defined() ? o.mean : none;
   const Tensor& variance = o.variance.defined() ? o.variance : none;
-  const auto out =
-      op.many({x, scale, offset, mean, variance}, {.epsilon = o.epsilon,
-                                                   .exponential_avg_factor = o.exponential_avg_factor,
-                                                   .data_format = o.data_format,
-                                                   .is_training = o.is_training});
+  const auto out = op.many({x, scale, offset, mean, variance}, {.epsilon = o.epsilon,
+                                                                .exponential_avg_factor = o.exponential_avg_factor,
+                                                                .data_format = o.data_format,
+                                                                .is_training = o.is_training});
   return {out[0], out[1], out[2]};
 }
 

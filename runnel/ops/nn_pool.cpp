@@ -44,8 +44,7 @@ struct PlainPoolAttrs {
   std::string data_format = D == 2 ? "NHWC" : "NDHWC";
   static constexpr auto fields() {
     return std::tuple{field("ksize", &PlainPoolAttrs::ksize), field("strides", &PlainPoolAttrs::strides),
-                      field("padding", &PlainPoolAttrs::padding),
-                      field("data_format", &PlainPoolAttrs::data_format)};
+                      field("padding", &PlainPoolAttrs::padding), field("data_format", &PlainPoolAttrs::data_format)};
   }
   static constexpr int dims = D;
   static constexpr const char* forward = "MaxPool3D";
@@ -64,8 +63,7 @@ Windows pool_windows(const A& a, const PartialShape& input) {
     throw invalid_argument("ksize must have {} values, got [{}]", A::dims + 2, fmt::join(k, ","));
   }
   if (k.front() != 1 || k.back() != 1) {
-    throw make_error(Code::unimplemented, "pooling over the batch or the channels, ksize [{}]",
-                     fmt::join(k, ","));
+    throw make_error(Code::unimplemented, "pooling over the batch or the channels, ksize [{}]", fmt::join(k, ","));
   }
   if (input.has_rank() && input.rank() != A::dims + 2) {
     throw invalid_argument("the input must have rank {}, got {}", A::dims + 2, input.str());
@@ -81,8 +79,8 @@ Windows pool_windows(const A& a, const PartialShape& input) {
   for (size_t d = 0; d < A::dims; ++d) {
     const Window& w = windows[d];
     if (w.before >= w.size || w.after >= w.size) {  // never with SAME and VALID
-      throw invalid_argument("a padding of {} and {} leaves windows of {} without any input", w.before,
-                             w.after, w.size);
+      throw invalid_argument("a padding of {} and {} leaves windows of {} without any input", w.before, w.after,
+                             w.size);
     }
   }
   return windows;
@@ -221,8 +219,7 @@ auto define_max_pool_grad(Registry& r) {
         dx.store();
       })
       .grad([](const GradCtx& g, const A& a) {
-        return Gradients{g.want(0, [&] { return zeros_like(g.x(0)); }),
-                         g.want(1, [&] { return zeros_like(g.x(1)); }),
+        return Gradients{g.want(0, [&] { return zeros_like(g.x(0)); }), g.want(1, [&] { return zeros_like(g.x(1)); }),
                          g.want(2, [&] { return max_pool_grad_grad<A>(g.x(0), g.x(1), g.dy(), a); })};
       })
       .doc("The gradient of max pooling: that of an output goes to the first cell that holds the maximum.");
@@ -252,8 +249,7 @@ auto define_max_pool_grad_grad(Registry& r) {
         y.store();
       })
       .grad([](const GradCtx& g, const A& a) {
-        return Gradients{g.want(0, [&] { return zeros_like(g.x(0)); }),
-                         g.want(1, [&] { return zeros_like(g.x(1)); }),
+        return Gradients{g.want(0, [&] { return zeros_like(g.x(0)); }), g.want(1, [&] { return zeros_like(g.x(1)); }),
                          g.want(2, [&] { return max_pool_grad<A>(g.x(0), g.x(1), g.dy(), a); })};
       })
       .doc("The gradient of the gradient of max pooling: grad at the maximum of every window.");
@@ -325,16 +321,12 @@ void register_pool2d(Registry& r) {
       .sample({.in = {x, floats({8, 8}, {1, 1, 2, 1}), floats({1, 2}, {1, 1, 2, 1})},
                .out = {floats({0, 3, 0, 0, 0, 0}, {1, 2, 3, 1})}},
               two)
-      .sample(
-          {.in = {x, floats({9, 3}, {1, 1, 2, 1}), floats({1, 2, 3}, {1, 1, 3, 1})}, .error = "[1,1,2,1]"},
-          same);
+      .sample({.in = {x, floats({9, 3}, {1, 1, 2, 1}), floats({1, 2, 3}, {1, 1, 3, 1})}, .error = "[1,1,2,1]"}, same);
   define_max_pool_grad_grad<M>(r)
       .sample({.in = {x, floats({8, 2.5f}, {1, 1, 2, 1}), floats({1, 2, 3, 4, 5, 6}, {1, 2, 3, 1})},
                .out = {floats({2, 3}, {1, 1, 2, 1})}},
               same)
-      .sample(
-          {.in = {x, floats({9, 3}, {1, 1, 2, 1}), floats({1, 2, 3}, {1, 1, 3, 1})}, .error = "[1,2,3,1]"},
-          same);
+      .sample({.in = {x, floats({9, 3}, {1, 1, 2, 1}), floats({1, 2, 3}, {1, 1, 3, 1})}, .error = "[1,2,3,1]"}, same);
 
   const A two_mean{.ksize = {1, 2, 2, 1}};
   const A same_mean{.ksize = {1, 2, 2, 1}, .strides = {1, 2, 2, 1}, .padding = "SAME"};
@@ -343,9 +335,9 @@ void register_pool2d(Registry& r) {
       .sample({.in = {x}, .out = {floats({4.75f, 2.5f}, {1, 1, 2, 1})}}, same_mean)
       .sample({.in = {x}, .error = "padding must be"}, {.padding = "EXPLICIT"});
   define_avg_pool_grad<A>(r)
-      .sample({.in = {Tensor{1, 2, 3, 1}, floats({4, 2}, {1, 1, 2, 1})},
-               .out = {floats({1, 1, 1, 1, 1, 1}, {1, 2, 3, 1})}},
-              same_mean)
+      .sample(
+          {.in = {Tensor{1, 2, 3, 1}, floats({4, 2}, {1, 1, 2, 1})}, .out = {floats({1, 1, 1, 1, 1, 1}, {1, 2, 3, 1})}},
+          same_mean)
       .sample({.in = {Tensor{1, 2, 3, 1}, floats({4, 2, 1}, {1, 1, 3, 1})}, .error = "[1,1,2,1]"}, same_mean);
 }
 
@@ -356,10 +348,9 @@ void register_pool3d(Registry& r) {
   define_max_pool<A>(r, floating)
       .sample({.in = {x}, .out = {floats({9, 8}, {1, 1, 2, 1, 1})}}, a)
       .sample({.in = {x}}, {.ksize = {1, 2, 2, 2, 1}, .padding = "SAME"});
-  define_max_pool_grad<A>(r).sample(
-      {.in = {x, floats({8.5f, 7.5f}, {1, 1, 2, 1, 1}), floats({1, 2}, {1, 1, 2, 1, 1})},
-       .out = {floats({0, 1, 0, 0, 0, 0, 2, 0}, {1, 2, 2, 2, 1})}},
-      a);
+  define_max_pool_grad<A>(r).sample({.in = {x, floats({8.5f, 7.5f}, {1, 1, 2, 1, 1}), floats({1, 2}, {1, 1, 2, 1, 1})},
+                                     .out = {floats({0, 1, 0, 0, 0, 0, 2, 0}, {1, 2, 2, 2, 1})}},
+                                    a);
   define_max_pool_grad_grad<A>(r).sample(
       {.in = {x, floats({8.5f, 7.5f}, {1, 1, 2, 1, 1}), x}, .out = {floats({9, 8}, {1, 1, 2, 1, 1})}}, a);
   define_avg_pool<A>(r)

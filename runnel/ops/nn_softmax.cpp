@@ -63,8 +63,7 @@ Tensor on_last_axis(const Operand& x, int axis, const char* name, Tensor (*f)(co
   if (axis == -1) return f(x);
   const Tensor value = x.value();
   const PartialShape shape = value.partial_shape();
-  if (!shape.has_rank())
-    throw make_error(Code::unimplemented, "[{}] axis {} of a tensor of unknown rank", name, axis);
+  if (!shape.has_rank()) throw make_error(Code::unimplemented, "[{}] axis {} of a tensor of unknown rank", name, axis);
   const int rank = shape.rank();
   if (axis < -rank || axis >= rank) {
     throw invalid_argument("[{}] axis {} is out of range for shape {} (at {}:{})", name, axis, shape.str(),

@@ -17,8 +17,7 @@ void check_list(const std::vector<int64_t>& values, int dims, const char* what) 
     if (v < 1) throw invalid_argument("{} must be positive, got [{}]", what, fmt::join(values, ","));
   }
   if (values.front() != 1 || values.back() != 1) {
-    throw invalid_argument("{} must be 1 for the batch and the channels, got [{}]", what,
-                           fmt::join(values, ","));
+    throw invalid_argument("{} must be 1 for the batch and the channels, got [{}]", what, fmt::join(values, ","));
   }
 }
 
@@ -30,21 +29,19 @@ Windows place_windows(const WindowSpec& spec, const Dims& in, const Dims& size) 
   const bool same = spec.padding == "SAME";
   const bool is_explicit = spec.padding == "EXPLICIT" && spec.explicit_paddings;
   if (!same && !is_explicit && spec.padding != "VALID") {
-    throw invalid_argument(
-        "padding must be {}, got \"{}\"",
-        spec.explicit_paddings ? "\"SAME\", \"VALID\" or \"EXPLICIT\"" : "\"SAME\" or \"VALID\"",
-        spec.padding);
+    throw invalid_argument("padding must be {}, got \"{}\"",
+                           spec.explicit_paddings ? "\"SAME\", \"VALID\" or \"EXPLICIT\"" : "\"SAME\" or \"VALID\"",
+                           spec.padding);
   }
   if (is_explicit) {
     const auto& p = *spec.explicit_paddings;
     if (p.size() != 2 * (static_cast<size_t>(spec.dims) + 2) ||
         std::any_of(p.begin(), p.end(), [](int64_t v) { return v < 0; })) {
-      throw invalid_argument("explicit_paddings must be {} values, none negative, got [{}]",
-                             2 * (spec.dims + 2), fmt::join(p, ","));
+      throw invalid_argument("explicit_paddings must be {} values, none negative, got [{}]", 2 * (spec.dims + 2),
+                             fmt::join(p, ","));
     }
     if (p[0] != 0 || p[1] != 0 || p[p.size() - 2] != 0 || p.back() != 0) {
-      throw invalid_argument("explicit_paddings must be 0 for the batch and the channels, got [{}]",
-                             fmt::join(p, ","));
+      throw invalid_argument("explicit_paddings must be 0 for the batch and the channels, got [{}]", fmt::join(p, ","));
     }
   } else if (spec.explicit_paddings && !spec.explicit_paddings->empty()) {
     throw invalid_argument("explicit_paddings are given, but padding is \"{}\"", spec.padding);
@@ -87,8 +84,7 @@ Windows place_windows(const WindowSpec& spec, const Dims& in, const Dims& size) 
   return windows;
 }
 
-std::vector<int64_t> full_list(const std::vector<int64_t>& values, int dims, const char* op,
-                               const char* what) {
+std::vector<int64_t> full_list(const std::vector<int64_t>& values, int dims, const char* op, const char* what) {
   const auto n = static_cast<size_t>(dims);
   if (values.size() == n + 2) return values;
   std::vector<int64_t> full(n + 2, 1);
@@ -107,8 +103,8 @@ std::vector<int64_t> full_paddings(const std::vector<int64_t>& values, int dims,
   const auto n = static_cast<size_t>(dims);
   if (values.empty() || values.size() == 2 * (n + 2)) return values;
   if (values.size() != 2 * n) {
-    throw invalid_argument("[{}] explicit_paddings must have {} or {} values, got [{}]", op, 2 * n,
-                           2 * (n + 2), fmt::join(values, ","));
+    throw invalid_argument("[{}] explicit_paddings must have {} or {} values, got [{}]", op, 2 * n, 2 * (n + 2),
+                           fmt::join(values, ","));
   }
   std::vector<int64_t> full(2 * (n + 2), 0);
   std::copy(values.begin(), values.end(), full.begin() + 2);

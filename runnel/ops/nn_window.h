@@ -36,8 +36,7 @@ Windows place_windows(const WindowSpec& spec, const Dims& in, const Dims& size);
 
 // A parameter list of a public function (one value for all, one per spatial dimension, or one per dimension)
 // as the attribute of the op. `what` names it in errors.
-std::vector<int64_t> full_list(const std::vector<int64_t>& values, int dims, const char* op,
-                               const char* what);
+std::vector<int64_t> full_list(const std::vector<int64_t>& values, int dims, const char* op, const char* what);
 // Explicit paddings likewise: before and after of every spatial dimension, or of every dimension.
 std::vector<int64_t> full_paddings(const std::vector<int64_t>& values, int dims, const char* op);
 

@@ -40,7 +40,8 @@ Tensor norm_over(const Tensor& x, const NormOrder& ord, const std::vector<int64_
   if (named && ord.name() != "euclidean" && ord.name() != "fro") {
     throw invalid_argument("[Norm] ord '{}' is not known: euclidean, fro or a number", ord.name());
   }
-  if (ord.name() == "fro" && axis.size() == 1) throw invalid_argument("[Norm] 'fro' is the norm of matrices, name two axes");
+  if (ord.name() == "fro" && axis.size() == 1)
+    throw invalid_argument("[Norm] 'fro' is the norm of matrices, name two axes");
   if (!named && !(ord.p() > 0)) throw invalid_argument("[Norm] ord must be positive, got {}", ord.p());
   if (named || (ord.p() == 2 && !matrix)) return sqrt(sum_of_squares(x, axes, keepdims));
 
@@ -121,7 +122,8 @@ std::pair<Gradients, Tensor> clip_by_global_norm(const Gradients& t_list, const 
       clipped.emplace_back();
     } else {
       const Tensor& values = values_of(g);
-      clipped.push_back(with_values(g, values * (scale.dtype() == values.dtype() ? scale : cast(scale, values.dtype()))));
+      clipped.push_back(
+          with_values(g, values * (scale.dtype() == values.dtype() ? scale : cast(scale, values.dtype()))));
     }
   }
   return {std::move(clipped), norm};

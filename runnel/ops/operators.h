@@ -55,9 +55,9 @@ RUNNEL_API Tensor operator_invert(const Operand& x);
 RUNNEL_API Tensor operator_not(const Operand& x);
 }  // namespace detail
 
-#define RUNNEL_BINARY_OPERATOR(sign, function)                                                                       \
-  inline Tensor operator sign(const TensorOperand& x, const TensorOperand& y) { return function(x, y); }             \
-  inline Tensor operator sign(const TensorOperand& x, const LiteralOperand& y) { return function(x, y); }            \
+#define RUNNEL_BINARY_OPERATOR(sign, function)                                                            \
+  inline Tensor operator sign(const TensorOperand& x, const TensorOperand& y) { return function(x, y); }  \
+  inline Tensor operator sign(const TensorOperand& x, const LiteralOperand& y) { return function(x, y); } \
   inline Tensor operator sign(const LiteralOperand& x, const TensorOperand& y) { return function(x, y); }
 RUNNEL_BINARY_OPERATOR(+, add)
 RUNNEL_BINARY_OPERATOR(-, subtract)

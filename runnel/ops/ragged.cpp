@@ -6,11 +6,11 @@
 #include "runnel/kernels/cpu/element.h"
 #include "runnel/op/builder.h"
 #include "runnel/op/dispatch.h"
-#include "runnel/ops/cumulative.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/array_util.h"
 #include "runnel/ops/broadcast_grad.h"
 #include "runnel/ops/composite.h"
+#include "runnel/ops/cumulative.h"
 #include "runnel/ops/math.h"
 #include "runnel/tensor/format_array.h"
 
@@ -69,8 +69,8 @@ Dims asked_shape(const Tensor& shape, int rank) {
 template <class E>
 struct Spreader {
   const std::vector<Dims>& splits;
-  const Dims& dims;      // of the result, ragged dimensions and the first
-  const Dims& strides;   // in elements
+  const Dims& dims;     // of the result, ragged dimensions and the first
+  const Dims& strides;  // in elements
   int64_t inner;
   const E* from;
   E* to;
@@ -98,8 +98,8 @@ void to_tensor_kernel(KernelContext& c) {
   Dims dims;
   for (int i = 0; i < levels; ++i) {
     const Dims& s = splits[static_cast<size_t>(i)];
-    check_splits(s, i + 1 < levels ? static_cast<int64_t>(splits[static_cast<size_t>(i) + 1].size()) - 1
-                                   : values.shape()[0]);
+    check_splits(
+        s, i + 1 < levels ? static_cast<int64_t>(splits[static_cast<size_t>(i) + 1].size()) - 1 : values.shape()[0]);
     if (i == 0) dims.push_back(static_cast<int64_t>(s.size()) - 1);
     int64_t longest = 0;
     for (size_t k = 1; k < s.size(); ++k) longest = std::max(longest, s[k] - s[k - 1]);
@@ -114,7 +114,8 @@ void to_tensor_kernel(KernelContext& c) {
     const int64_t want = asked[static_cast<size_t>(d)];
     if (want < 0) continue;
     if (d > levels && want != dims[static_cast<size_t>(d)]) {
-      throw invalid_argument("size {} asked for dimension {}, which is {} for every row", want, d, dims[static_cast<size_t>(d)]);
+      throw invalid_argument("size {} asked for dimension {}, which is {} for every row", want, d,
+                             dims[static_cast<size_t>(d)]);
     }
     dims[static_cast<size_t>(d)] = want;
   }
@@ -123,13 +124,16 @@ void to_tensor_kernel(KernelContext& c) {
   const Tensor& filler = c.in(2);
   const Dims inner_dims(dims.begin() + levels + 1, dims.end());
   const int lead = static_cast<int>(inner_dims.size()) - filler.rank();
-  if (lead < 0) throw invalid_argument("default_value has shape {}, one value has {}", filler.shape().str(), Shape(inner_dims).str());
+  if (lead < 0)
+    throw invalid_argument("default_value has shape {}, one value has {}", filler.shape().str(),
+                           Shape(inner_dims).str());
   Dims from(dims.size(), 0);
   const Dims dense = cpu::dense_strides(filler.shape().dims());
   for (int d = 0; d < filler.rank(); ++d) {
     const auto i = static_cast<size_t>(levels + 1 + lead + d);
     if (filler.shape()[d] != 1 && filler.shape()[d] != dims[i]) {
-      throw invalid_argument("default_value of shape {} does not broadcast to {}", filler.shape().str(), Shape(inner_dims).str());
+      throw invalid_argument("default_value of shape {} does not broadcast to {}", filler.shape().str(),
+                             Shape(inner_dims).str());
     }
     from[i] = filler.shape()[d] == 1 ? 0 : dense[static_cast<size_t>(d)];
   }
@@ -141,7 +145,8 @@ void to_tensor_kernel(KernelContext& c) {
   });
 }
 
-Tensor to_tensor_op(const Tensor& shape, const Tensor& values, const Tensor& filler, const std::vector<Tensor>& splits) {
+Tensor to_tensor_op(const Tensor& shape, const Tensor& values, const Tensor& filler,
+                    const std::vector<Tensor>& splits) {
   static const Op<ToTensorAttrs> op("RaggedTensorToTensor");
   std::vector<Arg> args{shape, values, filler};
   for (const Tensor& s : splits) args.emplace_back(s);
@@ -202,11 +207,13 @@ void register_ragged(Registry& r) {
       .sample({.in = {Tensor{-1, 2, 1}, Tensor{1.f, 2.f, 3.f}, Tensor(9.f), Tensor{0, 1, 2}, Tensor{0, 2, 3}},
                .out = {Tensor{{{1.f}, {9.f}}, {{3.f}, {9.f}}}}},
               {.num_row_partition_tensors = 2, .row_partition_types = {"ROW_SPLITS", "ROW_SPLITS"}})
-      .sample({.in = {Tensor(-1), Tensor{1.f, 2.f}, Tensor(9.f), Tensor{0, 3}}, .error = "row_splits end at 3, there are 2 values"},
+      .sample({.in = {Tensor(-1), Tensor{1.f, 2.f}, Tensor(9.f), Tensor{0, 3}},
+               .error = "row_splits end at 3, there are 2 values"},
               {.num_row_partition_tensors = 1, .row_partition_types = {"ROW_SPLITS"}});
 }
 
-RaggedTensor RaggedTensor::from_nested_row_splits(const Tensor& flat_values, const std::vector<Tensor>& nested_row_splits) {
+RaggedTensor RaggedTensor::from_nested_row_splits(const Tensor& flat_values,
+                                                  const std::vector<Tensor>& nested_row_splits) {
   if (nested_row_splits.empty()) throw invalid_argument("[RaggedTensor] at least one vector of row splits is needed");
   if (flat_values.partial_shape().rank() == 0) throw invalid_argument("[RaggedTensor] the values are a scalar");
   try {
@@ -272,7 +279,8 @@ Tensor RaggedTensor::splits_of(const std::vector<int64_t>& lengths) {
 
 const Tensor& RaggedTensor::values() const {
   if (ragged_rank() != 1) {
-    throw make_error(Code::failed_precondition, "[RaggedTensor] the rows are ragged themselves: ask for ragged_values()");
+    throw make_error(Code::failed_precondition,
+                     "[RaggedTensor] the rows are ragged themselves: ask for ragged_values()");
   }
   return flat_values_;
 }
@@ -339,7 +347,8 @@ RaggedTensor RaggedTensor::ragged_row(int64_t i) const {
 
 Tensor RaggedTensor::to_tensor(const Tensor& default_value, const std::vector<int64_t>& shape) const {
   const Tensor asked = shape.empty() ? int_scalar(-1) : int_vector(Dims(shape.begin(), shape.end()));
-  return to_tensor_op(asked, flat_values_, default_value.defined() ? default_value : zeros({}, dtype()), nested_row_splits_);
+  return to_tensor_op(asked, flat_values_, default_value.defined() ? default_value : zeros({}, dtype()),
+                      nested_row_splits_);
 }
 
 namespace {
@@ -349,7 +358,8 @@ std::string written(const Tensor& t) {
   const Shape& s = t.shape();
   if (s.rank() == 0) return format_array({t.dtype(), t.raw(), s.dims()});
   std::string text = "[";
-  for (int64_t i = 0; i < s[0]; ++i) text += (i ? ", " : "") + written(t.rows(i, i + 1).with_shape(Shape(Dims(s.begin() + 1, s.end()))));
+  for (int64_t i = 0; i < s[0]; ++i)
+    text += (i ? ", " : "") + written(t.rows(i, i + 1).with_shape(Shape(Dims(s.begin() + 1, s.end()))));
   return text + "]";
 }
 
@@ -372,7 +382,8 @@ std::string RaggedTensor::str() const {
   if (symbolic) return fmt::format("<tf.RaggedTensor shape={} dtype={}>", shape().str(), dtype_name(dtype()));
   std::vector<Dims> splits;
   for (const Tensor& s : nested_row_splits_) splits.push_back(int_values(s));
-  return "<tf.RaggedTensor " + written(flat_values_.to_host(), splits, 0, 0, static_cast<int64_t>(splits[0].size()) - 1) + ">";
+  return "<tf.RaggedTensor " +
+         written(flat_values_.to_host(), splits, 0, 0, static_cast<int64_t>(splits[0].size()) - 1) + ">";
 }
 
 std::ostream& operator<<(std::ostream& out, const RaggedTensor& ragged) { return out << ragged.str(); }

@@ -38,7 +38,8 @@ void draw_into(Distribution kind, const Philox& gen, const Tensor& out) {
 template <class T>
 void draw_ints(const Philox& gen, const Tensor& lo, const Tensor& hi, const Tensor& out) {
   if (lo.num_elements() != 1 || hi.num_elements() != 1) {
-    throw invalid_argument("minval and maxval must be scalars, got shapes {} and {}", lo.shape().str(), hi.shape().str());
+    throw invalid_argument("minval and maxval must be scalars, got shapes {} and {}", lo.shape().str(),
+                           hi.shape().str());
   }
   const T a = *lo.data<T>();
   const T b = *hi.data<T>();
@@ -167,7 +168,7 @@ Tensor scaled_normal(const Tensor& z, const Operand& mean, const Operand& stddev
 }
 
 std::pair<Tensor, Tensor> gamma_parameters(const Operand& alpha, const Operand& beta) {
-  const DType dtype = !alpha.is_literal() ? alpha.tensor()->dtype()
+  const DType dtype = !alpha.is_literal()  ? alpha.tensor()->dtype()
                       : !beta.is_literal() ? beta.tensor()->dtype()
                                            : DType::float32;
   const Tensor b = in_dtype(beta, dtype);

@@ -95,7 +95,8 @@ void register_random_stateless(Registry& r) {
       .sample({.in = {Tensor{1, 2}}})
       .sample({.in = {Tensor{1, 2, 3}}, .error = "shape [2]"});
 
-  define_draw<Distribution::uniform>(r, "StatelessRandomUniformV2", "Uniform draws from [0, 1), fixed by key and counter.");
+  define_draw<Distribution::uniform>(r, "StatelessRandomUniformV2",
+                                     "Uniform draws from [0, 1), fixed by key and counter.");
   define_draw<Distribution::normal>(r, "StatelessRandomNormalV2", "Standard normal draws, fixed by key and counter.");
   define_draw<Distribution::truncated_normal>(
       r, "StatelessTruncatedNormalV2",
@@ -116,10 +117,12 @@ void register_random_stateless(Registry& r) {
         draw_ints<T>(generator_from(c.in(1), c.in(2)), c.in(4), c.in(5), c.out());
       })
       .doc("Uniform integers from [minval, maxval), fixed by key and counter.")
-      .sample({.in = {Tensor{3}, Tensor{uint64_t{1}}, Tensor{uint64_t{0}, uint64_t{0}}, Tensor(1), Tensor(2), Tensor(3)},
-               .out = {Tensor{2, 2, 2}}})
-      .sample({.in = {Tensor{3}, Tensor{uint64_t{1}}, Tensor{uint64_t{0}, uint64_t{0}}, Tensor(1), Tensor(7), Tensor(7)},
-               .error = "minval < maxval"});
+      .sample(
+          {.in = {Tensor{3}, Tensor{uint64_t{1}}, Tensor{uint64_t{0}, uint64_t{0}}, Tensor(1), Tensor(2), Tensor(3)},
+           .out = {Tensor{2, 2, 2}}})
+      .sample(
+          {.in = {Tensor{3}, Tensor{uint64_t{1}}, Tensor{uint64_t{0}, uint64_t{0}}, Tensor(1), Tensor(7), Tensor(7)},
+           .error = "minval < maxval"});
 
   r.define("StatelessRandomGammaV3")
       .type("dtype", floating)

@@ -65,8 +65,7 @@ constexpr auto mean_grad = [](const GradCtx& g, const ReduceAttrs& a) -> Gradien
   const PartialShape from = g.x(0).partial_shape();
   const PartialShape to = g.y().partial_shape();
   if (from.is_static() && to.is_static()) {
-    const auto count = static_cast<double>(Shape(from).num_elements() /
-                                           std::max<int64_t>(1, Shape(to).num_elements()));
+    const auto count = static_cast<double>(Shape(from).num_elements() / std::max<int64_t>(1, Shape(to).num_elements()));
     // A count beyond float16's range would turn the gradient into 0.
     dy = dy.dtype() == DType::float16 ? dy * (1 / count) : dy / count;
   } else {
@@ -215,10 +214,10 @@ void register_reduce(Registry& r) {
       .sample({.in = {Tensor{{true, false}}, Tensor{0, 1}}, .out = {Tensor{{false}}}}, {.keep_dims = true});
 }
 
-#define RUNNEL_REDUCTION(function, Name)                                        \
-  Tensor function(const Operand& x, const Axes& axis, bool keepdims) {          \
-    static const Op<ReduceAttrs> op(Name);                                      \
-    return op({x, axis.tensor_for(x.value())}, {.keep_dims = keepdims});        \
+#define RUNNEL_REDUCTION(function, Name)                                 \
+  Tensor function(const Operand& x, const Axes& axis, bool keepdims) {   \
+    static const Op<ReduceAttrs> op(Name);                               \
+    return op({x, axis.tensor_for(x.value())}, {.keep_dims = keepdims}); \
   }
 RUNNEL_REDUCTION(reduce_sum, "Sum")
 RUNNEL_REDUCTION(reduce_mean, "Mean")

@@ -37,9 +37,8 @@ void register_rounding(Registry& r) {
       }))
       .not_differentiable()
       .doc("The nearest whole number; halves go to the even one.")
-      .sample({.in = {Tensor{1.5f, 2.5f, -0.6f, -2.5f}},
-               .out = {Tensor{2.f, 2.f, -1.f, -2.f}},
-               .differentiable = false})
+      .sample(
+          {.in = {Tensor{1.5f, 2.5f, -0.6f, -2.5f}}, .out = {Tensor{2.f, 2.f, -1.f, -2.f}}, .differentiable = false})
       .sample({.in = {Tensor{{3, -2}}}, .out = {Tensor{{3, -2}}}});
   r.define("Rint")
       .in("x", floating)

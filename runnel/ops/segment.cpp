@@ -20,7 +20,8 @@ void check_prefix(const PartialShape& data, const PartialShape& ids) {
   if (!data.has_rank() || !ids.has_rank()) return;
   bool fits = ids.rank() <= data.rank();
   for (int i = 0; fits && i < ids.rank(); ++i) fits = ids[i] < 0 || data[i] < 0 || ids[i] == data[i];
-  if (!fits) throw invalid_argument("segment_ids {} do not fit the leading dimensions of data {}", ids.str(), data.str());
+  if (!fits)
+    throw invalid_argument("segment_ids {} do not fit the leading dimensions of data {}", ids.str(), data.str());
 }
 
 constexpr auto sorted_shape = [](InferContext& c) {
@@ -73,7 +74,8 @@ void sorted_kernel(KernelContext& c) {
   const int64_t width = rows == 0 ? 0 : c.in(0).num_elements() / rows;
   dims[0] = ids.empty() ? 0 : ids.back() + 1;
   const Tensor& y = c.allocate(0, Shape(dims));
-  cpu::segment_reduce<T>(op, c.in<T>(0), ids.data(), rows, width, dims[0], empty_value<op, T>(true), y.mutable_data<T>());
+  cpu::segment_reduce<T>(op, c.in<T>(0), ids.data(), rows, width, dims[0], empty_value<op, T>(true),
+                         y.mutable_data<T>());
 }
 
 template <SegmentOp op, class T>
@@ -81,7 +83,8 @@ void unsorted_kernel(KernelContext& c) {
   const Dims ids = c.ints(1);
   const int64_t segments = c.int_scalar(2);
   for (size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] >= segments) throw invalid_argument("segment_ids[{}] = {} is not below num_segments {}", i, ids[i], segments);
+    if (ids[i] >= segments)
+      throw invalid_argument("segment_ids[{}] = {} is not below num_segments {}", i, ids[i], segments);
   }
   const int64_t width = segments == 0 ? 0 : c.out().num_elements() / segments;
   cpu::segment_reduce<T>(op, c.in<T>(0), ids.data(), static_cast<int64_t>(ids.size()), width, segments,
@@ -249,15 +252,15 @@ void register_segment(Registry& r) {
 
 namespace math {
 
-#define RUNNEL_SORTED(function, Name)                                   \
-  Tensor function(const Operand& data, const Operand& segment_ids) {    \
-    static const Op op(Name);                                           \
-    return op({data, segment_ids});                                     \
+#define RUNNEL_SORTED(function, Name)                                \
+  Tensor function(const Operand& data, const Operand& segment_ids) { \
+    static const Op op(Name);                                        \
+    return op({data, segment_ids});                                  \
   }
-#define RUNNEL_UNSORTED(function, Name)                                                                \
-  Tensor function(const Operand& data, const Operand& segment_ids, const Operand& num_segments) {      \
-    static const Op op(Name);                                                                          \
-    return op({data, segment_ids, num_segments});                                                      \
+#define RUNNEL_UNSORTED(function, Name)                                                           \
+  Tensor function(const Operand& data, const Operand& segment_ids, const Operand& num_segments) { \
+    static const Op op(Name);                                                                     \
+    return op({data, segment_ids, num_segments});                                                 \
   }
 RUNNEL_SORTED(segment_sum, "SegmentSum")
 RUNNEL_SORTED(segment_mean, "SegmentMean")

@@ -22,8 +22,7 @@ struct Choose {
 template <class T>
 void choose(KernelContext& c, const Dims& condition) {
   cpu::ternary_broadcast<Choose, bool, T, T, T>(c.in<bool>(0), condition, c.in<T>(1), c.in(1).shape().dims(),
-                                                c.in<T>(2), c.in(2).shape().dims(), c.out<T>(),
-                                                c.out().shape().dims());
+                                                c.in<T>(2), c.in(2).shape().dims(), c.out<T>(), c.out().shape().dims());
 }
 
 // Elements are only moved: their size decides. Strings move as pointers first, which broadcast like numbers.
@@ -52,9 +51,9 @@ void choose_by_size(KernelContext& c, const Dims& condition) {
 }
 
 Gradients select_gradients(const GradCtx& g, const Tensor& condition) {
-  return {{},
-          g.want(1, [&] { return sum_to_shape_of(where(condition, g.dy(), 0), g.x(1)); }),
-          g.want(2, [&] { return sum_to_shape_of(where(condition, 0, g.dy()), g.x(2)); })};
+  return {{}, g.want(1, [&] { return sum_to_shape_of(where(condition, g.dy(), 0), g.x(1)); }), g.want(2, [&] {
+            return sum_to_shape_of(where(condition, 0, g.dy()), g.x(2));
+          })};
 }
 
 // A vector condition of the older Select chooses whole rows of x: it stands for one of shape [n,1,...,1].
@@ -113,16 +112,13 @@ void register_select(Registry& r) {
       .in("t", "T")
       .in("e", "T")
       .out("output", "T")
-      .shape([](InferContext& c) {
-        c.output(broadcast_shapes(c.input(0), broadcast_shapes(c.input(1), c.input(2))));
-      })
+      .shape([](InferContext& c) { c.output(broadcast_shapes(c.input(0), broadcast_shapes(c.input(1), c.input(2)))); })
       .cpu([](KernelContext& c) { choose_by_size(c, c.in(0).shape().dims()); })
       .grad([](const GradCtx& g) { return select_gradients(g, g.x(0)); })
       .elementwise_op()
       .doc("t where the condition holds, e elsewhere; all three broadcast.")
       .sample({.in = {Tensor{true, false}, Tensor{1.f, 2.f}, Tensor{10.f, 20.f}}, .out = {Tensor{1.f, 20.f}}})
-      .sample({.in = {Tensor{{true}, {false}}, Tensor{1.f, 2.f}, Tensor(5.f)},
-               .out = {Tensor{{1.f, 2.f}, {5.f, 5.f}}}})
+      .sample({.in = {Tensor{{true}, {false}}, Tensor{1.f, 2.f}, Tensor(5.f)}, .out = {Tensor{{1.f, 2.f}, {5.f, 5.f}}}})
       .sample({.in = {Tensor{true, false}, Tensor("yes"), Tensor{"a", "b"}}, .out = {Tensor{"yes", "b"}}})
       .sample({.in = {Tensor{true, false}, Tensor{1.f, 2.f, 3.f}, Tensor(5.f)}, .error = "do not broadcast"});
 
@@ -167,8 +163,7 @@ void register_select(Registry& r) {
       })
       .cpu([]<class T>(KernelContext& c) { nonzero_indices<T>(c); })
       .doc("The indices of the elements that are not zero, one row each, in row-major order.")
-      .sample({.in = {Tensor{{true, false}, {false, true}}},
-               .out = {Tensor::of<int64_t>({0, 0, 1, 1}, Shape{2, 2})}})
+      .sample({.in = {Tensor{{true, false}, {false, true}}}, .out = {Tensor::of<int64_t>({0, 0, 1, 1}, Shape{2, 2})}})
       .sample({.in = {Tensor{0.f, 2.f, 3.f}}, .out = {Tensor::of<int64_t>({1, 2}, Shape{2, 1})}});
 }
 

@@ -56,7 +56,8 @@ Tensor top_k_grad(const GradCtx& g) {
   // Every element of dy goes to its position in the flat x.
   const Tensor n = cast(last_size(g.x(0)), DType::int64);
   const Tensor k = last_size(g.y(0));
-  const Tensor indices = cast(reshape(g.y(1), stack({int_scalar(-1), cast(maximum(k, 1), DType::int32)})), DType::int64);
+  const Tensor indices =
+      cast(reshape(g.y(1), stack({int_scalar(-1), cast(maximum(k, 1), DType::int32)})), DType::int64);
   const Tensor rows = range(cast(gather(shape(indices), 0), DType::int64));
   const Tensor flat = indices + reshape(rows * n, {-1, 1});
   const Tensor dx = math::unsorted_segment_sum(reshape(g.dy(0), {-1}), reshape(flat, {-1}), size(g.x(0)));
@@ -112,7 +113,9 @@ void register_sort(Registry& r) {
           cpu::top_k(c.in<T>(0), rows, n, k, c.out<T>(0), c.out<int64_t>(1));
         }
       })
-      .grad([](const GradCtx& g) { return Gradients{top_k_grad(g), {}}; })
+      .grad([](const GradCtx& g) {
+        return Gradients{top_k_grad(g), {}};
+      })
       .doc("The k largest elements of the last dimension, largest first, and their positions.")
       .sample({.in = {Tensor{3.f, 9.f, 1.f, 7.f}, Tensor(2)}, .out = {Tensor{9.f, 7.f}, Tensor{1, 3}}})
       .sample({.in = {Tensor{{3.f, 9.f, 1.f}, {7.f, 5.f, 6.f}}, Tensor(3)},

@@ -31,8 +31,7 @@ RUNNEL_API UniqueWithCounts unique_with_counts(const Operand& x, DType out_idx =
 
 namespace math {
 // The k largest elements of the last dimension, largest first; of equal ones the lowest index comes first.
-RUNNEL_API TopK top_k(const Operand& input, const Operand& k = 1, bool sorted = true,
-                      DType index_type = DType::int32);
+RUNNEL_API TopK top_k(const Operand& input, const Operand& k = 1, bool sorted = true, DType index_type = DType::int32);
 }  // namespace math
 namespace nn {
 using math::top_k;

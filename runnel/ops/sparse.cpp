@@ -105,14 +105,16 @@ void register_sparse(Registry& r) {
         if (indices.rank() == 0) at = reshape(at, {1, 1});
         const Tensor dy = g.dy();
         const Tensor inside = gather_nd(dy, at);
-        return Gradients{{}, {}, values.rank() == 0 ? reduce_sum(inside) : inside,
-                         g.want(3, [&] { return reduce_sum(dy) - reduce_sum(inside); })};
+        return Gradients{{}, {}, values.rank() == 0 ? reduce_sum(inside) : inside, g.want(3, [&] {
+                           return reduce_sum(dy) - reduce_sum(inside);
+                         })};
       })
       .doc("A dense tensor with values at the given indices and default_value elsewhere.")
       .sample({.in = {Tensor{{0, 1}, {1, 0}}, Tensor{2, 2}, Tensor{5.f, 6.f}, Tensor(0.f)},
                .out = {Tensor{{0.f, 5.f}, {6.f, 0.f}}}})
       .sample({.in = {Tensor{0, 2}, Tensor{3}, Tensor(5.f), Tensor(1.f)}, .out = {Tensor{5.f, 1.f, 5.f}}})
-      .sample({.in = {Tensor{1, 0}, Tensor{3}, Tensor{5.f, 6.f}, Tensor(1.f)}, .error = "indices[1] = [0] is out of order"})
+      .sample(
+          {.in = {Tensor{1, 0}, Tensor{3}, Tensor{5.f, 6.f}, Tensor(1.f)}, .error = "indices[1] = [0] is out of order"})
       .sample({.in = {Tensor{1, 1}, Tensor{3}, Tensor{5.f, 6.f}, Tensor(1.f)}, .error = "is repeated"})
       .sample({.in = {Tensor{1, 3}, Tensor{3}, Tensor{5.f, 6.f}, Tensor(1.f)}, .error = "is out of bounds"});
 
@@ -139,7 +141,8 @@ void register_sparse(Registry& r) {
         std::vector<int64_t> order(static_cast<size_t>(n));
         std::iota(order.begin(), order.end(), 0);
         std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-          return std::lexicographical_compare(at + a * depth, at + (a + 1) * depth, at + b * depth, at + (b + 1) * depth);
+          return std::lexicographical_compare(at + a * depth, at + (a + 1) * depth, at + b * depth,
+                                              at + (b + 1) * depth);
         });
         cpu::with_element(c.in(1).dtype(), [&]<class E>() {
           for (int64_t i = 0; i < n; ++i) {
@@ -158,7 +161,8 @@ void register_sparse(Registry& r) {
         return Gradients{{}, gather(g.dy(1), invert_permutation(came_from)), {}};
       })
       .doc("Indices and values in row-major order of the indices.")
-      .sample({.in = {Tensor{{int64_t{1}, int64_t{0}}, {int64_t{0}, int64_t{1}}}, Tensor{5.f, 6.f}, Tensor{int64_t{2}, int64_t{2}}},
+      .sample({.in = {Tensor{{int64_t{1}, int64_t{0}}, {int64_t{0}, int64_t{1}}}, Tensor{5.f, 6.f},
+                      Tensor{int64_t{2}, int64_t{2}}},
                .out = {Tensor{{int64_t{0}, int64_t{1}}, {int64_t{1}, int64_t{0}}}, Tensor{6.f, 5.f}}})
       .sample({.in = {Tensor{{int64_t{2}}, {int64_t{0}}, {int64_t{1}}}, Tensor{1.f, 2.f, 3.f}, Tensor{int64_t{3}}},
                .out = {Tensor{{int64_t{0}}, {int64_t{1}}, {int64_t{2}}}, Tensor{2.f, 3.f, 1.f}}});
@@ -197,7 +201,8 @@ SparseTensor eye(int64_t num_rows, int64_t num_columns, DType dtype) {
 }  // namespace sparse
 
 std::ostream& operator<<(std::ostream& out, const SparseTensor& s) {
-  return out << "SparseTensor(indices=" << s.indices << ", values=" << s.values << ", dense_shape=" << s.dense_shape << ")";
+  return out << "SparseTensor(indices=" << s.indices << ", values=" << s.values << ", dense_shape=" << s.dense_shape
+             << ")";
 }
 
 }  // namespace runnel

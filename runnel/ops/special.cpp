@@ -71,14 +71,11 @@ void register_gamma_functions(Registry& r) {
       .shape(broadcast<0, 1>)
       .cpu(elementwise([](auto n, auto x) { return static_cast<decltype(x)>(cpu::polygamma(n, x)); }))
       .grad([](const GradCtx& g) {
-        return Gradients{{}, g.want(1, [&] {
-                           return sum_to_shape_of(g.dy() * polygamma(g.x(0) + 1, g.x(1)), g.x(1));
-                         })};
+        return Gradients{{},
+                         g.want(1, [&] { return sum_to_shape_of(g.dy() * polygamma(g.x(0) + 1, g.x(1)), g.x(1)); })};
       })
       .doc("The derivative of digamma of order a = 0, 1, ... The gradient by a is not defined.")
-      .sample({.in = {Tensor{1.f, 2.f}, Tensor{1.f, 1.f}},
-               .out = {Tensor{1.6449341f, -2.4041138f}},
-               .fixed = {0}})
+      .sample({.in = {Tensor{1.f, 2.f}, Tensor{1.f, 1.f}}, .out = {Tensor{1.6449341f, -2.4041138f}}, .fixed = {0}})
       .sample({.in = {Tensor{{0.f}, {1.f}}, Tensor{2.f, 0.5f}},
                .out = {Tensor{{0.42278434f, -1.9635100f}, {0.64493407f, 4.9348022f}}},
                .fixed = {0}});
@@ -96,9 +93,7 @@ void register_gamma_functions(Registry& r) {
                          })};
       })
       .doc("Hurwitz's zeta: the sum of (q + k)^-x over k = 0, 1, ... The gradient by x is not defined.")
-      .sample({.in = {Tensor{2.f, 4.f}, Tensor{1.f, 1.f}},
-               .out = {Tensor{1.6449341f, 1.0823232f}},
-               .fixed = {0}})
+      .sample({.in = {Tensor{2.f, 4.f}, Tensor{1.f, 1.f}}, .out = {Tensor{1.6449341f, 1.0823232f}}, .fixed = {0}})
       .sample({.in = {Tensor{{3.f}}, Tensor(0.5f)}, .out = {Tensor{{8.4143983f}}}, .fixed = {0}});
 }
 

@@ -52,7 +52,8 @@ re2::StringPiece piece(std::string_view s) { return {s.data(), s.size()}; }
 class Pattern {
  public:
   explicit Pattern(const Tensor& t) : regex_(piece(*t.data<Bytes>()), RE2::Quiet) {
-    if (!regex_.ok()) throw invalid_argument("the pattern '{}' is no regular expression: {}", regex_.pattern(), regex_.error());
+    if (!regex_.ok())
+      throw invalid_argument("the pattern '{}' is no regular expression: {}", regex_.pattern(), regex_.error());
   }
   const RE2& operator*() const { return regex_; }
 
@@ -151,7 +152,8 @@ void register_string_text(Registry& r) {
         const Pattern pattern(c.in(1));
         const re2::StringPiece rewrite = piece(*c.in<Bytes>(2));
         std::string problem;
-        if (!(*pattern).CheckRewriteString(rewrite, &problem)) throw invalid_argument("the rewrite is not valid: {}", problem);
+        if (!(*pattern).CheckRewriteString(rewrite, &problem))
+          throw invalid_argument("the rewrite is not valid: {}", problem);
         for_each_string(c, [&](const Bytes& s) {
           std::string text = s.str();
           if (a.replace_global) {
@@ -179,7 +181,8 @@ void register_string_text(Registry& r) {
           for (int64_t i = 0; i < c.out().num_elements(); ++i) c.out<T>()[i] = parse_number<T>(c.in<Bytes>(0)[i]);
         });
         if (!known) {
-          throw invalid_argument("out_type must be float32, float64, int32 or int64, got {}", dtype_name(c.output_dtype(0)));
+          throw invalid_argument("out_type must be float32, float64, int32 or int64, got {}",
+                                 dtype_name(c.output_dtype(0)));
         }
       })
       .doc("The numbers that the strings spell.")

@@ -34,7 +34,8 @@ void register_string_unicode(Registry& r) {
         for (int i = 0; i < 3; ++i) c.output(i, PartialShape{kUnknownDim});
       })
       .cpu([](KernelContext& c, const DecodeAttrs& a) {
-        if (a.input_encoding != "UTF-8") throw invalid_argument("input_encoding must be UTF-8, got '{}'", a.input_encoding);
+        if (a.input_encoding != "UTF-8")
+          throw invalid_argument("input_encoding must be UTF-8, got '{}'", a.input_encoding);
         std::vector<int64_t> splits{0};
         std::vector<int32_t> values;
         std::vector<int64_t> starts;
@@ -47,7 +48,8 @@ void register_string_unicode(Registry& r) {
               throw invalid_argument("string {} is no UTF-8 at byte {}", i, at);
             }
             if (p.valid || a.errors != "ignore") {
-              values.push_back(static_cast<int32_t>(p.valid && !control ? p.value : static_cast<uint32_t>(a.replacement_char)));
+              values.push_back(
+                  static_cast<int32_t>(p.valid && !control ? p.value : static_cast<uint32_t>(a.replacement_char)));
               starts.push_back(static_cast<int64_t>(at));
             }
             at += static_cast<size_t>(p.bytes);

@@ -221,9 +221,7 @@ void register_strings(Registry& r) {
       .in("pos", "T")
       .in("len", "T")
       .out("output", DType::string)
-      .shape([](InferContext& c) {
-        c.output(broadcast_shapes(c.input(0), broadcast_shapes(c.input(1), c.input(2))));
-      })
+      .shape([](InferContext& c) { c.output(broadcast_shapes(c.input(0), broadcast_shapes(c.input(1), c.input(2)))); })
       .cpu([]<class T>(KernelContext& c, const UnitAttrs& a) {
         const bool utf8 = is_utf8_unit(a.unit);
         const auto text = broadcast_positions(c.in(0).shape(), c.out().shape());

@@ -71,7 +71,9 @@ auto prepared(KernelContext& c, bool sparse) {
   C scalars[std::max(1, Layout<Rule>::kScalars)];
   for (int i = 0; i < Layout<Rule>::kScalars; ++i) {
     const Tensor& s = c.in(Layout<Rule>::scalar(i, sparse));
-    if (s.num_elements() != 1) throw invalid_argument("{} must be a scalar, got shape {}", Rule::scalars[static_cast<size_t>(i)], s.shape().str());
+    if (s.num_elements() != 1)
+      throw invalid_argument("{} must be a scalar, got shape {}", Rule::scalars[static_cast<size_t>(i)],
+                             s.shape().str());
     scalars[i] = static_cast<C>(*s.data<T>());
   }
   return Rule::template prepare<C>(scalars, c.attrs<typename Rule::Attrs>());

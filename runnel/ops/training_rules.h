@@ -50,7 +50,8 @@ struct Momentum {
   static constexpr std::array scalars{"lr", "momentum"};
   static constexpr int grad_after = 1;
   static constexpr const char* grad = "grad";
-  static constexpr const char* doc = "accum = momentum * accum + grad; var -= lr * accum (Nesterov's look-ahead on demand).";
+  static constexpr const char* doc =
+      "accum = momentum * accum + grad; var -= lr * accum (Nesterov's look-ahead on demand).";
   template <class C>
   static auto prepare(const C* h, const Attrs& a) {
     return [lr = h[0], momentum = h[1], nesterov = a.use_nesterov](C* x, C g) {
@@ -66,7 +67,8 @@ struct KerasMomentum {
   static constexpr std::array scalars{"lr", "momentum"};
   static constexpr int grad_after = 1;
   static constexpr const char* grad = "grad";
-  static constexpr const char* doc = "accum = momentum * accum - lr * grad; var += accum (Nesterov's look-ahead on demand).";
+  static constexpr const char* doc =
+      "accum = momentum * accum - lr * grad; var += accum (Nesterov's look-ahead on demand).";
   template <class C>
   static auto prepare(const C* h, const Attrs& a) {
     return [lr = h[0], momentum = h[1], nesterov = a.use_nesterov](C* x, C g) {

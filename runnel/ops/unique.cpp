@@ -121,8 +121,7 @@ void register_unique(Registry& r) {
       .cpu([]<class T>(KernelContext& c) { unique_kernel<T>(c); })
       .not_differentiable()
       .doc("As Unique, and how often every distinct element appears.")
-      .sample({.in = {Tensor{5.f, 2.f, 5.f, 7.f}},
-               .out = {Tensor{5.f, 2.f, 7.f}, Tensor{0, 1, 0, 2}, Tensor{2, 1, 1}}})
+      .sample({.in = {Tensor{5.f, 2.f, 5.f, 7.f}}, .out = {Tensor{5.f, 2.f, 7.f}, Tensor{0, 1, 0, 2}, Tensor{2, 1, 1}}})
       .sample({.in = {Tensor{"b", "a", "b"}}, .out = {Tensor{"b", "a"}, Tensor{0, 1, 0}, Tensor{2, 1}}});
 }
 

@@ -20,7 +20,8 @@ struct VariableAttrs {
 
 void check_fits(const VariableSlot& slot, const Tensor& value) {
   if (value.dtype() != slot.dtype) {
-    throw invalid_argument("{} holds {}, assigned {}", slot.describe(), dtype_name(slot.dtype), dtype_name(value.dtype()));
+    throw invalid_argument("{} holds {}, assigned {}", slot.describe(), dtype_name(slot.dtype),
+                           dtype_name(value.dtype()));
   }
   if (!slot.shape.compatible_with(value.shape())) {
     throw invalid_argument("{} has shape {}, assigned {}", slot.describe(), slot.shape.str(), value.shape().str());
@@ -150,9 +151,8 @@ Variable::Variable(const Operand& initial_value, const VariableOptions& options)
     throw invalid_argument("[Variable] '{}' asks for {}, the initial value is {}", options.name,
                            dtype_name(options.dtype), dtype_name(value.dtype()));
   }
-  auto slot = std::make_shared<VariableSlot>(options.name, value.dtype(),
-                                             options.shape ? *options.shape : PartialShape(value.shape()),
-                                             options.trainable);
+  auto slot = std::make_shared<VariableSlot>(
+      options.name, value.dtype(), options.shape ? *options.shape : PartialShape(value.shape()), options.trainable);
   check_fits(*slot, value);
   slot->value = value.with_shape(value.shape());
   handle_ = Tensor::empty(DType::resource, {});

@@ -14,8 +14,8 @@ namespace runnel::host_memory {
 namespace {
 
 constexpr size_t kAlign = 64;
-constexpr size_t kSmallLimit = size_t{64} << 10;   // up to here a block lives in a thread's cache
-constexpr size_t kHuge = size_t{2} << 20;          // from here memory is mapped on huge-page boundaries
+constexpr size_t kSmallLimit = size_t{64} << 10;       // up to here a block lives in a thread's cache
+constexpr size_t kHuge = size_t{2} << 20;              // from here memory is mapped on huge-page boundaries
 constexpr size_t kThreadCacheBytes = size_t{1} << 20;  // per size class and thread
 constexpr size_t kSharedCacheBytes = size_t{4} << 30;  // beyond this, freed blocks go back to the system
 
@@ -45,8 +45,8 @@ std::atomic<int64_t> in_use{0}, peak{0}, from_system{0};
 
 void* map_aligned(size_t bytes) {
   // Over-map and cut, so that the block starts on a huge page.
-  char* p = static_cast<char*>(
-      mmap(nullptr, bytes + kHuge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  char* p =
+      static_cast<char*>(mmap(nullptr, bytes + kHuge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   if (p == MAP_FAILED) return nullptr;
   const size_t head = (kHuge - reinterpret_cast<uintptr_t>(p) % kHuge) % kHuge;
   if (head > 0) munmap(p, head);

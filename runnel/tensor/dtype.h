@@ -41,10 +41,10 @@ inline constexpr int kNumDTypes = 24;
 
 // The names of `tf.float32` and its siblings (strings are DType::string: `string` would clash with std).
 inline constexpr DType float16 = DType::float16, bfloat16 = DType::bfloat16, float32 = DType::float32,
-                       float64 = DType::float64, int8 = DType::int8, int16 = DType::int16,
-                       int32 = DType::int32, int64 = DType::int64, uint8 = DType::uint8,
-                       uint16 = DType::uint16, uint32 = DType::uint32, uint64 = DType::uint64,
-                       bool_ = DType::bool_, complex64 = DType::complex64, complex128 = DType::complex128;
+                       float64 = DType::float64, int8 = DType::int8, int16 = DType::int16, int32 = DType::int32,
+                       int64 = DType::int64, uint8 = DType::uint8, uint16 = DType::uint16, uint32 = DType::uint32,
+                       uint64 = DType::uint64, bool_ = DType::bool_, complex64 = DType::complex64,
+                       complex128 = DType::complex128;
 
 // What a resource or variant element refers to: an object that lives outside the buffer.
 class RUNNEL_API Object {
@@ -113,9 +113,7 @@ constexpr bool is_signed_int(DType t) { return t == int8 || t == int16 || t == i
 constexpr bool is_unsigned_int(DType t) { return t == uint8 || t == uint16 || t == uint32 || t == uint64; }
 constexpr bool is_integer(DType t) { return is_signed_int(t) || is_unsigned_int(t); }
 // Elements are plain bytes: copying the bytes copies the values.
-constexpr bool is_plain(DType t) {
-  return t != DType::string && t != DType::resource && t != DType::variant;
-}
+constexpr bool is_plain(DType t) { return t != DType::string && t != DType::resource && t != DType::variant; }
 
 // A set of C++ element types, usable as a value: an op's constraint and the list its kernels are made for.
 template <class... Ts>

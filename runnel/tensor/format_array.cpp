@@ -134,17 +134,14 @@ const char* numpy_name(DType dtype) { return dtype == DType::string ? "object" :
 
 bool is_handle(DType dtype) { return dtype == DType::resource || dtype == DType::variant; }
 
-std::string on_its_own_lines(std::string text) {
-  return text.find('\n') == std::string::npos ? text : '\n' + text;
-}
+std::string on_its_own_lines(std::string text) { return text.find('\n') == std::string::npos ? text : '\n' + text; }
 
 // "numpy=array(...)"; handles have no NumPy form and are described.
 std::string value_repr(const ArrayView& array, const PrintOptions& options) {
   if (is_handle(array.dtype)) {
     return "value=" + on_its_own_lines(format_array(array, options));
   }
-  return "numpy=" +
-         on_its_own_lines(array.dims.empty() ? format_scalar(array, 0) : format_array_repr(array, options));
+  return "numpy=" + on_its_own_lines(array.dims.empty() ? format_scalar(array, 0) : format_array_repr(array, options));
 }
 
 }  // namespace

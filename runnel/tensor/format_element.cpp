@@ -83,9 +83,8 @@ Decimal scientific_decimal(T value, int places) {
 template <class T>
 Decimal filled_decimal(T value, int places) {
   Decimal result = shortest_decimal(value);
-  return static_cast<int>(result.digits.size()) == places + 1
-             ? result
-             : rounded_decimal(static_cast<double>(value), places + 1);
+  return static_cast<int>(result.digits.size()) == places + 1 ? result
+                                                              : rounded_decimal(static_cast<double>(value), places + 1);
 }
 
 // NumPy's rule, with its arithmetic: the bounds compare as doubles, the quotient is rounded to the element
@@ -106,8 +105,7 @@ bool wants_exponent(std::span<const T> values, bool suppress) {
     return false;
   }
   return static_cast<double>(largest) >= 1e8 ||
-         (!suppress &&
-          (static_cast<double>(smallest) < 1e-4 || static_cast<double>(largest / smallest) > 1000));
+         (!suppress && (static_cast<double>(smallest) < 1e-4 || static_cast<double>(largest / smallest) > 1000));
 }
 
 void pad_front(std::string& text, size_t width) {
@@ -173,8 +171,7 @@ std::vector<std::string> format_floats(std::span<const T> values, const PrintOpt
 }
 
 template <class T>
-std::vector<std::string> format_complex(std::span<const std::complex<T>> values,
-                                        const PrintOptions& options) {
+std::vector<std::string> format_complex(std::span<const std::complex<T>> values, const PrintOptions& options) {
   std::vector<T> real;
   std::vector<T> imag;
   for (const auto& value : values) {
@@ -297,8 +294,8 @@ auto visit(const ArrayView& array, F&& f) {
 std::vector<std::string> format_elements(const ArrayView& array, std::span<const int64_t> indices,
                                          const PrintOptions& options) {
   return visit(array, [&]<class T>(const T* data) -> std::vector<std::string> {
-    if constexpr (std::is_same_v<T, Half> || std::is_floating_point_v<T> ||
-                  std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>) {
+    if constexpr (std::is_same_v<T, Half> || std::is_floating_point_v<T> || std::is_same_v<T, std::complex<float>> ||
+                  std::is_same_v<T, std::complex<double>>) {
       std::vector<T> values;
       for (const int64_t i : indices) {
         values.push_back(data[i]);

@@ -44,9 +44,7 @@ constexpr uint16_t float_to_float16(float value) {
   return static_cast<uint16_t>(sign | result);
 }
 
-constexpr float bfloat16_to_float(uint16_t half) {
-  return std::bit_cast<float>(static_cast<uint32_t>(half) << 16);
-}
+constexpr float bfloat16_to_float(uint16_t half) { return std::bit_cast<float>(static_cast<uint32_t>(half) << 16); }
 
 constexpr uint16_t float_to_bfloat16(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);

@@ -40,7 +40,8 @@ std::string step(NestKind kind, size_t i, const std::vector<std::string>& keys) 
 }
 
 void wrong_kind(NestKind asked, NestKind got, size_t size) {
-  throw invalid_argument("[nest] {} asked of {}", name(asked), got == NestKind::map ? fmt::format("a map of {}", size) : describe(got, size, {}));
+  throw invalid_argument("[nest] {} asked of {}", name(asked),
+                         got == NestKind::map ? fmt::format("a map of {}", size) : describe(got, size, {}));
 }
 
 void no_entry(std::string_view key, const std::vector<std::string>& keys) {

@@ -49,38 +49,38 @@ inline constexpr bool is_map<std::map<std::string, T>> = true;
 template <class Leaf>
 class NestOf {
  public:
-  NestOf() : kind_(NestKind::tuple) {}                                        // the empty tuple
-  NestOf(Leaf leaf) : kind_(NestKind::leaf), leaf_(std::move(leaf)) {}        // NOLINT: implicit
+  NestOf() : kind_(NestKind::tuple) {}                                  // the empty tuple
+  NestOf(Leaf leaf) : kind_(NestKind::leaf), leaf_(std::move(leaf)) {}  // NOLINT: implicit
   template <class... Ts>
-  NestOf(const std::tuple<Ts...>& parts) : kind_(NestKind::tuple) {           // NOLINT
+  NestOf(const std::tuple<Ts...>& parts) : kind_(NestKind::tuple) {  // NOLINT
     std::apply([this](const auto&... each) { (items_.emplace_back(each), ...); }, parts);
   }
   template <class A, class B>
-  NestOf(const std::pair<A, B>& parts) : kind_(NestKind::tuple) {             // NOLINT
+  NestOf(const std::pair<A, B>& parts) : kind_(NestKind::tuple) {  // NOLINT
     items_.emplace_back(parts.first);
     items_.emplace_back(parts.second);
   }
   template <class T>
     requires std::constructible_from<NestOf, const T&>
-  NestOf(const std::vector<T>& parts) : kind_(NestKind::list) {               // NOLINT
+  NestOf(const std::vector<T>& parts) : kind_(NestKind::list) {  // NOLINT
     for (const T& part : parts) items_.emplace_back(part);
   }
   template <class T>
-  NestOf(const std::map<std::string, T>& parts) : kind_(NestKind::map) {      // NOLINT
+  NestOf(const std::map<std::string, T>& parts) : kind_(NestKind::map) {  // NOLINT
     for (const auto& [key, part] : parts) {
       keys_.push_back(key);
       items_.emplace_back(part);
     }
   }
-  NestOf(const SparseTensor& s)                                               // NOLINT
+  NestOf(const SparseTensor& s)  // NOLINT
     requires std::same_as<Leaf, Tensor>
       : kind_(NestKind::sparse), items_{s.indices, s.values, s.dense_shape} {}
-  NestOf(const IndexedSlices& s)                                              // NOLINT
+  NestOf(const IndexedSlices& s)  // NOLINT
     requires std::same_as<Leaf, Tensor>
       : kind_(NestKind::slices), items_{s.values, s.indices} {
     if (s.dense_shape.defined()) items_.emplace_back(s.dense_shape);
   }
-  NestOf(const RaggedTensor& r)                                               // NOLINT
+  NestOf(const RaggedTensor& r)  // NOLINT
     requires std::same_as<Leaf, Tensor>
       : kind_(NestKind::ragged) {
     if (r.ragged_rank() == 1) {

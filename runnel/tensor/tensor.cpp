@@ -112,8 +112,8 @@ Tensor::operator bool() const {
 }
 
 void Tensor::ragged_literal(size_t depth, int64_t expected, int64_t got) {
-  throw invalid_argument("a tensor literal must be rectangular: at depth {} one list has {} elements, another {}", depth,
-                         expected, got);
+  throw invalid_argument("a tensor literal must be rectangular: at depth {} one list has {} elements, another {}",
+                         depth, expected, got);
 }
 
 void Tensor::check_count(size_t n) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <initializer_list>
@@ -8,7 +9,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <algorithm>
 #include <type_traits>
 #include <vector>
 
@@ -233,9 +233,12 @@ class RUNNEL_API Tensor {
  private:
   template <class T>
   static constexpr DType literal_dtype() {
-    if constexpr (std::same_as<T, double> || std::same_as<T, long double>) return DType::float32;
-    else if constexpr (Text<T>) return DType::string;
-    else return dtype_of<T>;
+    if constexpr (std::same_as<T, double> || std::same_as<T, long double>)
+      return DType::float32;
+    else if constexpr (Text<T>)
+      return DType::string;
+    else
+      return dtype_of<T>;
   }
   template <class T>
   void copy_in(const T* values, size_t n) {

@@ -25,16 +25,14 @@ std::string Tensor::str() const {
   if (!defined()) {
     return "tf.Tensor(<undefined>)";
   }
-  return is_symbolic() ? fmt::format("tf.Tensor({})", symbolic_text(*this))
-                       : tensor_to_string(Printable(*this).view());
+  return is_symbolic() ? fmt::format("tf.Tensor({})", symbolic_text(*this)) : tensor_to_string(Printable(*this).view());
 }
 
 std::string Tensor::repr() const {
   if (!defined()) {
     return "<tf.Tensor: undefined>";
   }
-  return is_symbolic() ? fmt::format("<tf.Tensor: {}>", symbolic_text(*this))
-                       : tensor_repr(Printable(*this).view());
+  return is_symbolic() ? fmt::format("<tf.Tensor: {}>", symbolic_text(*this)) : tensor_repr(Printable(*this).view());
 }
 
 }  // namespace runnel

@@ -62,10 +62,11 @@ Tensor ten(float value) {
 
 TEST(AllocationTest, TheCounterCounts) {
   static int* volatile kept = nullptr;  // the compiler may leave out a pair of new and delete that nobody sees
-  EXPECT_EQ(allocations_of(10, [] {
-              kept = new int(1);
-              delete kept;
-            }),
+  EXPECT_EQ(allocations_of(10,
+                           [] {
+                             kept = new int(1);
+                             delete kept;
+                           }),
             10);
 }
 

@@ -72,8 +72,7 @@ TEST(SlicesTest, ThroughAnOpThatNeedsThemDense) {
   GradientTape tape;
   tape.watch(x);
   const Tensor squared = x * x;
-  EXPECT_THAT(tape.gradient(gather(squared, Tensor{2}), x).value().to_vector<float>(),
-              ElementsAre(0, 0, 0, 0, 10, 12));
+  EXPECT_THAT(tape.gradient(gather(squared, Tensor{2}), x).value().to_vector<float>(), ElementsAre(0, 0, 0, 0, 10, 12));
 }
 
 TEST(SlicesTest, SecondOrder) {

@@ -415,8 +415,11 @@ TEST(CustomGradientTest, AnErrorInsideLeavesTheTapeUsable) {
   const Tensor x{2.f};
   GradientTape tape;
   tape.watch(x);
-  EXPECT_THROW(custom_gradient([](const std::vector<Tensor>& in) -> CustomGradient { return {in[0] + Tensor{1, 2}, {}}; },
-                               {x}),
+  EXPECT_THROW(custom_gradient(
+                   [](const std::vector<Tensor>& in) -> CustomGradient {
+                     return {in[0] + Tensor{1, 2}, {}};
+                   },
+                   {x}),
                Error);
   EXPECT_THAT(floats(tape.gradient(x * x, x)), ElementsAre(4));
 }

@@ -31,9 +31,8 @@ TEST(Crc32c, Rfc3720Vectors) {
   std::iota(rising.begin(), rising.end(), static_cast<unsigned char>(0));
   EXPECT_EQ(crc_of(rising), 0x46dd794eu);
   EXPECT_EQ(crc_of(Bytes(rising.rbegin(), rising.rend())), 0x113fdb5cu);
-  const Bytes iscsi_read{0x01, 0xc0, 0, 0, 0, 0, 0,    0, 0,    0, 0, 0,    0, 0, 0, 0,
-                         0x14, 0,    0, 0, 0, 0, 0x04, 0, 0,    0, 0, 0x14, 0, 0, 0, 0x18,
-                         0x28, 0,    0, 0, 0, 0, 0,    0, 0x02, 0, 0, 0,    0, 0, 0, 0};
+  const Bytes iscsi_read{0x01, 0xc0, 0, 0,    0, 0, 0, 0,    0,    0, 0, 0, 0, 0, 0, 0, 0x14, 0, 0, 0, 0, 0, 0x04, 0,
+                         0,    0,    0, 0x14, 0, 0, 0, 0x18, 0x28, 0, 0, 0, 0, 0, 0, 0, 0x02, 0, 0, 0, 0, 0, 0,    0};
   EXPECT_EQ(crc_of(iscsi_read), 0xd9963a56u);
   EXPECT_EQ(crc32c("123456789", 9), 0xe3069283u);
   EXPECT_EQ(crc32c("", 0), 0u);
@@ -76,8 +75,7 @@ TEST(Crc32c, MaskRoundTrips) {
   }
   // A TFRecord's eight length bytes 05 00 .. 00 carry this checksum.
   const unsigned char length[8] = {5};
-  EXPECT_EQ(crc32c_mask(crc32c(length, 8)),
-            ((reference(length, 8) >> 15 | reference(length, 8) << 17) + 0xa282ead8u));
+  EXPECT_EQ(crc32c_mask(crc32c(length, 8)), ((reference(length, 8) >> 15 | reference(length, 8) << 17) + 0xa282ead8u));
 }
 
 }  // namespace

@@ -174,8 +174,7 @@ TEST(Env, AFailedWriteLeavesTheOldFileAndNothingElse) {
     TempDir dir;
     env().write_file(dir.file("a"), as_bytes("old"));
     FailingEnv failing(env(), step);
-    expect_error([&] { failing.write_file(dir.file("a"), as_bytes("brand new")); }, Code::resource_exhausted,
-                 step);
+    expect_error([&] { failing.write_file(dir.file("a"), as_bytes("brand new")); }, Code::resource_exhausted, step);
     EXPECT_EQ(read_text(dir.file("a")), "old");
     EXPECT_THAT(env().list(dir.path()), ElementsAre("a"));
   }

@@ -177,9 +177,7 @@ TEST_P(ParallelFor, ReduceHasTheBitsOfTheOrderedSum) {
     EXPECT_EQ(parallel_reduce(n, 1000, 0.0f, sum, [](float a, float b) { return a + b; }), want);
   }
   const auto join = [](std::string a, std::string b) { return a + b; };
-  const auto name = [](int64_t begin, int64_t end) {
-    return std::to_string(begin) + "-" + std::to_string(end) + " ";
-  };
+  const auto name = [](int64_t begin, int64_t end) { return std::to_string(begin) + "-" + std::to_string(end) + " "; };
   EXPECT_EQ(parallel_reduce(7, 3, std::string(">"), name, join), ">0-3 3-6 6-7 ");
   EXPECT_EQ(parallel_reduce(3, 3, std::string(">"), name, join), ">0-3 ");
   EXPECT_EQ(parallel_reduce(0, 3, std::string(">"), name, join), ">");

@@ -52,8 +52,7 @@ TEST(Philox, CounterCarriesThroughAllWords) {
 }
 
 TEST(Philox, FillEqualsCalls) {
-  for (const Block start :
-       {Block{0, 0, 3, 4}, Block{0xfffffff0, 0xffffffff, 9, 0}, Block{0xfffffff3, 1, 2, 3}}) {
+  for (const Block start : {Block{0, 0, 3, 4}, Block{0xfffffff0, 0xffffffff, 9, 0}, Block{0xfffffff3, 1, 2, 3}}) {
     for (int64_t blocks : {0, 1, 7, 8, 9, 64, 101}) {
       Philox a(start, {77, 88}), b = a;
       std::vector<uint32_t> got(static_cast<size_t>(4 * blocks) + 4, 12345);

@@ -144,12 +144,9 @@ TEST_F(DeviceTest, BadShapesFailAtTheCall) {
 }
 
 TEST_F(DeviceTest, ErrorsOnTheQueueSurfaceAtTheNextWait) {
-  mutable_registry()
-      .define("FailsOnDevice")
-      .in("x", floating)
-      .out("y")
-      .shape(like<0>)
-      .cpu([](KernelContext&) { throw invalid_argument("the work failed"); });
+  mutable_registry().define("FailsOnDevice").in("x", floating).out("y").shape(like<0>).cpu([](KernelContext&) {
+    throw invalid_argument("the work failed");
+  });
   mutable_registry().set_kernel("FailsOnDevice", kFake, DType::invalid, &QueuedCall::kernel);
   const Tensor x = on_fake(Tensor{1.f, 2.f});
   fake_device().hold(true);

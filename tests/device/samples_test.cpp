@@ -19,9 +19,8 @@ std::vector<Case> device_cases() {
   return cases;
 }
 
-INSTANTIATE_TEST_SUITE_P(Ops, Suite, ::testing::ValuesIn(device_cases()), [](const auto& info) {
-  return info.param.op->name + "_" + std::to_string(info.param.index);
-});
+INSTANTIATE_TEST_SUITE_P(Ops, Suite, ::testing::ValuesIn(device_cases()),
+                         [](const auto& info) { return info.param.op->name + "_" + std::to_string(info.param.index); });
 
 std::vector<Tensor> moved(const std::vector<Tensor>& inputs) {
   std::vector<Tensor> there;

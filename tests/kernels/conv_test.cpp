@@ -41,8 +41,10 @@ void each_product(const ConvShape& s, F&& f) {
                 const int64_t i = a * at(s.stride, 0, 1) + p * at(s.dilation, 0, 1) - at(s.pad_before, 0, 0);
                 const int64_t j = b * at(s.stride, 1, 1) + q * at(s.dilation, 1, 1) - at(s.pad_before, 1, 0);
                 const int64_t k = c * at(s.stride, 2, 1) + r * at(s.dilation, 2, 1) - at(s.pad_before, 2, 0);
-                if (i < 0 || j < 0 || k < 0 || i >= at(s.in, 0, 1) || j >= at(s.in, 1, 1) || k >= at(s.in, 2, 1)) continue;
-                const int64_t x0 = (((n * at(s.in, 0, 1) + i) * at(s.in, 1, 1) + j) * at(s.in, 2, 1) + k) * s.in_channels;
+                if (i < 0 || j < 0 || k < 0 || i >= at(s.in, 0, 1) || j >= at(s.in, 1, 1) || k >= at(s.in, 2, 1))
+                  continue;
+                const int64_t x0 =
+                    (((n * at(s.in, 0, 1) + i) * at(s.in, 1, 1) + j) * at(s.in, 2, 1) + k) * s.in_channels;
                 const int64_t y0 = (((n * out(0) + a) * out(1) + b) * out(2) + c) * s.out_channels;
                 const int64_t w0 = ((p * at(s.kernel, 1, 1) + q) * at(s.kernel, 2, 1) + r) * icg * s.out_channels;
                 for (int64_t o = 0; o < s.out_channels; ++o)
@@ -64,9 +66,10 @@ template <class T, class Forward, class Data, class Weights>
 void check(const ConvShape& s, Forward forward, Data data, Weights weights) {
   SCOPED_TRACE(testing::Message() << "batch " << s.batch << " in " << s.in[0] << "x" << s.in[1] << "x" << s.in[2] << "x"
                                   << s.in_channels << " -> " << s.out_channels << " kernel " << s.kernel[0] << "x"
-                                  << s.kernel[1] << "x" << s.kernel[2] << " stride " << s.stride[0] << "," << s.stride[1]
-                                  << " dilation " << s.dilation[0] << "," << s.dilation[1] << " pad " << s.pad_before[0]
-                                  << "," << s.pad_after[0] << " groups " << s.groups << " dims " << s.dims);
+                                  << s.kernel[1] << "x" << s.kernel[2] << " stride " << s.stride[0] << ","
+                                  << s.stride[1] << " dilation " << s.dilation[0] << "," << s.dilation[1] << " pad "
+                                  << s.pad_before[0] << "," << s.pad_after[0] << " groups " << s.groups << " dims "
+                                  << s.dims);
   const auto x = random_vector<T>(s.in_size(), 1), w = random_vector<T>(s.weight_size(), 2),
              dy = random_vector<T>(s.out_size(), 3);
   std::vector<double> y_want(dy.size()), dx_want(x.size()), dw_want(w.size());
@@ -119,36 +122,36 @@ std::vector<ConvShape> shapes() {
   std::vector<ConvShape> v = {
       shape2(2, 8, 8, 3, 5, 3),
       shape2(1, 1, 1, 1, 1, 1),
-      shape2(3, 7, 9, 4, 6, 1),                // 1x1: a matrix product
-      shape2(2, 9, 9, 8, 16, 1, 2),            // 1x1 with stride
-      shape2(2, 9, 9, 8, 16, 1, 1, 1, 1),      // 1x1 with padding
+      shape2(3, 7, 9, 4, 6, 1),            // 1x1: a matrix product
+      shape2(2, 9, 9, 8, 16, 1, 2),        // 1x1 with stride
+      shape2(2, 9, 9, 8, 16, 1, 1, 1, 1),  // 1x1 with padding
       shape2(5, 12, 12, 16, 32, 3, 1, 1, 1),
-      shape2(5, 12, 11, 17, 19, 3, 1, 1, 1),   // channels that fill no vector
-      shape2(7, 14, 14, 32, 64, 5, 1, 1, 2),   // runs in several pieces
+      shape2(5, 12, 11, 17, 19, 3, 1, 1, 1),  // channels that fill no vector
+      shape2(7, 14, 14, 32, 64, 5, 1, 1, 2),  // runs in several pieces
       shape2(50, 28, 28, 1, 32, 5, 1, 1, 2),
-      shape2(1, 40, 40, 16, 32, 3, 1, 1, 1),   // one image in pieces of rows
+      shape2(1, 40, 40, 16, 32, 3, 1, 1, 1),  // one image in pieces of rows
       shape2(3, 40, 33, 20, 24, 5, 1, 1, 2),
       shape2(1, 41, 30, 3, 20, 3, 2, 1, 1),
       shape2(2, 33, 33, 3, 32, 3),
       shape2(2, 10, 10, 5, 7, 3, 2),
-      shape2(2, 11, 10, 5, 7, 2, 3),           // stride > kernel
+      shape2(2, 11, 10, 5, 7, 2, 3),  // stride > kernel
       shape2(2, 11, 11, 32, 32, 1, 3),
-      shape2(2, 15, 15, 4, 8, 3, 1, 2, 2),     // dilation
+      shape2(2, 15, 15, 4, 8, 3, 1, 2, 2),  // dilation
       shape2(2, 15, 15, 16, 16, 3, 1, 3, 3),
       shape2(2, 20, 20, 20, 20, 3, 2, 2, 1),
-      shape2(2, 6, 6, 3, 4, 3, 1, 1, 4),       // more padding than kernel
+      shape2(2, 6, 6, 3, 4, 3, 1, 1, 4),  // more padding than kernel
       shape2(2, 6, 6, 16, 16, 3, 1, 1, 3),
       shape2(4, 3, 3, 16, 32, 3),              // the kernel covers the image
       shape2(2, 2, 2, 16, 32, 3, 1, 1, 1),     // the kernel is larger than the image
       shape2(3, 10, 10, 8, 8, 3, 1, 1, 1, 8),  // depthwise
       shape2(3, 10, 10, 32, 32, 3, 1, 1, 1, 32),
       shape2(3, 10, 10, 33, 33, 5, 2, 1, 2, 33),
-      shape2(3, 10, 10, 8, 24, 3, 1, 1, 1, 8),   // depthwise with a multiplier
-      shape2(3, 10, 10, 12, 8, 3, 1, 1, 1, 4),   // groups
+      shape2(3, 10, 10, 8, 24, 3, 1, 1, 1, 8),  // depthwise with a multiplier
+      shape2(3, 10, 10, 12, 8, 3, 1, 1, 1, 4),  // groups
       shape2(3, 10, 10, 32, 64, 3, 2, 1, 1, 2),
       shape2(3, 10, 10, 6, 6, 1, 1, 1, 0, 2),
-      shape2(0, 8, 8, 3, 5, 3),                // empty batch
-      shape2(2, 2, 8, 3, 5, 3),                // empty output
+      shape2(0, 8, 8, 3, 5, 3),  // empty batch
+      shape2(2, 2, 8, 3, 5, 3),  // empty output
       shape2(2, 8, 8, 0, 5, 3),
       shape2(2, 8, 8, 3, 0, 3),
       shape2(60, 5, 5, 64, 64, 3, 1, 1, 1),
@@ -209,8 +212,8 @@ TEST(Conv, RandomShapes) {
 }
 
 TEST(Conv, BiasAndRelu) {
-  for (const ConvShape& s : {shape2(3, 9, 9, 5, 18, 3, 1, 1, 1), shape2(3, 6, 6, 7, 9, 1), shape2(2, 6, 6, 3, 4, 3, 1, 1, 4),
-                             shape2(2, 4, 4, 0, 6, 3), shape2(2, 8, 8, 16, 32, 3)}) {
+  for (const ConvShape& s : {shape2(3, 9, 9, 5, 18, 3, 1, 1, 1), shape2(3, 6, 6, 7, 9, 1),
+                             shape2(2, 6, 6, 3, 4, 3, 1, 1, 4), shape2(2, 4, 4, 0, 6, 3), shape2(2, 8, 8, 16, 32, 3)}) {
     const auto x = random_vector<float>(s.in_size(), 1), w = random_vector<float>(s.weight_size(), 2),
                b = random_vector<float>(s.out_channels, 3);
     std::vector<float> plain(s.out_size()), out(s.out_size());

@@ -45,10 +45,13 @@ TEST(PlanCache, KeepsTheMostRecentlyUsed) {
   PlanCache cache(3);
   int made = 0;
   auto get = [&](int64_t n) {
-    return cache.get<Numbered>(key_of(n), [&] {
-      ++made;
-      return std::make_shared<Numbered>(n);
-    })->number;
+    return cache
+        .get<Numbered>(key_of(n),
+                       [&] {
+                         ++made;
+                         return std::make_shared<Numbered>(n);
+                       })
+        ->number;
   };
   for (int64_t n : {1, 2, 3}) EXPECT_EQ(n, get(n));
   EXPECT_EQ(1, get(1));

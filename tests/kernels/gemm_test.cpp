@@ -163,8 +163,7 @@ TEST(Gemm, Batched) {
 
 template <class T>
 struct PlainGemm : testing::Test {};
-using PlainTypes =
-    testing::Types<float, double, int32_t, int64_t, std::complex<float>, std::complex<double>>;
+using PlainTypes = testing::Types<float, double, int32_t, int64_t, std::complex<float>, std::complex<double>>;
 TYPED_TEST_SUITE(PlainGemm, PlainTypes);
 
 TYPED_TEST(PlainGemm, MatchesNaive) {

@@ -39,8 +39,7 @@ constexpr auto leaky = [](auto x, const Leaky& a) { return x > 0 ? x : x * a.alp
 
 template <class T>
 class LoopsTyped : public testing::Test {};
-using Types =
-    testing::Types<float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>;
+using Types = testing::Types<float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>;
 TYPED_TEST_SUITE(LoopsTyped, Types);
 
 TYPED_TEST(LoopsTyped, EveryLengthAndKind) {

@@ -41,7 +41,8 @@ void each_window(const PoolShape& s, F&& f) {
                 const int64_t i = a * at(s.stride, 0, 1) + p - at(s.pad_before, 0, 0);
                 const int64_t j = b * at(s.stride, 1, 1) + q - at(s.pad_before, 1, 0);
                 const int64_t k = c * at(s.stride, 2, 1) + r - at(s.pad_before, 2, 0);
-                if (i < 0 || j < 0 || k < 0 || i >= at(s.in, 0, 1) || j >= at(s.in, 1, 1) || k >= at(s.in, 2, 1)) continue;
+                if (i < 0 || j < 0 || k < 0 || i >= at(s.in, 0, 1) || j >= at(s.in, 1, 1) || k >= at(s.in, 2, 1))
+                  continue;
                 cells.push_back((((n * at(s.in, 0, 1) + i) * at(s.in, 1, 1) + j) * at(s.in, 2, 1) + k) * s.channels);
               }
           f(o * s.channels, cells);
@@ -68,10 +69,10 @@ std::vector<PoolShape> shapes() {
   add(2, 11, 11, 3, 2, 3, 1, 1);
   add(1, 1, 1, 1, 1, 1, 0, 0);
   add(2, 3, 3, 4, 3, 1, 0, 0);
-  add(2, 4, 4, 4, 2, 2, 3, 3);    // windows of padding alone
+  add(2, 4, 4, 4, 2, 2, 3, 3);  // windows of padding alone
   add(0, 4, 4, 4, 2, 2, 0, 0);
   add(2, 4, 4, 0, 2, 2, 0, 0);
-  add(2, 2, 2, 3, 3, 1, 0, 0);    // no output
+  add(2, 2, 2, 3, 3, 1, 0, 0);  // no output
   PoolShape s;
   s.dims = 3, s.batch = 2, s.channels = 7, s.in = {5, 6, 7}, s.kernel = {2, 3, 2}, s.stride = {2, 1, 3};
   s.pad_before = {1, 0, 0}, s.pad_after = {0, 2, 1};
@@ -90,7 +91,8 @@ void check_max(const PoolShape& s, bool backward) {
   std::vector<T> want(dy.size()), dx_want(x.size());
   each_window(s, [&](int64_t o, const std::vector<int64_t>& cells) {
     for (int64_t c = 0; c < s.channels; ++c) {
-      const T none = std::is_floating_point_v<T> ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
+      const T none =
+          std::is_floating_point_v<T> ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
       want[o + c] = cells.empty() ? none : x[cells[0] + c];
       int64_t first = cells.empty() ? 0 : cells[0];
       for (int64_t cell : cells) {

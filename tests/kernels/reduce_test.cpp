@@ -90,8 +90,8 @@ std::vector<T> values(int64_t n, int range) {
 
 template <class T>
 class ReduceTyped : public testing::Test {};
-using Types = testing::Types<float, double, Half, BFloat16, int8_t, int16_t, int32_t, int64_t, uint8_t,
-                             uint16_t, uint32_t, uint64_t>;
+using Types = testing::Types<float, double, Half, BFloat16, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
+                             uint32_t, uint64_t>;
 TYPED_TEST_SUITE(ReduceTyped, Types);
 
 // Integer values: sums are exact (or wrap) in every type, so results must be equal, not close.
@@ -161,10 +161,7 @@ TYPED_TEST(ReduceTyped, Product) {
     std::vector<uint64_t> bits(m, 1);
     std::vector<double> product(m, 1);
     for (int64_t i = 0; i < n; ++i) {
-      const double v = std::numeric_limits<T>::is_integer ? 2 * (i % 50) + 1
-                                                          : (i % 3 == 0   ? 2
-                                                             : i % 3 == 1 ? 0.5
-                                                                          : -1);
+      const double v = std::numeric_limits<T>::is_integer ? 2 * (i % 50) + 1 : (i % 3 == 0 ? 2 : i % 3 == 1 ? 0.5 : -1);
       x[i] = static_cast<T>(static_cast<float>(v));
       bits[target(i, c.shape, c.axes)] *= static_cast<uint64_t>(static_cast<int64_t>(v));
       product[target(i, c.shape, c.axes)] *= v;
@@ -175,8 +172,7 @@ TYPED_TEST(ReduceTyped, Product) {
       if constexpr (std::numeric_limits<T>::is_integer) {
         ASSERT_EQ(y[o], static_cast<T>(bits[o]));
       } else {
-        if (std::abs(product[o]) < 1e-3 || std::abs(product[o]) > 1e3)
-          continue;  // the order decides overflow
+        if (std::abs(product[o]) < 1e-3 || std::abs(product[o]) > 1e3) continue;  // the order decides overflow
         ASSERT_EQ(double(y[o]), product[o]);
       }
     }

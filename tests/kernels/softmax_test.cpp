@@ -45,8 +45,7 @@ TYPED_TEST(Softmax, RowsMatchNaive) {
   for (int64_t cols : {1, 2, 3, 7, 8, 9, 10, 15, 16, 17, 33, 100, 1000}) {
     const int64_t rows = 5;
     std::vector<T> x(rows * cols), y(rows * cols + 1, 9), z(rows * cols + 1, 9), lse(rows);
-    std::vector<T> labels(rows * cols, 0), loss(rows), back(rows * cols + 1, 9), dense(rows),
-        dense_back(rows * cols);
+    std::vector<T> labels(rows * cols, 0), loss(rows), back(rows * cols + 1, 9), dense(rows), dense_back(rows * cols);
     std::vector<int32_t> index(rows);
     for (auto& v : x) v = normal(gen);
     for (int64_t i = 0; i < cols; ++i) x[i] += 1000;  // a row far from 0
@@ -76,12 +75,10 @@ TYPED_TEST(Softmax, RowsMatchNaive) {
     ASSERT_EQ(z.back(), 9);
     ASSERT_EQ(back.back(), 9);
     std::vector<T> in_place = x;
-    sparse_softmax_cross_entropy_rows(in_place.data(), index.data(), loss.data(), in_place.data(), rows,
-                                      cols);
+    sparse_softmax_cross_entropy_rows(in_place.data(), index.data(), loss.data(), in_place.data(), rows, cols);
     ASSERT_EQ(std::memcmp(in_place.data(), back.data(), rows * cols * sizeof(T)), 0);
     std::vector<T> only_loss(rows);
-    sparse_softmax_cross_entropy_rows(x.data(), index.data(), only_loss.data(), static_cast<T*>(nullptr),
-                                      rows, cols);
+    sparse_softmax_cross_entropy_rows(x.data(), index.data(), only_loss.data(), static_cast<T*>(nullptr), rows, cols);
     ASSERT_EQ(only_loss, loss);
     softmax_rows(x.data(), x.data(), rows, cols, false);
     ASSERT_EQ(std::memcmp(x.data(), y.data(), rows * cols * sizeof(T)), 0);

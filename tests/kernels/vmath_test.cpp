@@ -26,8 +26,7 @@ const Function kFunctions[] = {
     {"log", vlog, [](double x) { return std::log(x); }, 2},
     {"log1p", vlog1p, [](double x) { return std::log1p(x); }, 2},
     {"tanh", vtanh, [](double x) { return std::tanh(x); }, 3},
-    {"sigmoid", vsigmoid,
-     [](double x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); }, 3},
+    {"sigmoid", vsigmoid, [](double x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); }, 3},
     {"sin", vsin, [](double x) { return std::sin(x); }, 2},
     {"cos", vcos, [](double x) { return std::cos(x); }, 2},
     {"erf", verf, [](double x) { return std::erf(x); }, 2},
@@ -95,8 +94,7 @@ TEST_P(Vmath, PlaceDoesNotChangeBits) {
       std::vector<float> z(n + 1, 7.0f);
       f.array(x.data() + begin, z.data(), n);
       for (int i = 0; i < n; ++i) {
-        ASSERT_TRUE(std::bit_cast<uint32_t>(z[i]) == std::bit_cast<uint32_t>(y[begin + i]) ||
-                    std::isnan(z[i]));
+        ASSERT_TRUE(std::bit_cast<uint32_t>(z[i]) == std::bit_cast<uint32_t>(y[begin + i]) || std::isnan(z[i]));
       }
       ASSERT_EQ(z[n], 7.0f) << f.name << " wrote past the end";
     }

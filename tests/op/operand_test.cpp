@@ -96,7 +96,7 @@ TEST(CallSiteTest, ErrorsNameTheUsersLine) {
   const Tensor y{1.f, 2.f, 3.f};
   EXPECT_THAT(message_of([&] { x + y; }), EndsWith(at(__LINE__)));
   EXPECT_THAT(message_of([&] { add(x, y); }), EndsWith(at(__LINE__)));
-  EXPECT_THAT(message_of([&] { x * Tensor("a"); }), EndsWith(at(__LINE__)));
+  EXPECT_THAT(message_of([&] { x* Tensor("a"); }), EndsWith(at(__LINE__)));
   EXPECT_THAT(message_of([&] { reshape(x, {5}); }), EndsWith(at(__LINE__)));
   EXPECT_THAT(message_of([&] { reduce_sum(x, 3); }), EndsWith(at(__LINE__)));
   EXPECT_THAT(message_of([&] { concat({x, Tensor{{1.f}}}, 0); }), EndsWith(at(__LINE__)));
@@ -120,13 +120,23 @@ TEST(CallOpTest, ByName) {
 TEST(CallOpTest, Errors) {
   const Tensor x{1.f};
   expect_error([] { call_op("NoSuchOp", {}); }, Code::not_found, "no op is called 'NoSuchOp'");
-  expect_error([&] { call_op("Sum", {x, Tensor{0}}, {{"keepdims", true}}); }, Code::invalid_argument,
-               "[Sum] has no attribute 'keepdims'");
-  expect_error([&] { call_op("Sum", {x, Tensor{0}}, {{"keep_dims", int64_t{1}}}); }, Code::invalid_argument,
-               "[Sum] attribute 'keep_dims' is of type bool, got int");
+  expect_error(
+      [&] {
+        call_op("Sum", {x, Tensor{0}}, {{"keepdims", true}});
+      },
+      Code::invalid_argument, "[Sum] has no attribute 'keepdims'");
+  expect_error(
+      [&] {
+        call_op("Sum", {x, Tensor{0}}, {{"keep_dims", int64_t{1}}});
+      },
+      Code::invalid_argument, "[Sum] attribute 'keep_dims' is of type bool, got int");
   expect_error([&] { call_op("AddV2", {x}); }, Code::invalid_argument, "[AddV2] takes 2 inputs, got 1");
-  expect_error([&] { call_op("AddV2", {x, Tensor()}); }, Code::invalid_argument,
-               "[AddV2] y refers to nothing: the Tensor was never given a value; inputs x: float32[1], y: nothing");
+  expect_error(
+      [&] {
+        call_op("AddV2", {x, Tensor()});
+      },
+      Code::invalid_argument,
+      "[AddV2] y refers to nothing: the Tensor was never given a value; inputs x: float32[1], y: nothing");
   expect_error([&] { call_op("ConcatV2", {}); }, Code::invalid_argument, "[ConcatV2] ");
   expect_error([&] { call_op("Pack", {}); }, Code::invalid_argument, "[Pack] ");
 }

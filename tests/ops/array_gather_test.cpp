@@ -17,14 +17,15 @@ void check_gather(const Shape& params, const Tensor& indices, int axis, int batc
   Dims to(params.begin(), params.begin() + axis);
   to.insert(to.end(), indices.shape().begin() + batch, indices.shape().end());
   to.insert(to.end(), params.begin() + axis + 1, params.end());
-  expect_moved([&](const Tensor& x) { return gather(x, indices, axis, batch); }, params, Shape(to), [&](const Dims& i) {
-    Dims index(i.begin(), i.begin() + batch);
-    index.insert(index.end(), i.begin() + axis, i.begin() + axis + (indices.rank() - batch));
-    Dims source(i.begin(), i.begin() + axis);
-    source.push_back(at[static_cast<size_t>(ravel(index, indices.shape()))]);
-    source.insert(source.end(), i.begin() + axis + (indices.rank() - batch), i.end());
-    return ravel(source, params);
-  });
+  expect_moved([&](const Tensor& x) { return gather(x, indices, axis, batch); }, params, Shape(to),
+               [&](const Dims& i) {
+                 Dims index(i.begin(), i.begin() + batch);
+                 index.insert(index.end(), i.begin() + axis, i.begin() + axis + (indices.rank() - batch));
+                 Dims source(i.begin(), i.begin() + axis);
+                 source.push_back(at[static_cast<size_t>(ravel(index, indices.shape()))]);
+                 source.insert(source.end(), i.begin() + axis + (indices.rank() - batch), i.end());
+                 return ravel(source, params);
+               });
 }
 
 TEST(Gather, TakesSlicesOfEveryDtype) {
@@ -82,7 +83,8 @@ TEST(Gather, DenseGradientsByBruteForce) {
     const Tensor weights = numbered(float64, y.shape(), 10);
     // Element k of y is element source[k] of x: found by gathering the numbers of the elements.
     std::vector<double> expected(static_cast<size_t>(x.num_elements()), 0);
-    const auto which = gather(reshape(range(static_cast<int64_t>(x.num_elements())), c.params), c.indices, c.axis, c.batch);
+    const auto which =
+        gather(reshape(range(static_cast<int64_t>(x.num_elements())), c.params), c.indices, c.axis, c.batch);
     for (int64_t k = 0; k < y.num_elements(); ++k) {
       expected[static_cast<size_t>(which.data<int64_t>()[k])] += weights.data<double>()[k];
     }
@@ -94,19 +96,45 @@ TEST(Gather, DenseGradientsByBruteForce) {
 
 TEST(GatherNd, TakesPositions) {
   const Shape shape{3, 4, 2};
-  expect_moved([](const Tensor& x) { return gather_nd(x, Tensor{{2, 1}, {0, 3}}); }, shape, {2, 2},
-               [&](const Dims& i) { return i[0] == 0 ? ravel({2, 1, i[1]}, shape) : ravel({0, 3, i[1]}, shape); });
-  expect_moved([](const Tensor& x) { return gather_nd(x, Tensor{{{1, 0, 1}}}); }, shape, {1, 1},
-               [&](const Dims&) { return ravel({1, 0, 1}, shape); });
-  expect_moved([](const Tensor& x) { return gather_nd(x, zeros({2, 0}, int32)); }, shape, {2, 3, 4, 2},
-               [&](const Dims& i) { return ravel({i[1], i[2], i[3]}, shape); });
+  expect_moved(
+      [](const Tensor& x) {
+        return gather_nd(x, Tensor{{2, 1}, {0, 3}});
+      },
+      shape, {2, 2},
+      [&](const Dims& i) {
+        return i[0] == 0 ? ravel({2, 1, i[1]}, shape) : ravel({0, 3, i[1]}, shape);
+      });
+  expect_moved(
+      [](const Tensor& x) {
+        return gather_nd(x, Tensor{{{1, 0, 1}}});
+      },
+      shape, {1, 1},
+      [&](const Dims&) {
+        return ravel({1, 0, 1}, shape);
+      });
+  expect_moved(
+      [](const Tensor& x) {
+        return gather_nd(x, zeros({2, 0}, int32));
+      },
+      shape, {2, 3, 4, 2},
+      [&](const Dims& i) {
+        return ravel({i[1], i[2], i[3]}, shape);
+      });
   // In batches: row i of x is asked for position at[i].
-  expect_moved([](const Tensor& x) { return gather_nd(x, Tensor{{3}, {0}, {2}}, 1); }, shape, {3, 2}, [&](const Dims& i) {
-    const int64_t at[] = {3, 0, 2};
-    return ravel({i[0], at[i[0]], i[1]}, shape);
-  });
-  expect_error([&] { gather_nd(numbered(float32, {2, 2}), Tensor{{0, 2}}); }, Code::invalid_argument,
-               "[GatherNd] indices[0] has 2 for dimension 1, which is not in [0, 2)");
+  expect_moved(
+      [](const Tensor& x) {
+        return gather_nd(x, Tensor{{3}, {0}, {2}}, 1);
+      },
+      shape, {3, 2},
+      [&](const Dims& i) {
+        const int64_t at[] = {3, 0, 2};
+        return ravel({i[0], at[i[0]], i[1]}, shape);
+      });
+  expect_error(
+      [&] {
+        gather_nd(numbered(float32, {2, 2}), Tensor{{0, 2}});
+      },
+      Code::invalid_argument, "[GatherNd] indices[0] has 2 for dimension 1, which is not in [0, 2)");
 }
 
 TEST(Gather, SameBitsWithThreads) {
@@ -115,17 +143,21 @@ TEST(Gather, SameBitsWithThreads) {
   expect_same_with_threads([&] { return gather(x, at); });
   expect_same_with_threads([&] { return gather(x, floormod(at, 300), 1); });
   expect_same_with_threads([&] { return scatter_nd(expand_dims(at, 1), numbered(float32, {2000, 70}), {500, 70}); });
-  expect_same_with_threads([&] { return scatter_nd(expand_dims(floormod(at, 3), 1), numbered(float32, {2000, 5000}), {3, 5000}); });
+  expect_same_with_threads([&] {
+    return scatter_nd(expand_dims(floormod(at, 3), 1), numbered(float32, {2000, 5000}), {3, 5000});
+  });
 }
 
 TEST(ScatterNd, AddsUp) {
   const Tensor y = scatter_nd(Tensor{{2}, {0}, {2}}, Tensor{{1, 2}, {3, 4}, {5, 6}}, {4, 2});
   EXPECT_EQ(y.to_vector<int32_t>(), (std::vector<int32_t>{3, 4, 0, 0, 6, 8, 0, 0}));
-  EXPECT_EQ(scatter_nd(Tensor::of<int64_t>({0, 0}, {1, 2}), Tensor{1.5f}, {1, 1}).to_vector<float>(), (std::vector<float>{1.5f}));
+  EXPECT_EQ(scatter_nd(Tensor::of<int64_t>({0, 0}, {1, 2}), Tensor{1.5f}, {1, 1}).to_vector<float>(),
+            (std::vector<float>{1.5f}));
   EXPECT_EQ(scatter_nd(zeros({0, 1}, int32), zeros({0}), {3}).to_vector<float>(), (std::vector<float>{0, 0, 0}));
   expect_error([] { scatter_nd(Tensor{{4}}, Tensor{1.f}, {4}); }, Code::invalid_argument,
                "[ScatterNd] indices[0] = [4] does not lie within shape [4]");
-  expect_error([] { scatter_nd(Tensor{{0}}, Tensor{{1.f}}, {4}); }, Code::invalid_argument, "updates have shape [1,1], not [1]");
+  expect_error([] { scatter_nd(Tensor{{0}}, Tensor{{1.f}}, {4}); }, Code::invalid_argument,
+               "updates have shape [1,1], not [1]");
 }
 
 TEST(TensorScatter, UpdatesInOrder) {

@@ -15,10 +15,15 @@ TEST(Concat, JoinsAlongEveryAxis) {
     const int d = axis < 0 ? axis + 3 : axis;
     Dims to = shape.dims();
     to[static_cast<size_t>(d)] *= 3;
-    expect_moved([&](const Tensor& x) { return concat({x, x, x}, axis); }, shape, Shape(to), [&](Dims i) {
-      i[static_cast<size_t>(d)] %= shape[d];
-      return ravel(i, shape);
-    });
+    expect_moved(
+        [&](const Tensor& x) {
+          return concat({x, x, x}, axis);
+        },
+        shape, Shape(to),
+        [&](Dims i) {
+          i[static_cast<size_t>(d)] %= shape[d];
+          return ravel(i, shape);
+        });
   }
   EXPECT_EQ(concat({Tensor{1.f}, zeros({0}), Tensor{2.f}}, 0).to_vector<float>(), (std::vector<float>{1, 2}));
   EXPECT_EQ(concat({zeros({0, 2}), zeros({0, 3})}, 1).shape().str(), "[0,5]");
@@ -30,10 +35,15 @@ TEST(Stack, JoinsAlongANewAxis) {
     const int d = axis < 0 ? axis + 3 : axis;
     Dims to = shape.dims();
     to.insert(to.begin() + d, 4);
-    expect_moved([&](const Tensor& x) { return stack({x, x, x, x}, axis); }, shape, Shape(to), [&](Dims i) {
-      i.erase(i.begin() + d);
-      return ravel(i, shape);
-    });
+    expect_moved(
+        [&](const Tensor& x) {
+          return stack({x, x, x, x}, axis);
+        },
+        shape, Shape(to),
+        [&](Dims i) {
+          i.erase(i.begin() + d);
+          return ravel(i, shape);
+        });
   }
   EXPECT_EQ(stack({1.f, 2.f}).to_vector<float>(), (std::vector<float>{1, 2}));
 }
@@ -60,12 +70,22 @@ TEST(Split, IntoEqualAndGivenParts) {
   const Shape shape{6, 4};
   for (int64_t k = 0; k < 3; ++k) {
     expect_moved([&](const Tensor& x) { return split(x, 3)[static_cast<size_t>(k)]; }, shape, {2, 4},
-                 [&](const Dims& i) { return ravel({i[0] + 2 * k, i[1]}, shape); });
+                 [&](const Dims& i) {
+                   return ravel({i[0] + 2 * k, i[1]}, shape);
+                 });
   }
-  expect_moved([&](const Tensor& x) { return split(x, {1, -1}, 1)[1]; }, shape, {6, 3},
-               [&](const Dims& i) { return ravel({i[0], i[1] + 1}, shape); });
+  expect_moved(
+      [&](const Tensor& x) {
+        return split(x, {1, -1}, 1)[1];
+      },
+      shape, {6, 3},
+      [&](const Dims& i) {
+        return ravel({i[0], i[1] + 1}, shape);
+      });
   expect_moved([&](const Tensor& x) { return split(x, 2, -1)[1]; }, shape, {6, 2},
-               [&](const Dims& i) { return ravel({i[0], i[1] + 2}, shape); });
+               [&](const Dims& i) {
+                 return ravel({i[0], i[1] + 2}, shape);
+               });
   EXPECT_EQ(split(zeros({4, 0}), {1, 3})[1].shape().str(), "[3,0]");
   expect_error([] { split(zeros({4}), 3); }, Code::invalid_argument, "does not split into 3 equal parts");
   expect_error([] { split(zeros({4}), {2, 3}); }, Code::invalid_argument, "add up to 5, the axis has size 4");
@@ -87,11 +107,18 @@ TEST(Join, GradientsGoBackToTheParts) {
 }
 
 TEST(Join, SaysWhatIsWrong) {
-  expect_error([] { concat({zeros({2, 3}), zeros({3, 3})}, 1); }, Code::invalid_argument,
-               "[ConcatV2] sizes differ outside axis 1: [2,3] and [3,3]");
+  expect_error(
+      [] {
+        concat({zeros({2, 3}), zeros({3, 3})}, 1);
+      },
+      Code::invalid_argument, "[ConcatV2] sizes differ outside axis 1: [2,3] and [3,3]");
   expect_error([] { concat({zeros({2}), zeros({2, 1})}, 0); }, Code::invalid_argument, "ranks differ");
   expect_error([] { concat({zeros({2}), zeros({2}, int32)}, 0); }, Code::invalid_argument, "dtype");
-  expect_error([] { stack({zeros({2}), zeros({3})}); }, Code::invalid_argument, "[Pack] shapes [2] and [3] are incompatible");
+  expect_error(
+      [] {
+        stack({zeros({2}), zeros({3})});
+      },
+      Code::invalid_argument, "[Pack] shapes [2] and [3] are incompatible");
   expect_error([] { stack(std::vector<Tensor>{}); }, Code::invalid_argument, "nothing to stack");
 }
 

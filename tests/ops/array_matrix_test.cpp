@@ -11,10 +11,18 @@ using test::expect_error;
 
 TEST(Reverse, EveryDtype) {
   const Shape shape{2, 3, 4};
-  expect_moved([](const Tensor& x) { return reverse(x, {0, -1}); }, shape, shape,
-               [&](const Dims& i) { return ravel({1 - i[0], i[1], 3 - i[2]}, shape); });
+  expect_moved(
+      [](const Tensor& x) {
+        return reverse(x, {0, -1});
+      },
+      shape, shape,
+      [&](const Dims& i) {
+        return ravel({1 - i[0], i[1], 3 - i[2]}, shape);
+      });
   expect_moved([](const Tensor& x) { return reverse(x, 1); }, shape, shape,
-               [&](const Dims& i) { return ravel({i[0], 2 - i[1], i[2]}, shape); });
+               [&](const Dims& i) {
+                 return ravel({i[0], 2 - i[1], i[2]}, shape);
+               });
   expect_moved([](const Tensor& x) { return reverse(x, 0); }, {0, 2}, {0, 2}, [](const Dims&) { return kZero; });
 }
 
@@ -23,9 +31,17 @@ TEST(Roll, EveryDtype) {
   auto modulo = [](int64_t a, int64_t n) { return (a % n + n) % n; };
   for (int64_t s : {0, 1, -1, 4, 7, -12}) {
     expect_moved([&](const Tensor& x) { return roll(x, s, 1); }, shape, shape,
-                 [&](const Dims& i) { return ravel({i[0], modulo(i[1] - s, 5)}, shape); });
-    expect_moved([&](const Tensor& x) { return roll(x, {s, 2}, {0, 1}); }, shape, shape,
-                 [&](const Dims& i) { return ravel({modulo(i[0] - s, 3), modulo(i[1] - 2, 5)}, shape); });
+                 [&](const Dims& i) {
+                   return ravel({i[0], modulo(i[1] - s, 5)}, shape);
+                 });
+    expect_moved(
+        [&](const Tensor& x) {
+          return roll(x, {s, 2}, {0, 1});
+        },
+        shape, shape,
+        [&](const Dims& i) {
+          return ravel({modulo(i[0] - s, 3), modulo(i[1] - 2, 5)}, shape);
+        });
   }
   EXPECT_EQ(roll(Tensor{1, 2, 3}, {1, 1}, {0, 0}).to_vector<int32_t>(), (std::vector<int32_t>{2, 3, 1}));
   expect_error([] { roll(Tensor{1, 2}, 1, 1); }, Code::invalid_argument, "[Roll] axis 1 is out of range for rank 1");
@@ -42,7 +58,11 @@ TEST(SpaceToDepth, AndBack) {
   };
   expect_moved([](const Tensor& x) { return space_to_depth(x, 2); }, space, depth, to_depth);
   expect_moved([](const Tensor& x) { return depth_to_space(x, 2); }, depth, space, to_space);
-  expect_error([] { space_to_depth(zeros({1, 3, 2, 1}), 2); }, Code::invalid_argument, "does not divide into blocks of 2");
+  expect_error(
+      [] {
+        space_to_depth(zeros({1, 3, 2, 1}), 2);
+      },
+      Code::invalid_argument, "does not divide into blocks of 2");
   expect_error([] { space_to_depth(zeros({2, 2}), 2); }, Code::invalid_argument, "input must have rank 4");
 }
 
@@ -84,13 +104,15 @@ TEST(MatrixDiag, PartAndSetAgreeWithTheDefinition) {
               }
             }
           }
-          ASSERT_EQ(part.to_vector<int32_t>(), expected) << align << ' ' << rows << 'x' << cols << ' ' << lower << ".." << upper;
+          ASSERT_EQ(part.to_vector<int32_t>(), expected)
+              << align << ' ' << rows << 'x' << cols << ' ' << lower << ".." << upper;
           // Setting what was taken changes nothing; a matrix made of it has zeros outside the band.
           ASSERT_EQ(matrix_set_diag(x, part, options).to_vector<int32_t>(), x.to_vector<int32_t>());
           MatrixDiagOptions sized = options;
           sized.num_rows = rows;
           sized.num_cols = cols;
-          const bool smallest = rows == length - std::min<int64_t>(upper, 0) || cols == length + std::max<int64_t>(lower, 0);
+          const bool smallest =
+              rows == length - std::min<int64_t>(upper, 0) || cols == length + std::max<int64_t>(lower, 0);
           if (!smallest) continue;
           const auto made = matrix_diag(part, sized).to_vector<int32_t>();
           for (int64_t k = 0; k < 2 * rows * cols; ++k) {
@@ -109,8 +131,10 @@ TEST(MatrixDiag, EveryDtypeAndDefaults) {
   expect_moved([](const Tensor& x) { return linalg::diag(x, {.k = {1}}); }, {2}, {3, 3},
                [](const Dims& i) { return i[1] == i[0] + 1 ? i[0] : kZero; });
   EXPECT_EQ(matrix_diag_part(eye(3)).to_vector<float>(), (std::vector<float>{1, 1, 1}));
-  EXPECT_EQ(matrix_diag({1.f}, {.num_rows = 2, .padding_value = Tensor(9.f)}).to_vector<float>(), (std::vector<float>{1, 9}));
-  expect_error([] { matrix_diag_part(eye(3), {.k = {3}}); }, Code::invalid_argument, "diagonal 3 lies outside a matrix of 3 x 3");
+  EXPECT_EQ(matrix_diag({1.f}, {.num_rows = 2, .padding_value = Tensor(9.f)}).to_vector<float>(),
+            (std::vector<float>{1, 9}));
+  expect_error([] { matrix_diag_part(eye(3), {.k = {3}}); }, Code::invalid_argument,
+               "diagonal 3 lies outside a matrix of 3 x 3");
   expect_error([] { matrix_diag_part(eye(3), {.k = {1, 0}}); }, Code::invalid_argument, "k [1, 0] is no range");
   expect_error([] { matrix_diag_part(eye(3), {.align = "MIDDLE"}); }, Code::invalid_argument, "align must be");
 }
@@ -119,10 +143,11 @@ TEST(MatrixBandPart, EveryDtype) {
   const Shape shape{2, 3, 4};
   for (int64_t lower : {-1, 0, 1, 3}) {
     for (int64_t upper : {-1, 0, 2}) {
-      expect_moved([&](const Tensor& x) { return linalg::band_part(x, lower, upper); }, shape, shape, [&](const Dims& i) {
-        const int64_t d = i[2] - i[1];
-        return (lower < 0 || -d <= lower) && (upper < 0 || d <= upper) ? ravel(i, shape) : kZero;
-      });
+      expect_moved([&](const Tensor& x) { return linalg::band_part(x, lower, upper); }, shape, shape,
+                   [&](const Dims& i) {
+                     const int64_t d = i[2] - i[1];
+                     return (lower < 0 || -d <= lower) && (upper < 0 || d <= upper) ? ravel(i, shape) : kZero;
+                   });
     }
   }
 }
@@ -130,9 +155,12 @@ TEST(MatrixBandPart, EveryDtype) {
 TEST(Searchsorted, EverySide) {
   const Tensor sorted{1.f, 3.f, 3.f, 8.f};
   EXPECT_EQ(searchsorted(sorted, {0.f, 3.f, 9.f}).to_vector<int32_t>(), (std::vector<int32_t>{0, 1, 4}));
-  EXPECT_EQ(searchsorted(sorted, {0.f, 3.f, 9.f}, "right", int64).to_vector<int64_t>(), (std::vector<int64_t>{0, 3, 4}));
-  EXPECT_EQ(searchsorted(Tensor{{{1, 2}, {5, 6}}}, Tensor{{{2}, {2}}}).to_vector<int32_t>(), (std::vector<int32_t>{1, 0}));
-  expect_error([&] { searchsorted(sorted, {1.f}, "middle"); }, Code::invalid_argument, "side must be 'left' or 'right'");
+  EXPECT_EQ(searchsorted(sorted, {0.f, 3.f, 9.f}, "right", int64).to_vector<int64_t>(),
+            (std::vector<int64_t>{0, 3, 4}));
+  EXPECT_EQ(searchsorted(Tensor{{{1, 2}, {5, 6}}}, Tensor{{{2}, {2}}}).to_vector<int32_t>(),
+            (std::vector<int32_t>{1, 0}));
+  expect_error([&] { searchsorted(sorted, {1.f}, "middle"); }, Code::invalid_argument,
+               "side must be 'left' or 'right'");
 }
 
 TEST(Masks, BooleanMask) {
@@ -142,7 +170,11 @@ TEST(Masks, BooleanMask) {
   EXPECT_EQ(boolean_mask(x, {{true, false}, {false, true}, {true, true}}).to_vector<int32_t>(),
             (std::vector<int32_t>{1, 4, 5, 6}));
   EXPECT_EQ(boolean_mask(x, {false, false, false}).shape().str(), "[0,2]");
-  expect_error([&] { boolean_mask(x, {true, false}); }, Code::invalid_argument, "does not match dimensions 0.. of [3,2]");
+  expect_error(
+      [&] {
+        boolean_mask(x, {true, false});
+      },
+      Code::invalid_argument, "does not match dimensions 0.. of [3,2]");
   expect_error([&] { boolean_mask(x, {1, 0, 1}); }, Code::invalid_argument, "must be bool, got int32");
 }
 

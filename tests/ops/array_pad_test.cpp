@@ -11,16 +11,28 @@ using test::expect_error;
 
 TEST(Pad, PutsZerosAround) {
   const Shape shape{2, 3, 2};
-  expect_moved([](const Tensor& x) { return pad(x, {{1, 2}, {0, 1}, {3, 0}}); }, shape, {5, 4, 5}, [&](const Dims& i) {
-    const Dims at{i[0] - 1, i[1], i[2] - 3};
-    for (int d = 0; d < 3; ++d) {
-      if (at[static_cast<size_t>(d)] < 0 || at[static_cast<size_t>(d)] >= shape[d]) return kZero;
-    }
-    return ravel(at, shape);
-  });
-  expect_moved([](const Tensor& x) { return pad(x, {{0, 0}, {0, 0}}); }, {2, 2}, {2, 2},
-               [](const Dims& i) { return i[0] * 2 + i[1]; });
-  expect_moved([](const Tensor& x) { return pad(x, {{1, 1}, {0, 0}}); }, {0, 2}, {2, 2}, [](const Dims&) { return kZero; });
+  expect_moved(
+      [](const Tensor& x) {
+        return pad(x, {{1, 2}, {0, 1}, {3, 0}});
+      },
+      shape, {5, 4, 5},
+      [&](const Dims& i) {
+        const Dims at{i[0] - 1, i[1], i[2] - 3};
+        for (int d = 0; d < 3; ++d) {
+          if (at[static_cast<size_t>(d)] < 0 || at[static_cast<size_t>(d)] >= shape[d]) return kZero;
+        }
+        return ravel(at, shape);
+      });
+  expect_moved(
+      [](const Tensor& x) {
+        return pad(x, {{0, 0}, {0, 0}});
+      },
+      {2, 2}, {2, 2}, [](const Dims& i) { return i[0] * 2 + i[1]; });
+  expect_moved(
+      [](const Tensor& x) {
+        return pad(x, {{1, 1}, {0, 0}});
+      },
+      {0, 2}, {2, 2}, [](const Dims&) { return kZero; });
 }
 
 TEST(Pad, WithAValue) {
@@ -38,10 +50,14 @@ TEST(MirrorPad, ReflectsEveryDtype) {
   };
   for (const bool reflect : {true, false}) {
     const Shape shape{4, 3};
-    expect_moved([&](const Tensor& x) { return pad(x, {{2, 3}, {1, 2}}, reflect ? "REFLECT" : "SYMMETRIC"); }, shape, {9, 6},
-                 [&](const Dims& i) {
-                   return ravel({mirrored(i[0], 2, 4, reflect), mirrored(i[1], 1, 3, reflect)}, shape);
-                 });
+    expect_moved(
+        [&](const Tensor& x) {
+          return pad(x, {{2, 3}, {1, 2}}, reflect ? "REFLECT" : "SYMMETRIC");
+        },
+        shape, {9, 6},
+        [&](const Dims& i) {
+          return ravel({mirrored(i[0], 2, 4, reflect), mirrored(i[1], 1, 3, reflect)}, shape);
+        });
   }
 }
 
@@ -63,24 +79,41 @@ TEST(MirrorPad, GradientIsTheTransposeOfTheMap) {
 
 TEST(Pad, SaysWhatIsWrong) {
   const Tensor x = numbered(float32, {2, 3});
-  expect_error([&] { pad(x, {{1, 1}}); }, Code::invalid_argument, "[Pad] paddings of shape [1,2] for a tensor of rank 2");
+  expect_error(
+      [&] {
+        pad(x, {{1, 1}});
+      },
+      Code::invalid_argument, "[Pad] paddings of shape [1,2] for a tensor of rank 2");
   expect_error([&] { pad(x, {{1, -1}, {0, 0}}); }, Code::invalid_argument, "a padding is negative");
-  expect_error([&] { pad(x, {{2, 0}, {0, 0}}, "REFLECT"); }, Code::invalid_argument, "must not exceed 1: its size is 2");
+  expect_error(
+      [&] {
+        pad(x, {{2, 0}, {0, 0}}, "REFLECT");
+      },
+      Code::invalid_argument, "must not exceed 1: its size is 2");
   expect_error([&] { pad(x, {{0, 0}, {0, 0}}, "WRAP"); }, Code::invalid_argument, "mode must be REFLECT or SYMMETRIC");
 }
 
 TEST(Tile, Repeats) {
   const Shape shape{2, 3};
-  expect_moved([](const Tensor& x) { return tile(x, {3, 2}); }, shape, {6, 6},
-               [&](const Dims& i) { return ravel({i[0] % 2, i[1] % 3}, shape); });
+  expect_moved(
+      [](const Tensor& x) {
+        return tile(x, {3, 2});
+      },
+      shape, {6, 6},
+      [&](const Dims& i) {
+        return ravel({i[0] % 2, i[1] % 3}, shape);
+      });
   expect_moved([](const Tensor& x) { return tile(x, {1, 0}); }, shape, {2, 0}, [](const Dims&) { return kZero; });
   expect_moved([](const Tensor& x) { return tile(x, zeros({0}, int32)); }, {}, {}, [](const Dims&) { return 0; });
   expect_error([] { tile(zeros({2}), {1, 2}); }, Code::invalid_argument, "[Tile] 2 multiples for a tensor of rank 1");
 }
 
 TEST(BroadcastTo, StretchesEveryDtype) {
-  expect_moved([](const Tensor& x) { return broadcast_to(x, {4, 2, 3}); }, {2, 1}, {4, 2, 3},
-               [](const Dims& i) { return i[1]; });
+  expect_moved(
+      [](const Tensor& x) {
+        return broadcast_to(x, {4, 2, 3});
+      },
+      {2, 1}, {4, 2, 3}, [](const Dims& i) { return i[1]; });
   expect_error([] { broadcast_to(zeros({3}), {-1}); }, Code::invalid_argument, "a size is negative: [-1]");
 }
 

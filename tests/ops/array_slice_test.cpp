@@ -83,10 +83,22 @@ TEST(Index, NamesTheIndexAndTheSize) {
 
 TEST(Slice, TakesABox) {
   const Shape shape{4, 5, 6};
-  expect_moved([](const Tensor& x) { return slice(x, {1, 0, 2}, {2, -1, 3}); }, shape, {2, 5, 3},
-               [&](const Dims& i) { return ravel({i[0] + 1, i[1], i[2] + 2}, shape); });
-  expect_moved([](const Tensor& x) { return slice(x, {1, 0, 0}, {2, 5, -1}); }, shape, {2, 5, 6},
-               [&](const Dims& i) { return ravel({i[0] + 1, i[1], i[2]}, shape); });
+  expect_moved(
+      [](const Tensor& x) {
+        return slice(x, {1, 0, 2}, {2, -1, 3});
+      },
+      shape, {2, 5, 3},
+      [&](const Dims& i) {
+        return ravel({i[0] + 1, i[1], i[2] + 2}, shape);
+      });
+  expect_moved(
+      [](const Tensor& x) {
+        return slice(x, {1, 0, 0}, {2, 5, -1});
+      },
+      shape, {2, 5, 6},
+      [&](const Dims& i) {
+        return ravel({i[0] + 1, i[1], i[2]}, shape);
+      });
   expect_error([] { slice(numbered(float32, {3}), {1}, {3}); }, Code::invalid_argument,
                "[Slice] begin 1 and size 3 do not lie within dimension 0 of size 3");
 }

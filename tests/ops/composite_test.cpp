@@ -30,12 +30,14 @@ TEST(Sparse, ToDenseAndBack) {
 
 TEST(Sparse, ValidatesAndReorders) {
   const SparseTensor s{Tensor::of<int64_t>({2, 0, 1}, {3, 1}), Tensor{1, 2, 3}, Tensor::of<int64_t>({3})};
-  expect_error([&] { sparse::to_dense(s); }, Code::invalid_argument, "[SparseToDense] indices[1] = [0] is out of order");
+  expect_error([&] { sparse::to_dense(s); }, Code::invalid_argument,
+               "[SparseToDense] indices[1] = [0] is out of order");
   EXPECT_EQ(sparse::to_dense(s, {}, false).to_vector<int32_t>(), (std::vector<int32_t>{2, 3, 1}));
   EXPECT_EQ(sparse::to_dense(sparse::reorder(s)).to_vector<int32_t>(), (std::vector<int32_t>{2, 3, 1}));
   SparseTensor outside = s;
   outside.dense_shape = Tensor::of<int64_t>({2});
-  expect_error([&] { sparse::to_dense(outside, {}, false); }, Code::invalid_argument, "indices[0] = [2] is out of bounds: the shape is [2]");
+  expect_error([&] { sparse::to_dense(outside, {}, false); }, Code::invalid_argument,
+               "indices[0] = [2] is out of bounds: the shape is [2]");
 }
 
 TEST(Sparse, Prints) {
@@ -73,10 +75,21 @@ TEST(Ragged, FromLengthsSplitsAndTensors) {
   EXPECT_EQ(text(RaggedTensor::from_row_splits(values, Tensor{0, 3})), "<tf.RaggedTensor [[1.0, 2.0, 3.0]]>");
   EXPECT_EQ(text(RaggedTensor::from_tensor(Tensor{{1, 2}, {3, 4}})), "<tf.RaggedTensor [[1, 2], [3, 4]]>");
   EXPECT_EQ(text(RaggedTensor::from_tensor(Tensor{{1, 2}, {3, 4}}, Tensor{2, 1})), "<tf.RaggedTensor [[1, 2], [3]]>");
-  expect_error([&] { RaggedTensor::from_row_splits(values, Tensor{0, 2}); }, Code::invalid_argument,
-               "[RaggedTensor] row_splits end at 2, there are 3 values");
-  expect_error([&] { RaggedTensor::from_row_splits(values, Tensor{1, 3}); }, Code::invalid_argument, "start with 1, not 0");
-  expect_error([&] { RaggedTensor::from_row_splits(values, Tensor{0, 2, 1, 3}); }, Code::invalid_argument, "fall: 1 after 2");
+  expect_error(
+      [&] {
+        RaggedTensor::from_row_splits(values, Tensor{0, 2});
+      },
+      Code::invalid_argument, "[RaggedTensor] row_splits end at 2, there are 3 values");
+  expect_error(
+      [&] {
+        RaggedTensor::from_row_splits(values, Tensor{1, 3});
+      },
+      Code::invalid_argument, "start with 1, not 0");
+  expect_error(
+      [&] {
+        RaggedTensor::from_row_splits(values, Tensor{0, 2, 1, 3});
+      },
+      Code::invalid_argument, "fall: 1 after 2");
 }
 
 TEST(Ragged, ToTensor) {

@@ -175,13 +175,16 @@ TEST(Einsum, OtherDtypes) {
   using C = std::complex<float>;
   const Tensor c = einsum("ij,kj->ik", Tensor{{C(0, 1), C(2, 0)}}, Tensor{{C(0, 1), C(1, 1)}});
   EXPECT_EQ(c.item<C>(), C(1, 2));
-  EXPECT_EQ(cast(einsum("i,i->", cast(Tensor{1.f, 2.f}, bfloat16), cast(Tensor{3.f, 4.f}, bfloat16)), float32).item<float>(), 11);
+  EXPECT_EQ(
+      cast(einsum("i,i->", cast(Tensor{1.f, 2.f}, bfloat16), cast(Tensor{3.f, 4.f}, bfloat16)), float32).item<float>(),
+      11);
 }
 
 TEST(Einsum, Errors) {
   const Tensor a = random({2, 3}, 1);
   const Tensor b = random({4, 5}, 2);
-  expect_error([&] { einsum("ij,jk->ik", a, b); }, Code::invalid_argument, "label 'j' has size 3 and, in operand 1, size 4");
+  expect_error([&] { einsum("ij,jk->ik", a, b); }, Code::invalid_argument,
+               "label 'j' has size 3 and, in operand 1, size 4");
   expect_error([&] { einsum("ij,jk->ik", a, b); }, Code::invalid_argument, "operands [2,3], [4,5]");
   expect_error([&] { einsum("ij,jk->ik", a, b); }, Code::invalid_argument, "einsum_test.cpp");
   expect_error([&] { einsum("ijk->i", a); }, Code::invalid_argument, "'ijk' has 3 labels");

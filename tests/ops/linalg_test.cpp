@@ -27,9 +27,7 @@ Tensor positive_definite(const Shape& shape, DType dtype, int64_t seed) {
   return matmul(m, m, {.adjoint_b = true});
 }
 
-double largest(const Tensor& t) {
-  return t.num_elements() == 0 ? 0 : cast(reduce_max(abs(t)), float64).item<double>();
-}
+double largest(const Tensor& t) { return t.num_elements() == 0 ? 0 : cast(reduce_max(abs(t)), float64).item<double>(); }
 void expect_near(const Tensor& a, const Tensor& b, double tolerance) {
   ASSERT_EQ(a.shape(), b.shape());
   EXPECT_LE(largest(a - b), tolerance * std::max(1.0, largest(b)));
@@ -153,15 +151,11 @@ void check_gradient(const Tensor& a, const std::function<Tensor(const Tensor&)>&
     EXPECT_NEAR(analytic[i], numeric, 1e-5 * std::max(1.0, std::abs(numeric))) << "element " << i;
   }
 }
-Tensor weigh(const Tensor& t) {
-  return reduce_sum(t * random::stateless_normal(t.shape(), {5, 6}, 0, 1, float64));
-}
+Tensor weigh(const Tensor& t) { return reduce_sum(t * random::stateless_normal(t.shape(), {5, 6}, 0, 1, float64)); }
 
 TEST(LinalgGradients, SymmetricFunctionsOfTheInput) {
   const Tensor a = matrices({2, 3, 3}, float64, 11);
-  check_gradient(a, [](const Tensor& x) {
-    return weigh(linalg::cholesky(matmul(x, x, {.adjoint_b = true})));
-  });
+  check_gradient(a, [](const Tensor& x) { return weigh(linalg::cholesky(matmul(x, x, {.adjoint_b = true}))); });
   check_gradient(a, [](const Tensor& x) { return weigh(linalg::eigh(matmul(x, x, {.adjoint_b = true})).e); });
   check_gradient(a, [](const Tensor& x) {
     return weigh(square(linalg::eigh(matmul(x, x, {.adjoint_b = true})).v));  // the sign of a vector is arbitrary

@@ -182,7 +182,8 @@ TEST(MathBinary, TrueDivisionOfIntegers) {
 
 TEST(MathBinary, IntegerDivisionByZeroIsAnError) {
   using Function = Tensor (*)(const Operand&, const Operand&);
-  for (Function f : {Function(floordiv), Function(floormod), Function(truncatediv), Function(truncatemod), Function(mod)}) {
+  for (Function f :
+       {Function(floordiv), Function(floormod), Function(truncatediv), Function(truncatemod), Function(mod)}) {
     expect_error([&] { f(Tensor{1, 2}, Tensor{3, 0}); }, Code::invalid_argument, "integer division by zero");
     EXPECT_EQ(f(Tensor::empty(int32, Shape{0, 1}), Tensor{0}).num_elements(), 0);
   }
@@ -191,7 +192,8 @@ TEST(MathBinary, IntegerDivisionByZeroIsAnError) {
 }
 
 TEST(MathBinary, Powers) {
-  EXPECT_EQ(pow(Tensor{2, -3, 0, 7}, Tensor{10, 3, 0, 1}).to_vector<int32_t>(), (std::vector<int32_t>{1024, -27, 1, 7}));
+  EXPECT_EQ(pow(Tensor{2, -3, 0, 7}, Tensor{10, 3, 0, 1}).to_vector<int32_t>(),
+            (std::vector<int32_t>{1024, -27, 1, 7}));
   EXPECT_EQ(pow(Tensor{3}, 40).item<int32_t>(), static_cast<int32_t>(12157665459056928801ull & 0xffffffff));
   const std::vector<float> x{-3, -0.f, 1.1f, 1e30f, INFINITY, NAN, 1e-30f};
   const auto squares = pow(Tensor::of<float>(x), 2).to_vector<float>();
@@ -200,8 +202,8 @@ TEST(MathBinary, Powers) {
 
 TEST(MathBinary, ZeroWinsWhereItIsSaidTo) {
   const Tensor zero{0.f, 0.f, 0.f}, odd{INFINITY, NAN, 0.f};
-  for (const Tensor& z : {xlogy(zero, odd), xlog1py(zero, odd), xdivy(zero, odd), multiply_no_nan(odd, zero),
-                          divide_no_nan(odd, zero)}) {
+  for (const Tensor& z :
+       {xlogy(zero, odd), xlog1py(zero, odd), xdivy(zero, odd), multiply_no_nan(odd, zero), divide_no_nan(odd, zero)}) {
     EXPECT_EQ(z.to_vector<float>(), (std::vector<float>{0, 0, 0}));
   }
 }
@@ -271,7 +273,9 @@ TEST(MathBinary, LargeInputsGiveTheSameBitsOnOneAndTwoThreads) {
   for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(i % 1013) * 0.01f + 0.1f;
   const Tensor x = Tensor::of<float>(a), y = x.rows(0, 1);
   const int threads = num_threads();
-  const auto all = [&] { return std::vector<Tensor>{x * x, x / y, pow(x, x), maximum(y, x), squared_difference(x, y)}; };
+  const auto all = [&] {
+    return std::vector<Tensor>{x * x, x / y, pow(x, x), maximum(y, x), squared_difference(x, y)};
+  };
   set_num_threads(1);
   const auto one = all();
   set_num_threads(2);

@@ -97,25 +97,44 @@ void expect_gradient(const char* name, const std::function<Tensor(const Tensor&)
 
 TEST(MathComplex, Gradients) {
   const std::vector<C> at{{0.5, 0.25}, {-1.5, 0.75}, {0.8, -0.6}};
-  for (const Function& f : kFunctions) expect_gradient(f.name, [&](const Tensor& x) { return f.function(x); }, at);
-  expect_gradient("real", [](const Tensor& x) { return real(x); }, at);
-  expect_gradient("imag", [](const Tensor& x) { return imag(x); }, at);
-  expect_gradient("angle", [](const Tensor& x) { return angle(x); }, at);
-  expect_gradient("abs", [](const Tensor& x) { return abs(x); }, at);
+  for (const Function& f : kFunctions)
+    expect_gradient(
+        f.name, [&](const Tensor& x) { return f.function(x); }, at);
+  expect_gradient(
+      "real", [](const Tensor& x) { return real(x); }, at);
+  expect_gradient(
+      "imag", [](const Tensor& x) { return imag(x); }, at);
+  expect_gradient(
+      "angle", [](const Tensor& x) { return angle(x); }, at);
+  expect_gradient(
+      "abs", [](const Tensor& x) { return abs(x); }, at);
   const C c(0.4, -1.1);
-  expect_gradient("x * c", [&](const Tensor& x) { return x * c; }, at);
-  expect_gradient("x / c", [&](const Tensor& x) { return x / c; }, at);
-  expect_gradient("c / x", [&](const Tensor& x) { return c / x; }, at);
-  expect_gradient("x ^ c", [&](const Tensor& x) { return pow(x, c); }, at);
-  expect_gradient("c ^ x", [&](const Tensor& x) { return pow(c, x); }, at);
-  expect_gradient("|x - c|^2", [&](const Tensor& x) { return squared_difference(x, c); }, at);
-  expect_gradient("|c - x|^2", [&](const Tensor& x) { return squared_difference(c, x); }, at);
-  expect_gradient("x log c", [&](const Tensor& x) { return xlogy(x, c); }, at);
-  expect_gradient("c log x", [&](const Tensor& x) { return xlogy(c, x); }, at);
-  expect_gradient("c log1p x", [&](const Tensor& x) { return xlog1py(c, x); }, at);
-  expect_gradient("xdivy", [&](const Tensor& x) { return xdivy(c, x); }, at);
-  expect_gradient("divide_no_nan", [&](const Tensor& x) { return divide_no_nan(c, x); }, at);
-  expect_gradient("cast", [](const Tensor& x) { return cast(x * x, float64); }, at);
+  expect_gradient(
+      "x * c", [&](const Tensor& x) { return x * c; }, at);
+  expect_gradient(
+      "x / c", [&](const Tensor& x) { return x / c; }, at);
+  expect_gradient(
+      "c / x", [&](const Tensor& x) { return c / x; }, at);
+  expect_gradient(
+      "x ^ c", [&](const Tensor& x) { return pow(x, c); }, at);
+  expect_gradient(
+      "c ^ x", [&](const Tensor& x) { return pow(c, x); }, at);
+  expect_gradient(
+      "|x - c|^2", [&](const Tensor& x) { return squared_difference(x, c); }, at);
+  expect_gradient(
+      "|c - x|^2", [&](const Tensor& x) { return squared_difference(c, x); }, at);
+  expect_gradient(
+      "x log c", [&](const Tensor& x) { return xlogy(x, c); }, at);
+  expect_gradient(
+      "c log x", [&](const Tensor& x) { return xlogy(c, x); }, at);
+  expect_gradient(
+      "c log1p x", [&](const Tensor& x) { return xlog1py(c, x); }, at);
+  expect_gradient(
+      "xdivy", [&](const Tensor& x) { return xdivy(c, x); }, at);
+  expect_gradient(
+      "divide_no_nan", [&](const Tensor& x) { return divide_no_nan(c, x); }, at);
+  expect_gradient(
+      "cast", [](const Tensor& x) { return cast(x * x, float64); }, at);
 }
 
 TEST(MathComplex, PartsAndBack) {

@@ -54,7 +54,9 @@ const Unary kUnary[] = {
     {"rint", rint, [](Real x) { return std::nearbyint(x); }, 0},
     {"abs", abs, [](Real x) { return std::abs(x); }, 0},
     {"negative", negative, [](Real x) { return -x; }, 0},
-    {"sign", sign, [](Real x) { return x > 0 ? Real(1) : x < 0 ? Real(-1) : x; }, 0},
+    {"sign", sign, [](Real x) { return x > 0   ? Real(1)
+                                       : x < 0 ? Real(-1)
+                                               : x; }, 0},
 };
 
 // A step of T at `x`, denormals included.
@@ -85,8 +87,8 @@ void expect_near(T got, Real expected, double ulp, const std::string& what) {
   }
 }
 
-const double kValues[] = {0.0,  0.125, 0.3,   0.5,  0.75, 0.99, 1.0,  1.5,   2.0,   2.5,    3.5,    5.0,   10.0,
-                          20.0, 85.0,  1e-3,  1e-6, 1e-9, 1e-20, 1e-42, 1e4, 65504.0, 123456.75, 1e10, 1e30};
+const double kValues[] = {0.0,  0.125, 0.3,  0.5,  0.75, 0.99,  1.0,   1.5, 2.0,     2.5,       3.5,  5.0, 10.0,
+                          20.0, 85.0,  1e-3, 1e-6, 1e-9, 1e-20, 1e-42, 1e4, 65504.0, 123456.75, 1e10, 1e30};
 
 template <class T>
 std::vector<T> inputs() {
@@ -136,7 +138,8 @@ TEST_P(MathUnary, EmptyAndScalar) {
 
 TEST_P(MathUnary, OneAndTwoThreadsGiveTheSameBits) {
   std::vector<float> x(200'003);
-  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(static_cast<double>(i * 7919 % 100'003) / 20'000 - 2.5);
+  for (size_t i = 0; i < x.size(); ++i)
+    x[i] = static_cast<float>(static_cast<double>(i * 7919 % 100'003) / 20'000 - 2.5);
   const Tensor in = Tensor::of<float>(x);
   const int threads = num_threads();
   set_num_threads(1);

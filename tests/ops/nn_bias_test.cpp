@@ -8,8 +8,7 @@ using namespace test;
 
 TEST(NnBias, EveryTypeAndRank) {
   real_numbers.for_each([]<class T>() {
-    for (const Shape& shape :
-         {Shape{4, 3}, Shape{2, 3, 5, 10}, Shape{2, 3, 64}, Shape{0, 3}, Shape{300, 700}}) {
+    for (const Shape& shape : {Shape{4, 3}, Shape{2, 3, 5, 10}, Shape{2, 3, 64}, Shape{0, 3}, Shape{300, 700}}) {
       const int64_t channels = shape[shape.rank() - 1];
       const Tensor x = random_tensor(shape, dtype_of<T>, 1, 0, 9);
       const Tensor b = random_tensor({channels}, dtype_of<T>, 2, 0, 9);
@@ -38,11 +37,7 @@ TEST(NnBias, Gradients) {
 TEST(NnBias, Errors) {
   const Tensor x = random_tensor({2, 3});
   expect_error([&] { nn::bias_add(x, Tensor{1.f, 2.f}); }, Code::invalid_argument, "[2,3] + [2]");
-  expect_error(
-      [&] {
-        nn::bias_add(Tensor{1.f, 2.f}, Tensor{1.f, 2.f});
-      },
-      Code::invalid_argument, "rank 2 or more");
+  expect_error([&] { nn::bias_add(Tensor{1.f, 2.f}, Tensor{1.f, 2.f}); }, Code::invalid_argument, "rank 2 or more");
   expect_error([&] { nn::bias_add(x, random_tensor({1, 3})); }, Code::invalid_argument, "rank 1");
   expect_error([&] { nn::bias_add(x, Tensor{1.f, 2.f, 3.f}, "NCHW"); }, Code::unimplemented, "NCHW");
   expect_error([&] { nn::bias_add(x, Tensor{1, 2, 3}); }, Code::invalid_argument, "int32");

@@ -16,8 +16,7 @@ std::vector<int64_t> spread(const std::vector<int64_t>& v, size_t dims) {
   return v.size() == 1 ? std::vector<int64_t>(dims, v[0]) : v;
 }
 
-std::vector<int64_t> joined(std::vector<int64_t> a, const std::vector<int64_t>& b,
-                            const std::vector<int64_t>& c) {
+std::vector<int64_t> joined(std::vector<int64_t> a, const std::vector<int64_t>& b, const std::vector<int64_t>& c) {
   a.insert(a.end(), b.begin(), b.end());
   a.insert(a.end(), c.begin(), c.end());
   return a;
@@ -70,16 +69,15 @@ TEST(NnConv, AgainstTheDefinition) {
         c.options.strides.size() == dims + 2
             ? std::vector<int64_t>(c.options.strides.begin() + 1, c.options.strides.end() - 1)
             : spread(c.options.strides, dims);
-    const Slide slide = make_slide(c.in, c.size, strides, spread(c.options.dilations, dims),
-                                   c.options.padding, c.options.explicit_paddings);
+    const Slide slide = make_slide(c.in, c.size, strides, spread(c.options.dilations, dims), c.options.padding,
+                                   c.options.explicit_paddings);
     for (DType dtype : {float32, float64, float16, bfloat16}) {
       SCOPED_TRACE("case " + std::to_string(number) + " of " + dtype_name(dtype));
       const Tensor x = input_of(c, dtype);
       const Tensor w = filter_of(c, dtype);
       const auto expected =
           naive_conv(slide, c.batch, c.in_channels, c.out_channels, c.groups, values_of(x), values_of(w));
-      expect_close(run(c, x, w), expected, slide_output(slide, dims, c.batch, c.out_channels),
-                   2 * tolerance(dtype));
+      expect_close(run(c, x, w), expected, slide_output(slide, dims, c.batch, c.out_channels), 2 * tolerance(dtype));
     }
     ++number;
   }
@@ -120,8 +118,8 @@ TEST(NnConv, DepthwiseAgainstTheDefinition) {
                                                 {.dilations = {2, 1}},
                                                 {.explicit_paddings = {1, 2, 0, 3}}};
   for (const nn::ConvOptions& o : options) {
-    const Slide s = make_slide({6, 7}, {3, 2}, spread(o.strides, 2), spread(o.dilations, 2), o.padding,
-                               o.explicit_paddings);
+    const Slide s =
+        make_slide({6, 7}, {3, 2}, spread(o.strides, 2), spread(o.dilations, 2), o.padding, o.explicit_paddings);
     for (int64_t multiplier : {1, 3}) {
       for (DType dtype : {float32, float64, float16, bfloat16}) {
         const Tensor x = random_tensor({2, 6, 7, 5}, dtype, 1);
@@ -130,9 +128,8 @@ TEST(NnConv, DepthwiseAgainstTheDefinition) {
         expect_close(nn::depthwise_conv2d(x, w, o), expected, slide_output(s, 2, 2, 5 * multiplier),
                      2 * tolerance(dtype));
       }
-      expect_gradients(
-          [&](const std::vector<Tensor>& t) { return nn::depthwise_conv2d(t[0], t[1], o); },
-          {random_tensor({1, 6, 7, 2}, float64, 1), random_tensor({3, 2, 2, multiplier}, float64, 2)}, 5);
+      expect_gradients([&](const std::vector<Tensor>& t) { return nn::depthwise_conv2d(t[0], t[1], o); },
+                       {random_tensor({1, 6, 7, 2}, float64, 1), random_tensor({3, 2, 2, multiplier}, float64, 2)}, 5);
     }
   }
 }
@@ -144,8 +141,8 @@ TEST(NnConv, SeparableIsDepthwiseThenPointwise) {
   const Slide s = make_slide({5, 5}, {3, 3}, {1, 1}, {1, 1}, "SAME", {});
   const Slide one = make_slide({5, 5}, {1, 1}, {1, 1}, {1, 1}, "VALID", {});
   const auto middle = naive_conv(s, 2, 3, 6, 3, values_of(x), values_of(d));
-  expect_close(nn::separable_conv2d(x, d, p, {.padding = "SAME"}),
-               naive_conv(one, 2, 6, 4, 1, middle, values_of(p)), {2, 5, 5, 4}, 1e-12);
+  expect_close(nn::separable_conv2d(x, d, p, {.padding = "SAME"}), naive_conv(one, 2, 6, 4, 1, middle, values_of(p)),
+               {2, 5, 5, 4}, 1e-12);
 }
 
 // <conv(x), y> = <x, transpose(y)>
@@ -167,8 +164,7 @@ TEST(NnConv, TransposeIsTheAdjoint) {
     const Tensor x3 = random_tensor({1, 4, 3, 4, 2}, dtype, 4);
     const Tensor w3 = random_tensor({2, 2, 3, 2, 3}, dtype, 5);
     const Tensor y3 = random_tensor({1, 2, 2, 2, 3}, dtype, 6);
-    EXPECT_NEAR(dot(nn::conv3d(x3, w3, o), y3), dot(x3, nn::conv3d_transpose(y3, w3, {1, 4, 3, 4, 2}, o)),
-                1e-3);
+    EXPECT_NEAR(dot(nn::conv3d(x3, w3, o), y3), dot(x3, nn::conv3d_transpose(y3, w3, {1, 4, 3, 4, 2}, o)), 1e-3);
   }
   expect_gradients(
       [](const std::vector<Tensor>& t) {
@@ -184,11 +180,10 @@ TEST(NnConv, SameBitsWithOneAndTwoThreads) {
   auto all = [&] {
     std::vector<Tensor> out{nn::conv2d(x, w, {.padding = "SAME"}), nn::depthwise_conv2d(x, d)};
     for (const Tensor& t : tape_gradients(
-             [](const std::vector<Tensor>& t) { return nn::conv2d(t[0], t[1], {.padding = "SAME"}); },
-             {x, w}))
+             [](const std::vector<Tensor>& t) { return nn::conv2d(t[0], t[1], {.padding = "SAME"}); }, {x, w}))
       out.push_back(t);
-    for (const Tensor& t : tape_gradients(
-             [](const std::vector<Tensor>& t) { return nn::depthwise_conv2d(t[0], t[1]); }, {x, d}))
+    for (const Tensor& t :
+         tape_gradients([](const std::vector<Tensor>& t) { return nn::depthwise_conv2d(t[0], t[1]); }, {x, d}))
       out.push_back(t);
     return out;
   };
@@ -203,29 +198,12 @@ TEST(NnConv, Errors) {
   const Tensor x = random_tensor({1, 4, 4, 3});
   const Tensor w = random_tensor({3, 3, 3, 2});
   expect_error([&] { nn::conv2d(x, w, {.padding = "FULL"}); }, Code::invalid_argument, "got \"FULL\"");
-  expect_error(
-      [&] {
-        nn::conv2d(x, random_tensor({3, 3, 2, 2}));
-      },
-      Code::invalid_argument, "[1,4,4,3] and [3,3,2,2]");
+  expect_error([&] { nn::conv2d(x, random_tensor({3, 3, 2, 2})); }, Code::invalid_argument, "[1,4,4,3] and [3,3,2,2]");
   expect_error([&] { nn::conv2d(x, random_tensor({9, 3, 3, 2})); }, Code::invalid_argument, "negative size");
-  expect_error(
-      [&] {
-        nn::conv2d(x, random_tensor({3, 3, 3}));
-      },
-      Code::invalid_argument, "filter must have rank 4");
-  expect_error(
-      [&] {
-        nn::conv2d(random_tensor({4, 4, 3}), w);
-      },
-      Code::invalid_argument, "input must have rank 4");
-  expect_error([&] { nn::conv2d(x, w, {.strides = {0}}); }, Code::invalid_argument,
-               "strides must be positive");
-  expect_error(
-      [&] {
-        nn::conv2d(x, w, {.strides = {1, 2, 3}});
-      },
-      Code::invalid_argument, "strides must have");
+  expect_error([&] { nn::conv2d(x, random_tensor({3, 3, 3})); }, Code::invalid_argument, "filter must have rank 4");
+  expect_error([&] { nn::conv2d(random_tensor({4, 4, 3}), w); }, Code::invalid_argument, "input must have rank 4");
+  expect_error([&] { nn::conv2d(x, w, {.strides = {0}}); }, Code::invalid_argument, "strides must be positive");
+  expect_error([&] { nn::conv2d(x, w, {.strides = {1, 2, 3}}); }, Code::invalid_argument, "strides must have");
   expect_error(
       [&] {
         nn::conv2d(x, w, {.strides = {2, 1, 1, 1}});
@@ -247,11 +225,7 @@ TEST(NnConv, Errors) {
         nn::conv1d(random_tensor({1, 4, 3}), random_tensor({3, 3, 2}), {.data_format = "NCW"});
       },
       Code::unimplemented, "NCW");
-  expect_error(
-      [&] {
-        nn::conv2d(x, random_tensor({3, 3, 3, 2}, float64));
-      },
-      Code::invalid_argument, "[Conv2D]");
+  expect_error([&] { nn::conv2d(x, random_tensor({3, 3, 3, 2}, float64)); }, Code::invalid_argument, "[Conv2D]");
   expect_error(
       [&] {
         nn::conv2d(random_tensor({1, 4, 4, 6}), random_tensor({3, 3, 2, 4}));

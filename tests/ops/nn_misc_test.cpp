@@ -47,8 +47,7 @@ TEST(NnDropout, GradientIsTheMask) {
 }
 
 TEST(NnDropout, Errors) {
-  expect_error([] { nn::dropout(Tensor{1.f}, 1.0); }, Code::invalid_argument,
-               "rate must be in [0, 1), got 1");
+  expect_error([] { nn::dropout(Tensor{1.f}, 1.0); }, Code::invalid_argument, "rate must be in [0, 1), got 1");
   expect_error([] { nn::dropout(Tensor{1.f}, -0.1); }, Code::invalid_argument, "rate");
   expect_error([] { nn::dropout(Tensor{1}, 0.5); }, Code::invalid_argument, "int32");
 }

@@ -21,9 +21,8 @@ Moments naive_moments(const std::vector<double>& x, size_t channels) {
   return m;
 }
 
-std::vector<double> naive_normalized(const std::vector<double>& x, const Moments& m,
-                                     const std::vector<double>& scale, const std::vector<double>& offset,
-                                     double epsilon) {
+std::vector<double> naive_normalized(const std::vector<double>& x, const Moments& m, const std::vector<double>& scale,
+                                     const std::vector<double>& offset, double epsilon) {
   std::vector<double> y = x;
   for (size_t i = 0; i < x.size(); ++i) {
     const size_t c = i % scale.size();
@@ -66,14 +65,14 @@ TEST(NnBatchNorm, InferenceAndRunningStatistics) {
   const Tensor scale = random_tensor({4}, float64, 2), offset = random_tensor({4}, float64, 3);
   const Tensor mean = random_tensor({4}, float64, 4), variance = random_tensor({4}, float64, 5, 0.5, 2);
   const Moments given{values_of(mean), values_of(variance)};
-  const auto out = nn::fused_batch_norm(
-      x, scale, offset, {.mean = mean, .variance = variance, .epsilon = 0.01, .is_training = false});
+  const auto out = nn::fused_batch_norm(x, scale, offset,
+                                        {.mean = mean, .variance = variance, .epsilon = 0.01, .is_training = false});
   const auto expected = naive_normalized(values_of(x), given, values_of(scale), values_of(offset), 0.01);
   expect_close(out.y, expected, x.shape(), 1e-12);
   expect_close(nn::batch_normalization(x, mean, variance, offset, scale, 0.01), expected, x.shape(), 1e-12);
 
-  const auto moved = nn::fused_batch_norm(
-      x, scale, offset, {.mean = mean, .variance = variance, .exponential_avg_factor = 0.25});
+  const auto moved =
+      nn::fused_batch_norm(x, scale, offset, {.mean = mean, .variance = variance, .exponential_avg_factor = 0.25});
   const Moments m = naive_moments(values_of(x), 4);
   std::vector<double> new_mean, new_variance;
   for (size_t c = 0; c < 4; ++c) {
@@ -98,14 +97,11 @@ TEST(NnBatchNorm, Gradients) {
       {x, scale, offset});
   expect_gradients(
       [](const std::vector<Tensor>& t) {
-        return nn::fused_batch_norm(t[0], t[1], t[2], {.mean = t[3], .variance = t[4], .is_training = false})
-            .y;
+        return nn::fused_batch_norm(t[0], t[1], t[2], {.mean = t[3], .variance = t[4], .is_training = false}).y;
       },
       {x, scale, offset, mean, variance});
   expect_gradients(
-      [](const std::vector<Tensor>& t) {
-        return nn::batch_normalization(t[0], t[1], t[2], t[3], t[4], 0.01);
-      },
+      [](const std::vector<Tensor>& t) { return nn::batch_normalization(t[0], t[1], t[2], t[3], t[4], 0.01); },
       {x, mean, variance, offset, scale});
 }
 
@@ -113,8 +109,8 @@ TEST(NnBatchNorm, Float32GradientsAgreeWithFloat64) {
   for (int64_t channels : {3, 40}) {
     const Function f = [](const std::vector<Tensor>& t) { return nn::fused_batch_norm(t[0], t[1], t[2]).y; };
     auto inputs = [&](DType dtype) {
-      return std::vector<Tensor>{random_tensor({8, 17, 13, channels}, dtype, 1),
-                                 random_tensor({channels}, dtype, 2), random_tensor({channels}, dtype, 3)};
+      return std::vector<Tensor>{random_tensor({8, 17, 13, channels}, dtype, 1), random_tensor({channels}, dtype, 2),
+                                 random_tensor({channels}, dtype, 3)};
     };
     const auto narrow = tape_gradients(f, inputs(float32));
     const auto wide = tape_gradients(f, inputs(float64));
@@ -126,9 +122,8 @@ TEST(NnBatchNorm, SameBitsWithOneAndTwoThreads) {
   const Tensor x = random_tensor({16, 31, 33, 12}, float32, 1);
   const Tensor scale = random_tensor({12}, float32, 2), offset = random_tensor({12}, float32, 3);
   auto all = [&] {
-    std::vector<Tensor> out =
-        tape_gradients([](const std::vector<Tensor>& t) { return nn::fused_batch_norm(t[0], t[1], t[2]).y; },
-                       {x, scale, offset});
+    std::vector<Tensor> out = tape_gradients(
+        [](const std::vector<Tensor>& t) { return nn::fused_batch_norm(t[0], t[1], t[2]).y; }, {x, scale, offset});
     const auto y = nn::fused_batch_norm(x, scale, offset);
     out.insert(out.end(), {y.y, y.mean, y.variance});
     return out;
@@ -145,15 +140,10 @@ TEST(NnBatchNorm, Errors) {
   const Tensor three = random_tensor({3});
   expect_error([&] { nn::fused_batch_norm(x, random_tensor({2}), three); }, Code::invalid_argument,
                "2 values for the 3 channels");
-  expect_error(
-      [&] {
-        nn::fused_batch_norm(random_tensor({2, 3}), three, three);
-      },
-      Code::invalid_argument, "rank 4");
+  expect_error([&] { nn::fused_batch_norm(random_tensor({2, 3}), three, three); }, Code::invalid_argument, "rank 4");
   expect_error([&] { nn::fused_batch_norm(x, three, three, {.is_training = false}); }, Code::invalid_argument,
                "0 values for the 3 channels");
-  expect_error([&] { nn::fused_batch_norm(x, three, three, {.data_format = "NCHW"}); }, Code::unimplemented,
-               "NCHW");
+  expect_error([&] { nn::fused_batch_norm(x, three, three, {.data_format = "NCHW"}); }, Code::unimplemented, "NCHW");
 }
 
 TEST(NnLayerNorm, AgainstTheDefinition) {
@@ -173,9 +163,8 @@ TEST(NnLayerNorm, AgainstTheDefinition) {
     }
     expect_close(nn::layer_normalization(x, gamma, beta, -1, 0.01), expected, {6, 10}, tolerance(dtype));
   }
-  expect_gradients(
-      [](const std::vector<Tensor>& t) { return nn::layer_normalization(t[0], t[1], t[2]); },
-      {random_tensor({3, 5}, float64, 1), random_tensor({5}, float64, 2), random_tensor({5}, float64, 3)});
+  expect_gradients([](const std::vector<Tensor>& t) { return nn::layer_normalization(t[0], t[1], t[2]); },
+                   {random_tensor({3, 5}, float64, 1), random_tensor({5}, float64, 2), random_tensor({5}, float64, 3)});
   expect_gradients(
       [](const std::vector<Tensor>& t) {
         return nn::layer_normalization(t[0], {}, {}, {0, 1});

@@ -43,8 +43,7 @@ Slide slide_of(const PoolCase& c) {
   const size_t dims = c.in.size();
   const auto size = spread(c.options.ksize, dims);
   const auto strides = c.options.strides.empty() ? size : spread(c.options.strides, dims);
-  return make_slide(c.in, size, strides, std::vector<int64_t>(dims, 1), c.options.padding,
-                    c.options.explicit_paddings);
+  return make_slide(c.in, size, strides, std::vector<int64_t>(dims, 1), c.options.padding, c.options.explicit_paddings);
 }
 
 TEST(NnPool, AgainstTheDefinition) {
@@ -55,8 +54,7 @@ TEST(NnPool, AgainstTheDefinition) {
       SCOPED_TRACE("case " + std::to_string(number) + " of " + dtype_name(dtype));
       const Tensor x = input_of(c, dtype);
       const Shape shape = slide_output(s, c.in.size(), c.batch, c.channels);
-      expect_close(nn::max_pool(x, c.options), naive_pool(s, c.batch, c.channels, values_of(x), false), shape,
-                   0);
+      expect_close(nn::max_pool(x, c.options), naive_pool(s, c.batch, c.channels, values_of(x), false), shape, 0);
       expect_close(nn::avg_pool(x, c.options), naive_pool(s, c.batch, c.channels, values_of(x), true), shape,
                    tolerance(dtype));
     }
@@ -71,8 +69,7 @@ TEST(NnPool, Gradients) {
     expect_gradients([&](const std::vector<Tensor>& t) { return nn::max_pool(t[0], c.options); }, {x}, 10);
     expect_gradients([&](const std::vector<Tensor>& t) { return nn::avg_pool(t[0], c.options); }, {x}, 10);
     // A product makes the second derivative more than zero.
-    expect_gradients([&](const std::vector<Tensor>& t) { return nn::max_pool(t[0] * t[0], c.options); }, {x},
-                     10, 1e-5);
+    expect_gradients([&](const std::vector<Tensor>& t) { return nn::max_pool(t[0] * t[0], c.options); }, {x}, 10, 1e-5);
   }
 }
 
@@ -119,10 +116,8 @@ TEST(NnPool, SameBitsWithOneAndTwoThreads) {
   const nn::PoolOptions o{.ksize = {3}, .strides = {2}, .padding = "SAME"};
   auto all = [&] {
     std::vector<Tensor> out{nn::max_pool(x, o), nn::avg_pool(x, o)};
-    out.push_back(
-        tape_gradients([&](const std::vector<Tensor>& t) { return nn::max_pool(t[0], o); }, {x})[0]);
-    out.push_back(
-        tape_gradients([&](const std::vector<Tensor>& t) { return nn::avg_pool(t[0], o); }, {x})[0]);
+    out.push_back(tape_gradients([&](const std::vector<Tensor>& t) { return nn::max_pool(t[0], o); }, {x})[0]);
+    out.push_back(tape_gradients([&](const std::vector<Tensor>& t) { return nn::avg_pool(t[0], o); }, {x})[0]);
     return out;
   };
   set_num_threads(1);
@@ -135,15 +130,10 @@ TEST(NnPool, SameBitsWithOneAndTwoThreads) {
 TEST(NnPool, Errors) {
   const Tensor x = random_tensor({1, 4, 4, 3});
   expect_error([&] { nn::max_pool(x, {.padding = "same"}); }, Code::invalid_argument, "got \"same\"");
-  expect_error([&] { nn::max_pool(x, {.ksize = {9}, .strides = {1}}); }, Code::invalid_argument,
-               "negative size");
+  expect_error([&] { nn::max_pool(x, {.ksize = {9}, .strides = {1}}); }, Code::invalid_argument, "negative size");
   expect_error([&] { nn::max_pool(x, {.ksize = {0}}); }, Code::invalid_argument, "positive");
   expect_error([&] { nn::avg_pool(x, {.ksize = {2, 2, 2}}); }, Code::invalid_argument, "ksize must have");
-  expect_error(
-      [&] {
-        nn::max_pool(random_tensor({4, 4}));
-      },
-      Code::invalid_argument, "rank 3, 4 or 5, got [4,4]");
+  expect_error([&] { nn::max_pool(random_tensor({4, 4})); }, Code::invalid_argument, "rank 3, 4 or 5, got [4,4]");
   expect_error([&] { nn::avg_pool(x, {.data_format = "NCHW"}); }, Code::unimplemented, "NCHW");
   expect_error(
       [&] {

@@ -68,9 +68,8 @@ inline void for_cells(const Slide& s, const std::function<void(int64_t, int64_t,
 inline int64_t cells(const int64_t (&sizes)[3]) { return sizes[0] * sizes[1] * sizes[2]; }
 
 // weights [kernel cells][in_channels / groups][out_channels]
-inline std::vector<double> naive_conv(const Slide& s, int64_t batch, int64_t in_channels,
-                                      int64_t out_channels, int64_t groups, const std::vector<double>& x,
-                                      const std::vector<double>& w) {
+inline std::vector<double> naive_conv(const Slide& s, int64_t batch, int64_t in_channels, int64_t out_channels,
+                                      int64_t groups, const std::vector<double>& x, const std::vector<double>& w) {
   std::vector<double> y(static_cast<size_t>(batch * cells(s.out) * out_channels), 0);
   const int64_t per_in = in_channels / groups;
   const int64_t per_out = out_channels / groups;
@@ -88,8 +87,8 @@ inline std::vector<double> naive_conv(const Slide& s, int64_t batch, int64_t in_
   return y;
 }
 
-inline std::vector<double> naive_pool(const Slide& s, int64_t batch, int64_t channels,
-                                      const std::vector<double>& x, bool average) {
+inline std::vector<double> naive_pool(const Slide& s, int64_t batch, int64_t channels, const std::vector<double>& x,
+                                      bool average) {
   const auto n_out = static_cast<size_t>(batch * cells(s.out) * channels);
   std::vector<double> y(n_out, average ? 0 : -1e300), count(n_out, 0);
   for (int64_t n = 0; n < batch; ++n) {

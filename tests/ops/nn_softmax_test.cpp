@@ -7,8 +7,7 @@ namespace {
 using namespace test;
 
 // Along the middle of [outer, n, inner].
-std::vector<double> naive_softmax(const std::vector<double>& x, int64_t outer, int64_t n, int64_t inner,
-                                  bool log) {
+std::vector<double> naive_softmax(const std::vector<double>& x, int64_t outer, int64_t n, int64_t inner, bool log) {
   std::vector<double> y(x.size());
   for (int64_t o = 0; o < outer; ++o) {
     for (int64_t i = 0; i < inner; ++i) {
@@ -27,9 +26,7 @@ TEST(NnSoftmax, EveryAxisAndType) {
     const Tensor x = random_tensor(shape, dtype, 2, -4, 4);
     const auto v = values_of(x);
     for (bool log : {false, true}) {
-      auto f = [log](const Tensor& t, int axis) {
-        return log ? nn::log_softmax(t, axis) : nn::softmax(t, axis);
-      };
+      auto f = [log](const Tensor& t, int axis) { return log ? nn::log_softmax(t, axis) : nn::softmax(t, axis); };
       expect_close(f(x, -1), naive_softmax(v, 15, 7, 1, log), shape, tolerance(dtype));
       expect_close(f(x, 2), naive_softmax(v, 15, 7, 1, log), shape, tolerance(dtype));
       expect_close(f(x, 1), naive_softmax(v, 3, 5, 7, log), shape, tolerance(dtype));
@@ -41,11 +38,7 @@ TEST(NnSoftmax, EveryAxisAndType) {
 TEST(NnSoftmax, EmptyAndErrors) {
   EXPECT_EQ(nn::softmax(random_tensor({0, 4})).shape(), (Shape{0, 4}));
   EXPECT_EQ(nn::softmax(random_tensor({4, 0})).shape(), (Shape{4, 0}));
-  expect_error(
-      [] {
-        nn::softmax(random_tensor({2, 3}), 2);
-      },
-      Code::invalid_argument, "axis 2 is out of range");
+  expect_error([] { nn::softmax(random_tensor({2, 3}), 2); }, Code::invalid_argument, "axis 2 is out of range");
   expect_error([] { nn::softmax(Tensor(1.f)); }, Code::invalid_argument, "rank 1 or more");
 }
 
@@ -67,8 +60,7 @@ TEST(NnCrossEntropy, AgainstTheDefinition) {
     expect_close(nn::softmax_cross_entropy_with_logits(labels, x), expected, {6}, 4 * tolerance(dtype));
     const std::vector<int64_t> classes{0, 8, 3, 4, 4, 1};
     for (size_t i = 0; i < 6; ++i) sparse.push_back(-logs[i * 9 + static_cast<size_t>(classes[i])]);
-    expect_close(nn::sparse_softmax_cross_entropy_with_logits(Tensor::of(classes), x), sparse, {6},
-                 tolerance(dtype));
+    expect_close(nn::sparse_softmax_cross_entropy_with_logits(Tensor::of(classes), x), sparse, {6}, tolerance(dtype));
     expect_close(nn::sparse_softmax_cross_entropy_with_logits(Tensor{0, 8, 3, 4, 4, 1}, x), sparse, {6},
                  tolerance(dtype));
   }
@@ -83,13 +75,11 @@ TEST(NnCrossEntropy, HigherRanksAndAxis) {
   expect_close(nn::sparse_softmax_cross_entropy_with_logits(classes, x), expected, {2, 3}, 1e-12);
   const Tensor dense = cast(one_hot(classes, 4), float64);
   expect_close(nn::softmax_cross_entropy_with_logits(dense, x), expected, {2, 3}, 1e-12);
-  expect_close(nn::softmax_cross_entropy_with_logits(transpose(dense, {0, 2, 1}), transpose(x, {0, 2, 1}), 1),
-               expected, {2, 3}, 1e-12);
-  expect_close(nn::softmax_cross_entropy_with_logits(one_hot(Tensor{1}, 4), x[0](slice(0, 1))), {-logs[1]},
-               {1}, 1e-6);
+  expect_close(nn::softmax_cross_entropy_with_logits(transpose(dense, {0, 2, 1}), transpose(x, {0, 2, 1}), 1), expected,
+               {2, 3}, 1e-12);
+  expect_close(nn::softmax_cross_entropy_with_logits(one_hot(Tensor{1}, 4), x[0](slice(0, 1))), {-logs[1]}, {1}, 1e-6);
   EXPECT_EQ(
-      nn::sparse_softmax_cross_entropy_with_logits(Tensor::of(std::vector<int32_t>{}), random_tensor({0, 3}))
-          .shape(),
+      nn::sparse_softmax_cross_entropy_with_logits(Tensor::of(std::vector<int32_t>{}), random_tensor({0, 3})).shape(),
       Shape{0});
 }
 
@@ -102,21 +92,20 @@ TEST(NnCrossEntropy, LargeLogitsStayFinite) {
 TEST(NnCrossEntropy, Gradients) {
   const Tensor x = random_tensor({3, 4}, float64, 8, -2, 2);
   const Tensor labels = nn::softmax(random_tensor({3, 4}, float64, 9));
-  expect_gradients(
-      [&](const std::vector<Tensor>& t) { return nn::softmax_cross_entropy_with_logits(labels, t[0]); }, {x});
-  expect_gradients(
-      [&](const std::vector<Tensor>& t) { return nn::softmax_cross_entropy_with_logits(t[0], x); }, {labels});
+  expect_gradients([&](const std::vector<Tensor>& t) { return nn::softmax_cross_entropy_with_logits(labels, t[0]); },
+                   {x});
+  expect_gradients([&](const std::vector<Tensor>& t) { return nn::softmax_cross_entropy_with_logits(t[0], x); },
+                   {labels});
   expect_gradients(
       [](const std::vector<Tensor>& t) {
         return nn::sparse_softmax_cross_entropy_with_logits(Tensor{0, 3, 1}, t[0]);
       },
       {x});
   const Tensor z = random_tensor({3, 4}, float64, 10, 0, 1);
-  expect_gradients(
-      [](const std::vector<Tensor>& t) { return nn::sigmoid_cross_entropy_with_logits(t[0], t[1]); }, {z, x});
-  expect_gradients(
-      [](const std::vector<Tensor>& t) { return nn::weighted_cross_entropy_with_logits(t[0], t[1], 3.0); },
-      {z, x});
+  expect_gradients([](const std::vector<Tensor>& t) { return nn::sigmoid_cross_entropy_with_logits(t[0], t[1]); },
+                   {z, x});
+  expect_gradients([](const std::vector<Tensor>& t) { return nn::weighted_cross_entropy_with_logits(t[0], t[1], 3.0); },
+                   {z, x});
   expect_gradients([](const std::vector<Tensor>& t) { return nn::l2_loss(t[0]); }, {x});
 }
 
@@ -132,9 +121,8 @@ TEST(NnCrossEntropy, SigmoidAndWeighted) {
   }
   expect_close(nn::sigmoid_cross_entropy_with_logits(z, x), plain, {5, 3}, 1e-11);
   expect_close(nn::weighted_cross_entropy_with_logits(z, x, 2.5), weighted, {5, 3}, 1e-11);
-  EXPECT_EQ(
-      nn::sigmoid_cross_entropy_with_logits(Tensor{0.f, 1.f}, Tensor{-500.f, -500.f}).to_vector<float>(),
-      (std::vector<float>{0.f, 500.f}));
+  EXPECT_EQ(nn::sigmoid_cross_entropy_with_logits(Tensor{0.f, 1.f}, Tensor{-500.f, -500.f}).to_vector<float>(),
+            (std::vector<float>{0.f, 500.f}));
 }
 
 TEST(NnCrossEntropy, Errors) {
@@ -149,8 +137,7 @@ TEST(NnCrossEntropy, Errors) {
         nn::sparse_softmax_cross_entropy_with_logits(Tensor{-1, 0}, x);
       },
       Code::invalid_argument, "label -1");
-  expect_error([&] { nn::sparse_softmax_cross_entropy_with_logits(Tensor{1}, x); }, Code::invalid_argument,
-               "1 labels");
+  expect_error([&] { nn::sparse_softmax_cross_entropy_with_logits(Tensor{1}, x); }, Code::invalid_argument, "1 labels");
   expect_error(
       [&] {
         nn::sparse_softmax_cross_entropy_with_logits(Tensor{1.f, 0.f}, x);
@@ -169,8 +156,8 @@ TEST(NnSoftmax, SameBitsWithOneAndTwoThreads) {
   const Tensor x = random_tensor({1021, 97}, float32, 9, -5, 5);
   const Tensor labels = nn::softmax(random_tensor({1021, 97}, float32, 10, -5, 5));
   auto run = [&] {
-    return std::vector<Tensor>{nn::softmax(x), nn::log_softmax(x),
-                               nn::softmax_cross_entropy_with_logits(labels, x), nn::l2_loss(x)};
+    return std::vector<Tensor>{nn::softmax(x), nn::log_softmax(x), nn::softmax_cross_entropy_with_logits(labels, x),
+                               nn::l2_loss(x)};
   };
   set_num_threads(1);
   const auto one = run();

@@ -85,7 +85,7 @@ TEST(Norm, OfVectors) {
 TEST(Norm, OfMatrices) {
   expect_near(norm(x, "fro", {0, 1}), {}, {std::sqrt(91)});
   expect_near(norm(x, "euclidean", {-2, -1}, true), {1, 1}, {std::sqrt(91)});
-  expect_near(norm(x, 1, {0, 1}), {}, {9});    // the columns' sums are 5, 7 and 9
+  expect_near(norm(x, 1, {0, 1}), {}, {9});     // the columns' sums are 5, 7 and 9
   expect_near(norm(x, inf, {0, 1}), {}, {15});  // the rows' sums are 6 and 15
   expect_near(norm(x, inf, {1, 0}), {}, {9});
   const Tensor diagonal{{3.f, 0.f}, {0.f, -7.f}};
@@ -106,7 +106,8 @@ TEST(Norm, Errors) {
 
 TEST(Norm, L2Normalize) {
   expect_near(math::l2_normalize(x, 1), {2, 3},
-              {1 / std::sqrt(14), -2 / std::sqrt(14), 3 / std::sqrt(14), 4 / std::sqrt(77), 5 / std::sqrt(77), -6 / std::sqrt(77)});
+              {1 / std::sqrt(14), -2 / std::sqrt(14), 3 / std::sqrt(14), 4 / std::sqrt(77), 5 / std::sqrt(77),
+               -6 / std::sqrt(77)});
   expect_near(math::l2_normalize(Tensor{0.f, 0.f}), {2}, {0, 0});
   expect_near(nn::l2_normalize(Tensor{1e-8f, 0.f}, 0, 1e-12), {2}, {1e-2, 0});
 }

@@ -93,8 +93,9 @@ struct Case {
   std::vector<int> axes;
 };
 const std::vector<Case> cases = {
-    {{5}, {0}}, {{2, 3}, {0}}, {{2, 3}, {1}}, {{2, 3}, {0, 1}}, {{2, 3, 4}, {1}}, {{2, 3, 4}, {-1, 0}},
-    {{2, 3, 4}, {0, 2}}, {{3, 1, 2, 2}, {1, 3}}, {{2, 3}, {}}, {{}, {}}, {{1, 1}, {0}},
+    {{5}, {0}},           {{2, 3}, {0}},       {{2, 3}, {1}},          {{2, 3}, {0, 1}}, {{2, 3, 4}, {1}},
+    {{2, 3, 4}, {-1, 0}}, {{2, 3, 4}, {0, 2}}, {{3, 1, 2, 2}, {1, 3}}, {{2, 3}, {}},     {{}, {}},
+    {{1, 1}, {0}},
 };
 
 Axes axes_of(const std::vector<int>& axes) { return {std::vector<int64_t>(axes.begin(), axes.end())}; }
@@ -102,7 +103,8 @@ Axes axes_of(const std::vector<int>& axes) { return {std::vector<int64_t>(axes.b
 Shape reduced_shape(const Case& c, bool keep) {
   Dims dims;
   for (int i = 0; i < c.shape.rank(); ++i) {
-    const bool reduced = std::count(c.axes.begin(), c.axes.end(), i) + std::count(c.axes.begin(), c.axes.end(), i - c.shape.rank()) > 0;
+    const bool reduced =
+        std::count(c.axes.begin(), c.axes.end(), i) + std::count(c.axes.begin(), c.axes.end(), i - c.shape.rank()) > 0;
     if (!reduced) dims.push_back(c.shape[i]);
     if (reduced && keep) dims.push_back(1);
   }
@@ -124,7 +126,8 @@ TEST(Reduce, MatchesNaiveLoopsForEveryDtype) {
           expect_values<T>(got, shape, stored);
         };
         int64_t count = 0;
-        auto sum = naive_reduce<T, A>(x, c.axes, A(0), [](A a, T v) { return static_cast<A>(a + A(v)); }, &count);
+        auto sum = naive_reduce<T, A>(
+            x, c.axes, A(0), [](A a, T v) { return static_cast<A>(a + A(v)); }, &count);
         check(reduce_sum(x, axes_of(c.axes), keep), sum);
         for (A& s : sum) {
           if constexpr (std::is_integral_v<A>) {
@@ -224,7 +227,8 @@ Tensor noise(const Shape& shape) {
 }
 
 TEST(Reduce, SameBitsWithOneAndTwoThreads) {
-  const std::vector<Case> big = {{{1000003}, {0}}, {{1024, 1025}, {0}}, {{1024, 1025}, {1}}, {{64, 130, 127}, {0, 2}}, {{64, 130, 127}, {1}}};
+  const std::vector<Case> big = {
+      {{1000003}, {0}}, {{1024, 1025}, {0}}, {{1024, 1025}, {1}}, {{64, 130, 127}, {0, 2}}, {{64, 130, 127}, {1}}};
   for (const Case& c : big) {
     SCOPED_TRACE(c.shape.str());
     const Tensor x = noise(c.shape);
@@ -365,13 +369,11 @@ TEST(Cumulative, MatchesNaiveLoopsForEveryDtype) {
       for (bool exclusive : {false, true}) {
         for (bool reverse : {false, true}) {
           expect_values<T>(cumsum(x, axis - 3, exclusive, reverse), shape,
-                           naive_scan<T>(x, axis, exclusive, reverse, T(0), [](auto a, auto b) {
-                             return static_cast<decltype(a)>(a + b);
-                           }));
+                           naive_scan<T>(x, axis, exclusive, reverse, T(0),
+                                         [](auto a, auto b) { return static_cast<decltype(a)>(a + b); }));
           expect_values<T>(math::cumprod(x, axis, exclusive, reverse), shape,
-                           naive_scan<T>(x, axis, exclusive, reverse, T(1), [](auto a, auto b) {
-                             return static_cast<decltype(a)>(a * b);
-                           }));
+                           naive_scan<T>(x, axis, exclusive, reverse, T(1),
+                                         [](auto a, auto b) { return static_cast<decltype(a)>(a * b); }));
         }
       }
     }

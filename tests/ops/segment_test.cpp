@@ -150,13 +150,20 @@ TEST(Segment, EmptyTensors) {
 
 TEST(Segment, Errors) {
   const Tensor x{{1.f, 2.f}, {3.f, 4.f}};
-  expect_error([&] { math::segment_sum(x, Tensor{1, 0}); }, Code::invalid_argument, "[SegmentSum] segment_ids are not sorted");
+  expect_error(
+      [&] {
+        math::segment_sum(x, Tensor{1, 0});
+      },
+      Code::invalid_argument, "[SegmentSum] segment_ids are not sorted");
   expect_error([&] { math::segment_mean(x, Tensor{-1, 0}); }, Code::invalid_argument, "negative");
   expect_error([&] { math::segment_max(x, Tensor{0, 0, 0}); }, Code::invalid_argument, "do not fit");
   expect_error([&] { math::segment_max(x, Tensor{{0, 0}}); }, Code::invalid_argument, "rank 1");
   expect_error([&] { math::segment_min(x, Tensor{0.f, 1.f}); }, Code::invalid_argument, "segment_ids");
-  expect_error([&] { math::unsorted_segment_sum(x, Tensor{0, 2}, 2); }, Code::invalid_argument,
-               "segment_ids[1] = 2 is not below num_segments 2");
+  expect_error(
+      [&] {
+        math::unsorted_segment_sum(x, Tensor{0, 2}, 2);
+      },
+      Code::invalid_argument, "segment_ids[1] = 2 is not below num_segments 2");
   expect_error([&] { math::unsorted_segment_max(x, Tensor{0, 1}, -1); }, Code::invalid_argument, "num_segments is -1");
   expect_error([&] { math::unsorted_segment_min(x, Tensor{{0, 1, 1}}, 2); }, Code::invalid_argument, "do not fit");
 }

@@ -33,7 +33,8 @@ template <class T>
 std::vector<int32_t> stable_order(const T* row, int64_t n, bool down) {
   std::vector<int32_t> order(static_cast<size_t>(n));
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return down ? row[a] > row[b] : row[a] < row[b]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int32_t a, int32_t b) { return down ? row[a] > row[b] : row[a] < row[b]; });
   return order;
 }
 

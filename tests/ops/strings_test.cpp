@@ -54,7 +54,10 @@ TEST(Strings, LengthAndSubstr) {
 TEST(Strings, CaseAndWhiteSpace) {
   EXPECT_EQ(words(strings::lower(Tensor{"HeLLo \xc3\x89"})), (Words{"hello \xc3\x89"}));
   EXPECT_EQ(words(strings::lower(Tensor{"HeLLo \xc3\x89"}, "utf-8")), (Words{"hello \xc3\xa9"}));
-  EXPECT_EQ(words(strings::upper(Tensor{"stra\xc3\x9f" "e"})), (Words{"STRA\xc3\x9f" "E"}));
+  EXPECT_EQ(words(strings::upper(Tensor{"stra\xc3\x9f"
+                                        "e"})),
+            (Words{"STRA\xc3\x9f"
+                   "E"}));
   EXPECT_EQ(words(strings::strip(Tensor{"\t a \n", ""})), (Words{"a", ""}));
 }
 
@@ -82,7 +85,8 @@ TEST(Strings, Numbers) {
 }
 
 TEST(Strings, Format) {
-  EXPECT_EQ(strings::format("x: {}, y: {}", {Tensor{1, 2, 3}, Tensor("s")}).item<std::string>(), "x: [1 2 3], y: \"s\"");
+  EXPECT_EQ(strings::format("x: {}, y: {}", {Tensor{1, 2, 3}, Tensor("s")}).item<std::string>(),
+            "x: [1 2 3], y: \"s\"");
   EXPECT_EQ(strings::format("{}", {range(10)}).item<std::string>(), "[0 1 2 ... 7 8 9]");
   EXPECT_EQ(strings::format("{}", {Tensor{{1.5f, 2.f}, {3.f, 4.f}}}).item<std::string>(), "[[1.5 2]\n [3 4]]");
   EXPECT_THAT(message([] { strings::format("{} {}", {Tensor(1)}); }), HasSubstr("more placeholders"));
@@ -92,7 +96,11 @@ TEST(Strings, Unicode) {
   const RaggedTensor r = strings::unicode_split(Tensor{"h\xc3\xa9", "\xf0\x9f\x98\x80!"});
   EXPECT_EQ(words(r.flat_values()), (Words{"h", "\xc3\xa9", "\xf0\x9f\x98\x80", "!"}));
   EXPECT_EQ(r.row_splits().to_vector<int64_t>(), (std::vector<int64_t>{0, 2, 4}));
-  EXPECT_THAT(strings::unicode_decode(Tensor{"\xff" "a"}).flat_values().to_vector<int32_t>(), ElementsAre(0xFFFD, 'a'));
+  EXPECT_THAT(strings::unicode_decode(Tensor{"\xff"
+                                             "a"})
+                  .flat_values()
+                  .to_vector<int32_t>(),
+              ElementsAre(0xFFFD, 'a'));
   // Overlong, surrogate, cut short: every byte is bad by itself.
   EXPECT_EQ(strings::unicode_decode(Tensor{"\xc0\x80"}).flat_values().num_elements(), 2);
   EXPECT_EQ(strings::unicode_decode(Tensor{"\xed\xa0\x80"}).flat_values().num_elements(), 3);
@@ -100,7 +108,8 @@ TEST(Strings, Unicode) {
 }
 
 TEST(Strings, ANumberIsNoString) {
-  EXPECT_THAT(message([] { strings::lower(Tensor{1.f}); }), HasSubstr("[StringLower] input must be string, got float32"));
+  EXPECT_THAT(message([] { strings::lower(Tensor{1.f}); }),
+              HasSubstr("[StringLower] input must be string, got float32"));
   EXPECT_THAT(message([] { add(Tensor("a"), Tensor("b")); }), HasSubstr("[AddV2]"));
 }
 
@@ -109,7 +118,10 @@ TEST(Lookup, StaticTable) {
   EXPECT_THAT(table.lookup(Tensor{"b", "x", "a"}).to_vector<int32_t>(), ElementsAre(2, -1, 1));
   EXPECT_EQ(table.size(), 2);
   EXPECT_THAT(message([&] { table.lookup(Tensor{int64_t{1}}); }), HasSubstr("keys of dtype string, got int64"));
-  EXPECT_THAT(message([] { (void)lookup::StaticHashTable(Tensor{"a", "a"}, Tensor{1, 2}, 0); }), HasSubstr("two values"));
+  EXPECT_THAT(message([] {
+                (void)lookup::StaticHashTable(Tensor{"a", "a"}, Tensor{1, 2}, 0);
+              }),
+              HasSubstr("two values"));
   EXPECT_THAT(message([] { lookup::StaticHashTable(Tensor{1.f}, Tensor{1}, 0); }), HasSubstr("no table from float32"));
 }
 

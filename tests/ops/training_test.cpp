@@ -47,21 +47,33 @@ TEST(Training, GradientDescent) {
 
 TEST(Training, Momentum) {
   for (bool nesterov : {false, true}) {
-    check([=](auto& v, const Tensor& g, int) { training::apply_momentum(v[0], v[1], {0.1, 0.9, nesterov}, g); }, 1, 0,
-          [=](Vec& x, double g, int) {
-            x[1] = 0.9 * x[1] + g;
-            x[0] -= nesterov ? 0.1 * (g + 0.9 * x[1]) : 0.1 * x[1];
-          });
-    check([=](auto& v, const Tensor& g, int) { training::apply_keras_momentum(v[0], v[1], {0.1, 0.9, nesterov}, g); },
-          1, 0, [=](Vec& x, double g, int) {
-            x[1] = 0.9 * x[1] - 0.1 * g;
-            x[0] += nesterov ? 0.9 * x[1] - 0.1 * g : x[1];
-          });
+    check(
+        [=](auto& v, const Tensor& g, int) {
+          training::apply_momentum(v[0], v[1], {0.1, 0.9, nesterov}, g);
+        },
+        1, 0,
+        [=](Vec& x, double g, int) {
+          x[1] = 0.9 * x[1] + g;
+          x[0] -= nesterov ? 0.1 * (g + 0.9 * x[1]) : 0.1 * x[1];
+        });
+    check(
+        [=](auto& v, const Tensor& g, int) {
+          training::apply_keras_momentum(v[0], v[1], {0.1, 0.9, nesterov}, g);
+        },
+        1, 0,
+        [=](Vec& x, double g, int) {
+          x[1] = 0.9 * x[1] - 0.1 * g;
+          x[0] += nesterov ? 0.9 * x[1] - 0.1 * g : x[1];
+        });
   }
 }
 
 training::AdamStep adam_at(int t) {
-  return {.beta1_power = std::pow(0.9, t), .beta2_power = std::pow(0.99, t), .lr = 0.1, .beta1 = 0.9, .beta2 = 0.99,
+  return {.beta1_power = std::pow(0.9, t),
+          .beta2_power = std::pow(0.99, t),
+          .lr = 0.1,
+          .beta1 = 0.9,
+          .beta2 = 0.99,
           .epsilon = 1e-3};
 }
 
@@ -76,15 +88,16 @@ TEST(Training, Adam) {
 }
 
 TEST(Training, AdamWithAmsgrad) {
-  check([](auto& v, const Tensor& g,
-           int t) { training::apply_adam_with_amsgrad(v[0], v[1], v[2], v[3], adam_at(t), g); },
-        3, 0, [](Vec& x, double g, int t) {
-          x[1] = 0.9 * x[1] + 0.1 * g;
-          x[2] = 0.99 * x[2] + 0.01 * g * g;
-          x[3] = std::max(x[3], x[2]);
-          const double lr = 0.1 * std::sqrt(1 - std::pow(0.99, t)) / (1 - std::pow(0.9, t));
-          x[0] -= lr * x[1] / (std::sqrt(x[3]) + 1e-3);
-        });
+  check(
+      [](auto& v, const Tensor& g, int t) { training::apply_adam_with_amsgrad(v[0], v[1], v[2], v[3], adam_at(t), g); },
+      3, 0,
+      [](Vec& x, double g, int t) {
+        x[1] = 0.9 * x[1] + 0.1 * g;
+        x[2] = 0.99 * x[2] + 0.01 * g * g;
+        x[3] = std::max(x[3], x[2]);
+        const double lr = 0.1 * std::sqrt(1 - std::pow(0.99, t)) / (1 - std::pow(0.9, t));
+        x[0] -= lr * x[1] / (std::sqrt(x[3]) + 1e-3);
+      });
 }
 
 TEST(Training, AdaMax) {
@@ -105,7 +118,8 @@ TEST(Training, RMSProp) {
           x[0] -= x[2];
         });
   check([=](auto& v, const Tensor& g, int) { training::apply_centered_rms_prop(v[0], v[1], v[2], v[3], step, g); }, 3,
-        0, [](Vec& x, double g, int) {
+        0,
+        [](Vec& x, double g, int) {
           x[1] = 0.9 * x[1] + 0.1 * g;
           x[2] = 0.9 * x[2] + 0.1 * g * g;
           x[3] = 0.5 * x[3] + 0.1 * g / std::sqrt(x[2] - x[1] * x[1] + 1e-2);
@@ -169,7 +183,8 @@ TEST(Training, RowsEqualDenseWhereZeroGradientsDoNothing) {
   compare([](auto& v, const Gradient& g) { training::apply_adadelta(v[0], v[1], v[2], 0.1, 0.9, 1e-7, g); }, 0);
   compare([](auto& v, const Gradient& g) { training::apply_adam(v[0], v[1], v[2], adam_at(1), g); }, 0);
   compare([](auto& v, const Gradient& g) { training::apply_adamax(v[0], v[1], v[2], adam_at(1), g); }, 0);
-  compare([](auto& v, const Gradient& g) { training::apply_adam_with_amsgrad(v[0], v[1], v[2], v[3], adam_at(1), g); }, 0);
+  compare([](auto& v, const Gradient& g) { training::apply_adam_with_amsgrad(v[0], v[1], v[2], v[3], adam_at(1), g); },
+          0);
 }
 
 // Ftrl works a row out anew from its slots whatever the gradient: only the named rows can equal the dense update, and

@@ -81,11 +81,13 @@ class Problem {
   void check_first() const {
     const std::vector<Tensor> analytic = gradients(inputs_, cotangents_);
     for (size_t s = 0; s < sources_.size(); ++s) {
-      compare(analytic[s], numeric(inputs_[sources_[s]], [&](const Tensor& x) {
-                std::vector<Tensor> in = inputs_;
-                in[sources_[s]] = x;
-                return loss(in);
-              }),
+      compare(analytic[s],
+              numeric(inputs_[sources_[s]],
+                      [&](const Tensor& x) {
+                        std::vector<Tensor> in = inputs_;
+                        in[sources_[s]] = x;
+                        return loss(in);
+                      }),
               "gradient of " + input_name(s));
     }
   }
@@ -118,19 +120,23 @@ class Problem {
       return sum;
     };
     for (size_t s = 0; s < sources_.size(); ++s) {
-      compare(analytic[s], numeric(inputs_[sources_[s]], [&](const Tensor& x) {
-                std::vector<Tensor> in = inputs_;
-                in[sources_[s]] = x;
-                return weighted(in, cotangents_);
-              }),
+      compare(analytic[s],
+              numeric(inputs_[sources_[s]],
+                      [&](const Tensor& x) {
+                        std::vector<Tensor> in = inputs_;
+                        in[sources_[s]] = x;
+                        return weighted(in, cotangents_);
+                      }),
               "second gradient of " + input_name(s));
     }
     for (size_t j = 0; j < cotangents_.size(); ++j) {
-      compare(analytic[sources_.size() + j], numeric(cotangents_[j], [&](const Tensor& x) {
-                std::vector<Tensor> dy = cotangents_;
-                dy[j] = x;
-                return weighted(inputs_, dy);
-              }),
+      compare(analytic[sources_.size() + j],
+              numeric(cotangents_[j],
+                      [&](const Tensor& x) {
+                        std::vector<Tensor> dy = cotangents_;
+                        dy[j] = x;
+                        return weighted(inputs_, dy);
+                      }),
               "derivative of the gradient by that of output " + std::to_string(j));
     }
   }
@@ -195,8 +201,8 @@ class Problem {
     const double tolerance = (single_ ? 5e-3 : 1e-5) * scale;
     for (size_t i = 0; i < got.size(); ++i) {
       if (std::abs(got[i] - numeric[i]) <= tolerance) continue;
-      ADD_FAILURE() << what << " for " << describe(inputs_) << ", number " << i << ": " << got[i]
-                    << ", by differences " << numeric[i];
+      ADD_FAILURE() << what << " for " << describe(inputs_) << ", number " << i << ": " << got[i] << ", by differences "
+                    << numeric[i];
       return;
     }
   }
@@ -242,7 +248,8 @@ void with_problem(const Case& c, Numbers numbers, F check) {
   if (numbers == Numbers::complex) {
     bool both = false;
     for (size_t v = 0; v < c.op->type_vars.size(); ++v) {
-      both = both || (c.op->type_vars[v].allows(complex128) && is_float(bound_dtype(*c.op, inputs, static_cast<int>(v))));
+      both =
+          both || (c.op->type_vars[v].allows(complex128) && is_float(bound_dtype(*c.op, inputs, static_cast<int>(v))));
     }
     if (!both) return;
   }

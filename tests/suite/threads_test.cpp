@@ -57,9 +57,9 @@ void expect_same_bits(const Case& c, const std::vector<Tensor>& inputs, std::vec
   set_num_threads(2);
   const std::vector<Tensor> two = run(*c.op, inputs, c.attrs());
   for (size_t i = 0; i < one.size(); ++i) {
-    EXPECT_TRUE(same_bits(one[i], two[i])) << c.name() << " on " << describe(inputs) << ", output " << i
-                                           << " differs between one and two threads: "
-                                           << difference(two[i], one[i], 0, 0);
+    EXPECT_TRUE(same_bits(one[i], two[i]))
+        << c.name() << " on " << describe(inputs) << ", output " << i
+        << " differs between one and two threads: " << difference(two[i], one[i], 0, 0);
   }
   if (result) *result = one;
 }

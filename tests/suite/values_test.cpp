@@ -23,9 +23,8 @@ std::vector<Declared> all_ops() {
   return ops;
 }
 
-INSTANTIATE_TEST_SUITE_P(Ops, Suite, ::testing::ValuesIn(all_cases()), [](const auto& info) {
-  return info.param.op->name + "_" + std::to_string(info.param.index);
-});
+INSTANTIATE_TEST_SUITE_P(Ops, Suite, ::testing::ValuesIn(all_cases()),
+                         [](const auto& info) { return info.param.op->name + "_" + std::to_string(info.param.index); });
 INSTANTIATE_TEST_SUITE_P(Ops, Declaration, ::testing::ValuesIn(all_ops()),
                          [](const auto& info) { return info.param.op->name; });
 
@@ -58,8 +57,8 @@ void expect_stated_error(const Case& c, const std::vector<Tensor>& inputs) {
     for (size_t i = 0; i < std::min<size_t>(inputs.size(), 8); ++i) {
       EXPECT_THAT(text, ::testing::HasSubstr(input_spec(*c.op, inputs, i).name + ": " + describe({inputs[i]})));
     }
-    EXPECT_THAT(text, ::testing::EndsWith("(at " + std::string(here.file_name()) + ":" +
-                                          std::to_string(here.line()) + ")"));
+    EXPECT_THAT(text,
+                ::testing::EndsWith("(at " + std::string(here.file_name()) + ":" + std::to_string(here.line()) + ")"));
     return;
   }
   ADD_FAILURE() << c.name() << " gave a result; expected an Error with \"" << c.sample().error << '"';

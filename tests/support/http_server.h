@@ -45,9 +45,7 @@ class HttpServer {
     ::close(listener_);
   }
 
-  std::string url(const std::string& name) const {
-    return "http://127.0.0.1:" + std::to_string(port_) + "/" + name;
-  }
+  std::string url(const std::string& name) const { return "http://127.0.0.1:" + std::to_string(port_) + "/" + name; }
   // "name" or "name from OFFSET" for each request so far.
   std::vector<std::string> requests() {
     std::lock_guard lock(mutex_);
@@ -87,8 +85,8 @@ class HttpServer {
     std::string body = partial ? file.body.substr(offset) : file.body;
     std::string extra;
     if (partial) {
-      extra = "Content-Range: bytes " + std::to_string(offset) + "-" + std::to_string(file.body.size() - 1) +
-              "/" + std::to_string(file.body.size()) + "\r\n";
+      extra = "Content-Range: bytes " + std::to_string(offset) + "-" + std::to_string(file.body.size() - 1) + "/" +
+              std::to_string(file.body.size()) + "\r\n";
     }
     std::string text = head(partial ? "206 Partial Content" : "200 OK", body.size(), extra);
     text += body.substr(0, file.cut_after);
@@ -97,8 +95,8 @@ class HttpServer {
   }
 
   static std::string head(const std::string& status, size_t length, const std::string& extra = "") {
-    return "HTTP/1.1 " + status + "\r\nConnection: close\r\nContent-Length: " + std::to_string(length) +
-           "\r\n" + extra + "\r\n";
+    return "HTTP/1.1 " + status + "\r\nConnection: close\r\nContent-Length: " + std::to_string(length) + "\r\n" +
+           extra + "\r\n";
   }
 
   static void send_all(int connection, const std::string& text) {

@@ -62,7 +62,8 @@ constexpr int64_t kZero = -1;
 // The position in the input of the output element at an index, or kZero.
 using Source = std::function<int64_t(const Dims&)>;
 
-inline void expect_moved_as(DType dtype, const Tensor& in, const Tensor& out, const Shape& shape, const Source& source) {
+inline void expect_moved_as(DType dtype, const Tensor& in, const Tensor& out, const Shape& shape,
+                            const Source& source) {
   ASSERT_EQ(out.dtype(), dtype);
   ASSERT_EQ(out.shape().str(), shape.str());
   data_types.for_each([&]<class T>() {

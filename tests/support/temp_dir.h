@@ -21,9 +21,7 @@ class TempDir {
   std::string path_;
 };
 
-inline std::string text_of(ByteSpan bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
+inline std::string text_of(ByteSpan bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
 inline std::string read_text(const std::string& path) { return text_of(Env::posix().read_file(path)); }
 

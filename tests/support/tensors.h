@@ -49,8 +49,8 @@ inline std::vector<double> values_of(const Tensor& t) {
 }
 
 // Uniform in [low, high), the same for the same seed; float16 and bfloat16 hold them rounded.
-inline Tensor random_tensor(const Shape& shape, DType dtype = DType::float32, uint32_t seed = 1,
-                            double low = -1, double high = 1) {
+inline Tensor random_tensor(const Shape& shape, DType dtype = DType::float32, uint32_t seed = 1, double low = -1,
+                            double high = 1) {
   std::mt19937 engine(seed);
   std::uniform_real_distribution<double> pick(low, high);
   std::vector<double> values(static_cast<size_t>(shape.num_elements()));
@@ -68,8 +68,7 @@ inline double tolerance(DType dtype) {
 }
 
 // Every element within `tol` of the expected one, relative to the larger of 1 and its size.
-inline void expect_close(const Tensor& got, const std::vector<double>& expected, const Shape& shape,
-                         double tol) {
+inline void expect_close(const Tensor& got, const std::vector<double>& expected, const Shape& shape, double tol) {
   ASSERT_EQ(got.shape(), shape);
   const std::vector<double> values = values_of(got);
   for (size_t i = 0; i < expected.size(); ++i) {
@@ -100,8 +99,8 @@ inline std::vector<Tensor> tape_gradients(const Function& f, const std::vector<T
 
 // Compares the tape's first and second derivatives of f, at float64 inputs, with central differences. At most
 // `checks` elements of each input are tried.
-inline void expect_gradients(const Function& f, const std::vector<Tensor>& x, int checks = 12,
-                             double tol = 1e-6, bool second = true) {
+inline void expect_gradients(const Function& f, const std::vector<Tensor>& x, int checks = 12, double tol = 1e-6,
+                             bool second = true) {
   constexpr double eps = 1e-5;
   auto weighted = [&](const std::vector<Tensor>& at) {
     const Tensor y = f(at);
@@ -126,8 +125,7 @@ inline void expect_gradients(const Function& f, const std::vector<Tensor>& x, in
         return weighted(moved);
       };
       const double expected = (at(eps) - at(-eps)) / (2 * eps);
-      ASSERT_NEAR(got[i], expected, tol * std::max(1.0, std::abs(expected)))
-          << "input " << k << " element " << i;
+      ASSERT_NEAR(got[i], expected, tol * std::max(1.0, std::abs(expected))) << "input " << k << " element " << i;
     }
   }
   if (!second) return;

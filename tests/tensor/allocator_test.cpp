@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <unistd.h>
 #include <cstring>
 #include <fstream>
 #include <thread>
-#include <unistd.h>
 #include <vector>
 
 #include "runnel/autodiff/tape.h"

@@ -110,8 +110,7 @@ void check_case(const std::vector<std::string>& fields) {
   std::memcpy(aligned.data(), plain.data(), plain.size());
   const void* data = dtype == DType::string ? static_cast<const void*>(strings.data()) : aligned.data();
   const ArrayView array{dtype, data, dims};
-  ASSERT_EQ(fields[0] == "str" ? format_array(array, options) : format_array_repr(array, options),
-            unescape(fields[6]))
+  ASSERT_EQ(fields[0] == "str" ? format_array(array, options) : format_array_repr(array, options), unescape(fields[6]))
       << fields[0] << ' ' << fields[1] << " [" << fields[2] << "] " << fields[3] << ' ' << fields[5];
 }
 
@@ -143,8 +142,7 @@ struct Values {
 
 TEST(TensorToString, AsTensorFlowPrints) {
   EXPECT_EQ(tensor_to_string(Values<float>{{}, {1}}.view()), "tf.Tensor(1.0, shape=(), dtype=float32)");
-  EXPECT_EQ(tensor_to_string(Values<int32_t>{{3}, {1, 2, 3}}.view()),
-            "tf.Tensor([1 2 3], shape=(3,), dtype=int32)");
+  EXPECT_EQ(tensor_to_string(Values<int32_t>{{3}, {1, 2, 3}}.view()), "tf.Tensor([1 2 3], shape=(3,), dtype=int32)");
   EXPECT_EQ(tensor_to_string(Values<float>{{2, 2}, {1, 2, 3, 4}}.view()),
             "tf.Tensor(\n[[1. 2.]\n [3. 4.]], shape=(2, 2), dtype=float32)");
   EXPECT_EQ(tensor_to_string(Values<Bytes>{{}, {"abc"}}.view()), "tf.Tensor(b'abc', shape=(), dtype=string)");
@@ -158,20 +156,17 @@ TEST(TensorToString, AsTensorFlowPrints) {
   EXPECT_EQ(tensor_to_string(Values<float>{{0, 3}, {}}.view()), "tf.Tensor([], shape=(0, 3), dtype=float32)");
   EXPECT_EQ(tensor_to_string(Values<std::complex<float>>{{2}, {{1, 2}, {3, -4.5}}}.view()),
             "tf.Tensor([1.+2.j  3.-4.5j], shape=(2,), dtype=complex64)");
-  EXPECT_EQ(
-      tensor_to_string(Values<BFloat16>{{3}, {BFloat16(1.0f), BFloat16(3.14f), BFloat16(1e-9f)}}.view()),
-      "tf.Tensor([1 3.14062 9.96806e-10], shape=(3,), dtype=bfloat16)");
+  EXPECT_EQ(tensor_to_string(Values<BFloat16>{{3}, {BFloat16(1.0f), BFloat16(3.14f), BFloat16(1e-9f)}}.view()),
+            "tf.Tensor([1 3.14062 9.96806e-10], shape=(3,), dtype=bfloat16)");
 }
 
 TEST(TensorToString, Repr) {
   EXPECT_EQ(tensor_repr(Values<float>{{}, {1}}.view()), "<tf.Tensor: shape=(), dtype=float32, numpy=1.0>");
   EXPECT_EQ(tensor_repr(Values<float>{{2}, {1, 2}}.view()),
             "<tf.Tensor: shape=(2,), dtype=float32, numpy=array([1., 2.], dtype=float32)>");
-  EXPECT_EQ(
-      tensor_repr(Values<float>{{2, 2}, {1, 2, 3, 4}}.view()),
-      "<tf.Tensor: shape=(2, 2), dtype=float32, numpy=\narray([[1., 2.],\n       [3., 4.]], dtype=float32)>");
-  EXPECT_EQ(tensor_repr(Values<Bytes>{{}, {"it's"}}.view()),
-            "<tf.Tensor: shape=(), dtype=string, numpy=b\"it's\">");
+  EXPECT_EQ(tensor_repr(Values<float>{{2, 2}, {1, 2, 3, 4}}.view()),
+            "<tf.Tensor: shape=(2, 2), dtype=float32, numpy=\narray([[1., 2.],\n       [3., 4.]], dtype=float32)>");
+  EXPECT_EQ(tensor_repr(Values<Bytes>{{}, {"it's"}}.view()), "<tf.Tensor: shape=(), dtype=string, numpy=b\"it's\">");
   EXPECT_EQ(tensor_repr(Values<Bytes>{{1}, {"a"}}.view()),
             "<tf.Tensor: shape=(1,), dtype=string, numpy=array([b'a'], dtype=object)>");
   EXPECT_EQ(tensor_repr(Values<int64_t>{{2}, {1, 2}}.view()),

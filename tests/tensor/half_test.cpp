@@ -32,8 +32,7 @@ double decode(uint16_t bits) {
     return mantissa == 0 ? sign * HUGE_VAL : std::nan("");
   }
   const double fraction = std::ldexp(mantissa, -l.mantissa_bits);
-  return field == 0 ? sign * std::ldexp(fraction, 1 - l.bias)
-                    : sign * std::ldexp(1 + fraction, field - l.bias);
+  return field == 0 ? sign * std::ldexp(fraction, 1 - l.bias) : sign * std::ldexp(1 + fraction, field - l.bias);
 }
 
 // Rounds to a multiple of the spacing at that magnitude with nearbyint (to nearest even), in double.
@@ -49,8 +48,7 @@ double round_reference(float value) {
   exponent = std::max(exponent - 1, 1 - l.bias);
   const double spacing = std::ldexp(1.0, exponent - l.mantissa_bits);
   const double rounded = std::nearbyint(x / spacing) * spacing;
-  const double largest =
-      std::ldexp(2.0 - std::ldexp(1.0, -l.mantissa_bits), l.max_exponent_field - 1 - l.bias);
+  const double largest = std::ldexp(2.0 - std::ldexp(1.0, -l.mantissa_bits), l.max_exponent_field - 1 - l.bias);
   return std::fabs(rounded) > largest ? std::copysign(HUGE_VAL, x) : rounded;
 }
 

@@ -18,7 +18,8 @@ std::vector<int> values(const std::vector<Tensor>& leaves) {
 }
 
 Nest example() {
-  return std::tuple{Tensor(1), std::map<std::string, Nest>{{"b", Tensor(2)}, {"a", std::vector<Tensor>{Tensor(3), Tensor(4)}}}};
+  return std::tuple{Tensor(1),
+                    std::map<std::string, Nest>{{"b", Tensor(2)}, {"a", std::vector<Tensor>{Tensor(3), Tensor(4)}}}};
 }
 
 TEST(Nest, FlattensInOrderWithSortedKeys) {
@@ -54,8 +55,8 @@ TEST(Nest, NamesThePathThatDiffers) {
                "structures differ at the top: a tuple of 2 and a leaf");
   const Nest c = std::map<std::string, Tensor>{{"k", Tensor(1)}};
   const Nest d = std::map<std::string, Tensor>{{"l", Tensor(1)}};
-  expect_error([&] { nest::map_structure([](const Tensor& x, const Tensor&) { return x; }, c, d); }, Code::invalid_argument,
-               "a map of ['k'] and a map of ['l']");
+  expect_error([&] { nest::map_structure([](const Tensor& x, const Tensor&) { return x; }, c, d); },
+               Code::invalid_argument, "a map of ['k'] and a map of ['l']");
   expect_error([&] { c["z"]; }, Code::not_found, "no entry 'z': there are ['k']");
   expect_error([&] { a[2]; }, Code::out_of_range, "item 2 asked of a tuple of 2");
   expect_error([&] { a.leaf(); }, Code::invalid_argument, "a leaf asked of a tuple of 2");
@@ -77,9 +78,9 @@ TEST(Nest, CompositesAreStructuresOfTheirComponents) {
   const IndexedSlices slices{Tensor{1.f}, Tensor{0}, Tensor{3}};
   const RaggedTensor r = RaggedTensor::of<int>({{{1}, {2, 3}}, {}});
   const Nest n = std::tuple{s, slices, r};
-  EXPECT_EQ(nest::paths(n),
-            (std::vector<std::string>{"[0].indices", "[0].values", "[0].dense_shape", "[1].values", "[1].indices",
-                                      "[1].dense_shape", "[2].values.values", "[2].values.row_splits", "[2].row_splits"}));
+  EXPECT_EQ(nest::paths(n), (std::vector<std::string>{"[0].indices", "[0].values", "[0].dense_shape", "[1].values",
+                                                      "[1].indices", "[1].dense_shape", "[2].values.values",
+                                                      "[2].values.row_splits", "[2].row_splits"}));
   const Nest again = nest::pack(n, nest::flatten(n));
   EXPECT_EQ(again[0].as<SparseTensor>().values.item<int32_t>(), 5);
   EXPECT_EQ(again[1].as<IndexedSlices>().dense_shape.item<int32_t>(), 3);

@@ -46,15 +46,21 @@ TEST(TensorTest, NestedLists) {
 
 TEST(TensorTest, RaggedLiteralsAreErrors) {
   expect_error([] { Tensor{{1, 2, 3}, {4, 5}}; }, Code::invalid_argument, "rectangular");
-  expect_error([] { Tensor{{{1.f}, {2.f}}, {{3.f}, {4.f, 5.f}}}; }, Code::invalid_argument,
-               "at depth 2 one list has 1 elements, another 2");
+  expect_error(
+      [] {
+        Tensor{{{1.f}, {2.f}}, {{3.f}, {4.f, 5.f}}};
+      },
+      Code::invalid_argument, "at depth 2 one list has 1 elements, another 2");
 }
 
 TEST(TensorTest, OfChecksTheCount) {
   const Tensor t = Tensor::of<float>(std::vector<float>{1, 2, 3, 4}, {2, 2});
   EXPECT_EQ(t.shape(), (Shape{2, 2}));
-  expect_error([] { Tensor::of<float>(std::vector<float>{1, 2, 3}, {2, 2}); }, Code::invalid_argument,
-               "3 values do not fill a tensor of shape [2,2]");
+  expect_error(
+      [] {
+        Tensor::of<float>(std::vector<float>{1, 2, 3}, {2, 2});
+      },
+      Code::invalid_argument, "3 values do not fill a tensor of shape [2,2]");
   expect_error([] { Tensor::of<bool>(std::vector<bool>{true}, {2}); }, Code::invalid_argument, "1 values");
 }
 
@@ -122,8 +128,11 @@ TEST(TensorTest, EmptyAndHuge) {
   EXPECT_EQ(none.num_elements(), 0);
   EXPECT_TRUE(none.host<float>().empty());
   EXPECT_EQ(Tensor::empty(DType::string, {2}).to_vector<std::string>(), (std::vector<std::string>{"", ""}));
-  expect_error([] { Tensor::empty(float32, {int64_t{1} << 40, int64_t{1} << 40}); }, Code::resource_exhausted,
-               "too many elements");
+  expect_error(
+      [] {
+        Tensor::empty(float32, {int64_t{1} << 40, int64_t{1} << 40});
+      },
+      Code::resource_exhausted, "too many elements");
   EXPECT_EQ(Tensor::empty(float32, {int64_t{1} << 40, int64_t{1} << 40, 0}).num_elements(), 0);
   expect_error([] { Shape{2, -1}; }, Code::invalid_argument, "sizes >= 0, got [2,?]");
 }

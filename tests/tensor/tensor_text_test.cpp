@@ -19,8 +19,7 @@ TEST(TensorText, Streams) {
   EXPECT_EQ(streamed(Tensor({{1.0f, 2.0f}, {3.0f, 4.0f}})),
             "tf.Tensor(\n[[1. 2.]\n [3. 4.]], shape=(2, 2), dtype=float32)");
   EXPECT_EQ(streamed(Tensor("abc")), "tf.Tensor(b'abc', shape=(), dtype=string)");
-  EXPECT_EQ(streamed(Tensor::of(std::vector<bool>{true, false})),
-            "tf.Tensor([ True False], shape=(2,), dtype=bool)");
+  EXPECT_EQ(streamed(Tensor::of(std::vector<bool>{true, false})), "tf.Tensor([ True False], shape=(2,), dtype=bool)");
   EXPECT_EQ(streamed(Tensor::empty(float32, Shape{0, 3})), "tf.Tensor([], shape=(0, 3), dtype=float32)");
   EXPECT_EQ(streamed(Tensor()), "tf.Tensor(<undefined>)");
 }

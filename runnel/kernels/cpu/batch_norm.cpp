@@ -16,8 +16,7 @@ namespace {
 struct Layout {
   int64_t channels, fold, width, size;
 
-  Layout(int64_t rows, int64_t c)
-      : channels(c), fold(c >= 32 ? 1 : 64 / c), width(c * fold), size(rows * c) {}
+  Layout(int64_t rows, int64_t c) : channels(c), fold(c >= 32 ? 1 : 64 / c), width(c * fold), size(rows * c) {}
 
   // Elements per piece: fits a second-level cache, whole wide rows.
   int64_t piece() const { return std::max<int64_t>(1, 32768 / width) * width; }
@@ -61,8 +60,8 @@ RUNNEL_INLINE void squares_body(const T* x, int64_t n, int64_t width, const T* m
   }
 }
 template <class T>
-RUNNEL_INLINE void normalize_body(const T* x, int64_t n, int64_t width, const T* mean, const T* factor,
-                                  const T* offset, T* y) {
+RUNNEL_INLINE void normalize_body(const T* x, int64_t n, int64_t width, const T* mean, const T* factor, const T* offset,
+                                  T* y) {
   for (int64_t r = 0; r < n; r += width) {
     const int64_t m = std::min(width, n - r);
     RUNNEL_IVDEP
@@ -82,8 +81,8 @@ RUNNEL_INLINE void products_body(const T* dy, const T* x, int64_t n, int64_t wid
   }
 }
 template <class T>
-RUNNEL_INLINE void backward_body(const T* dy, const T* x, int64_t n, int64_t width, const T* mean,
-                                 const T* factor, const T* shift, const T* slope, T* dx) {
+RUNNEL_INLINE void backward_body(const T* dy, const T* x, int64_t n, int64_t width, const T* mean, const T* factor,
+                                 const T* shift, const T* slope, T* dx) {
   for (int64_t r = 0; r < n; r += width) {
     const int64_t m = std::min(width, n - r);
     RUNNEL_IVDEP
@@ -156,8 +155,8 @@ void channel_moments(const T* x, int64_t rows, int64_t channels, T* mean, T* var
 }
 
 template <class T>
-void normalize_channels(const T* x, int64_t rows, int64_t channels, const T* mean, const T* factor,
-                        const T* offset, T* y) {
+void normalize_channels(const T* x, int64_t rows, int64_t channels, const T* mean, const T* factor, const T* offset,
+                        T* y) {
   if (rows == 0 || channels == 0) return;
   const Layout l(rows, channels);
   const std::vector<T> m = tiled(mean, l), f = tiled(factor, l), o = tiled(offset, l);
@@ -167,8 +166,7 @@ void normalize_channels(const T* x, int64_t rows, int64_t channels, const T* mea
 }
 
 template <class T>
-void channel_products(const T* dy, const T* x, int64_t rows, int64_t channels, const T* mean, T* sum_dy,
-                      T* sum_dy_x) {
+void channel_products(const T* dy, const T* x, int64_t rows, int64_t channels, const T* mean, T* sum_dy, T* sum_dy_x) {
   std::fill_n(sum_dy, channels, T(0));
   std::fill_n(sum_dy_x, channels, T(0));
   if (rows == 0 || channels == 0) return;
@@ -189,8 +187,8 @@ void channel_products(const T* dy, const T* x, int64_t rows, int64_t channels, c
 }
 
 template <class T>
-void normalize_backward(const T* dy, const T* x, int64_t rows, int64_t channels, const T* mean,
-                        const T* factor, const T* shift, const T* slope, T* dx) {
+void normalize_backward(const T* dy, const T* x, int64_t rows, int64_t channels, const T* mean, const T* factor,
+                        const T* shift, const T* slope, T* dx) {
   if (rows == 0 || channels == 0) return;
   const Layout l(rows, channels);
   const std::vector<T> m = tiled(mean, l), f = tiled(factor, l), s = tiled(shift, l), k = tiled(slope, l);
@@ -199,12 +197,11 @@ void normalize_backward(const T* dy, const T* x, int64_t rows, int64_t channels,
   });
 }
 
-#define RUNNEL_INSTANTIATE(T)                                                                          \
-  template void channel_moments(const T*, int64_t, int64_t, T*, T*);                                   \
-  template void normalize_channels(const T*, int64_t, int64_t, const T*, const T*, const T*, T*);      \
-  template void channel_products(const T*, const T*, int64_t, int64_t, const T*, T*, T*);              \
-  template void normalize_backward(const T*, const T*, int64_t, int64_t, const T*, const T*, const T*, \
-                                   const T*, T*);
+#define RUNNEL_INSTANTIATE(T)                                                                     \
+  template void channel_moments(const T*, int64_t, int64_t, T*, T*);                              \
+  template void normalize_channels(const T*, int64_t, int64_t, const T*, const T*, const T*, T*); \
+  template void channel_products(const T*, const T*, int64_t, int64_t, const T*, T*, T*);         \
+  template void normalize_backward(const T*, const T*, int64_t, int64_t, const T*, const T*, const T*, const T*, T*);
 RUNNEL_INSTANTIATE(float)
 RUNNEL_INSTANTIATE(double)
 #undef RUNNEL_INSTANTIATE

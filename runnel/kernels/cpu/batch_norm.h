@@ -17,17 +17,16 @@ void channel_moments(const T* x, int64_t rows, int64_t channels, T* mean, T* var
 
 // y = (x - mean) * factor + offset
 template <class T>
-void normalize_channels(const T* x, int64_t rows, int64_t channels, const T* mean, const T* factor,
-                        const T* offset, T* y);
+void normalize_channels(const T* x, int64_t rows, int64_t channels, const T* mean, const T* factor, const T* offset,
+                        T* y);
 
 // sum_dy = sum(dy), sum_dy_x = sum(dy * (x - mean)), per channel.
 template <class T>
-void channel_products(const T* dy, const T* x, int64_t rows, int64_t channels, const T* mean, T* sum_dy,
-                      T* sum_dy_x);
+void channel_products(const T* dy, const T* x, int64_t rows, int64_t channels, const T* mean, T* sum_dy, T* sum_dy_x);
 
 // dx = factor * (dy - shift - (x - mean) * slope)
 template <class T>
-void normalize_backward(const T* dy, const T* x, int64_t rows, int64_t channels, const T* mean,
-                        const T* factor, const T* shift, const T* slope, T* dx);
+void normalize_backward(const T* dy, const T* x, int64_t rows, int64_t channels, const T* mean, const T* factor,
+                        const T* shift, const T* slope, T* dx);
 
 }  // namespace runnel::cpu

@@ -132,8 +132,7 @@ struct Element16 {
   uint64_t words[2];
 };
 
-void expand(const void* x, int64_t row_stride, int64_t stride, int64_t rows, int64_t cols, void* y,
-            int size) {
+void expand(const void* x, int64_t row_stride, int64_t stride, int64_t rows, int64_t cols, void* y, int size) {
   const auto as = [&](auto element) {
     using T = decltype(element);
     expand(static_cast<const T*>(x), row_stride, stride, rows, cols, static_cast<T*>(y));
@@ -198,8 +197,8 @@ void for_blocks(RowCursor cursor, int64_t row, int64_t row_end, int64_t begin, i
   }
 }
 
-void binary_rows(const BroadcastPlan& plan, BinaryKernel kernel, const char* a, const char* b, char* y,
-                 int in_size, int out_size, const void* attrs) {
+void binary_rows(const BroadcastPlan& plan, BinaryKernel kernel, const char* a, const char* b, char* y, int in_size,
+                 int out_size, const void* attrs) {
   const int64_t inner = plan.dims[plan.rank - 1];
   const int64_t a_step = plan.strides[0][plan.rank - 1] * in_size;
   const int64_t b_step = plan.strides[1][plan.rank - 1] * in_size;
@@ -214,8 +213,8 @@ void binary_rows(const BroadcastPlan& plan, BinaryKernel kernel, const char* a, 
 
 }  // namespace
 
-void run_binary_broadcast(const BroadcastPlan& plan, const BinaryKernels& kernels, const void* ap,
-                          const void* bp, void* yp, int in_size, int out_size, const void* attrs) {
+void run_binary_broadcast(const BroadcastPlan& plan, const BinaryKernels& kernels, const void* ap, const void* bp,
+                          void* yp, int in_size, int out_size, const void* attrs) {
   const char* a = static_cast<const char*>(ap);
   const char* b = static_cast<const char*>(bp);
   char* y = static_cast<char*>(yp);
@@ -231,15 +230,14 @@ void run_binary_broadcast(const BroadcastPlan& plan, const BinaryKernels& kernel
     Expanded ea(plan, 0, a, in_size), eb(plan, 1, b, in_size);
     for_blocks(first, row, row_end, begin, end, inner,
                [&](const RowCursor& cursor, int64_t rows, int64_t at, int64_t c, int64_t cols) {
-                 kernels.vv(ea.block(cursor.offset(0), rows, c, cols),
-                            eb.block(cursor.offset(1), rows, c, cols), y + at * out_size, rows * cols, attrs);
+                 kernels.vv(ea.block(cursor.offset(0), rows, c, cols), eb.block(cursor.offset(1), rows, c, cols),
+                            y + at * out_size, rows * cols, attrs);
                });
   });
 }
 
-void run_ternary_broadcast(const BroadcastPlan& plan, TernaryKernel kernel, const void* a, int a_size,
-                           const void* b, int b_size, const void* c, int c_size, void* yp, int y_size,
-                           const void* attrs) {
+void run_ternary_broadcast(const BroadcastPlan& plan, TernaryKernel kernel, const void* a, int a_size, const void* b,
+                           int b_size, const void* c, int c_size, void* yp, int y_size, const void* attrs) {
   if (plan.is_flat(0, 1) && plan.is_flat(1, 1) && plan.is_flat(2, 1)) {
     if (plan.size <= kGrain) return kernel(a, b, c, yp, plan.size, attrs);
     return run_ternary(kernel, a, a_size, b, b_size, c, c_size, yp, y_size, plan.size, attrs);
@@ -250,8 +248,7 @@ void run_ternary_broadcast(const BroadcastPlan& plan, TernaryKernel kernel, cons
     Expanded ea(plan, 0, a, a_size), eb(plan, 1, b, b_size), ec(plan, 2, c, c_size);
     for_blocks(first, row, row_end, begin, end, inner,
                [&](const RowCursor& cursor, int64_t rows, int64_t at, int64_t col, int64_t cols) {
-                 kernel(ea.block(cursor.offset(0), rows, col, cols),
-                        eb.block(cursor.offset(1), rows, col, cols),
+                 kernel(ea.block(cursor.offset(0), rows, col, cols), eb.block(cursor.offset(1), rows, col, cols),
                         ec.block(cursor.offset(2), rows, col, cols), y + at * y_size, rows * cols, attrs);
                });
   });

@@ -36,9 +36,9 @@ RUNNEL_API BroadcastPlan make_broadcast_plan(Dims out, std::initializer_list<Dim
 
 RUNNEL_API void run_binary_broadcast(const BroadcastPlan& plan, const BinaryKernels& kernels, const void* a,
                                      const void* b, void* y, int in_size, int out_size, const void* attrs);
-RUNNEL_API void run_ternary_broadcast(const BroadcastPlan& plan, TernaryKernel kernel, const void* a,
-                                      int a_size, const void* b, int b_size, const void* c, int c_size,
-                                      void* y, int y_size, const void* attrs);
+RUNNEL_API void run_ternary_broadcast(const BroadcastPlan& plan, TernaryKernel kernel, const void* a, int a_size,
+                                      const void* b, int b_size, const void* c, int c_size, void* y, int y_size,
+                                      const void* attrs);
 RUNNEL_API void broadcast_to(const void* x, Dims x_shape, void* y, Dims y_shape, int element_size);
 
 inline bool same_dims(Dims a, Dims b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
@@ -49,8 +49,7 @@ inline int64_t num_elements(Dims shape) {
 }
 
 template <class F, class In, class Out, class A = NoAttrs>
-void binary_broadcast(const In* a, Dims a_shape, const In* b, Dims b_shape, Out* y, Dims y_shape,
-                      const A& attrs = {}) {
+void binary_broadcast(const In* a, Dims a_shape, const In* b, Dims b_shape, Out* y, Dims y_shape, const A& attrs = {}) {
   if (same_dims(a_shape, b_shape) && same_dims(a_shape, y_shape)) {
     return binary_loop<F>(a, b, y, num_elements(y_shape), attrs);
   }
@@ -59,11 +58,11 @@ void binary_broadcast(const In* a, Dims a_shape, const In* b, Dims b_shape, Out*
 }
 
 template <class F, class T0, class T1, class T2, class Out, class A = NoAttrs>
-void ternary_broadcast(const T0* a, Dims a_shape, const T1* b, Dims b_shape, const T2* c, Dims c_shape,
-                       Out* y, Dims y_shape, const A& attrs = {}) {
+void ternary_broadcast(const T0* a, Dims a_shape, const T1* b, Dims b_shape, const T2* c, Dims c_shape, Out* y,
+                       Dims y_shape, const A& attrs = {}) {
   const BroadcastPlan plan = make_broadcast_plan(y_shape, {a_shape, b_shape, c_shape});
-  run_ternary_broadcast(plan, ternary_kernel<F, T0, T1, T2, Out, A>(), a, sizeof(T0), b, sizeof(T1), c,
-                        sizeof(T2), y, sizeof(Out), &attrs);
+  run_ternary_broadcast(plan, ternary_kernel<F, T0, T1, T2, Out, A>(), a, sizeof(T0), b, sizeof(T1), c, sizeof(T2), y,
+                        sizeof(Out), &attrs);
 }
 
 }  // namespace runnel::cpu

@@ -12,7 +12,8 @@
 //
 // - 1x1, stride 1: a matrix product (GEMM 130-146 GF against 81-87 of the 1x1 backward primitives on NHWC).
 // - Forward: NHWC activations with weights as oneDNN likes them. Blocked activations plus reorders never won.
-// - Backward data: with AVX-512, stride 1 and at least 16 input channels, as the forward convolution of dy with the taps
+// - Backward data: with AVX-512, stride 1 and at least 16 input channels, as the forward convolution of dy with the
+// taps
 //   reversed (145-200 GF against 84-110). With one or two input channels (with AVX-512, up to four) the GEMM based
 //   primitive, which spends no lanes on channels that are not there (4 ms against 10 on 28x28x1). Otherwise direct.
 // - Backward weights: NHWC with AVX-512. With AVX2, blocked activations where the reorders are small beside the
@@ -135,8 +136,7 @@ void conv_forward(const ConvShape& s, const float* x, const float* w, float* y, 
     return gemm_f32(false, false, s.batch * s.out_spatial(), s.out_channels, s.in_channels, 1.0f, x, s.in_channels, w,
                     s.out_channels, 0.0f, y, s.out_channels, epilogue);
   }
-  const auto plan =
-      conv_plan(ConvKind::forward, s, ConvLayout::nhwc, false, epilogue.bias != nullptr, epilogue.relu);
+  const auto plan = conv_plan(ConvKind::forward, s, ConvLayout::nhwc, false, epilogue.bias != nullptr, epilogue.relu);
   if (plan->usable) return run_activations(*plan, false, x, w, epilogue.bias, y);
   conv_forward_plain<float>(s, x, w, y);
   finish(s, y, epilogue);

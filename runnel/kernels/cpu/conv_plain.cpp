@@ -164,15 +164,15 @@ RUNNEL_INLINE void weight_rows(const Geometry& g, const T* x, const T* dy, T* dw
   }
 }
 
-#define RUNNEL_VERSIONS(name)                                                                                  \
-  template <class T>                                                                                           \
-  RUNNEL_AVX2 RUNNEL_FLATTEN void name##_avx2(const Geometry& g, const T* a, const T* b, T* c, int64_t begin,  \
-                                              int64_t end) {                                                   \
-    name(g, a, b, c, begin, end);                                                                              \
-  }                                                                                                            \
-  template <class T>                                                                                           \
-  void name##_any(const Geometry& g, const T* a, const T* b, T* c, int64_t begin, int64_t end) {               \
-    has_avx2() ? name##_avx2(g, a, b, c, begin, end) : name(g, a, b, c, begin, end);                           \
+#define RUNNEL_VERSIONS(name)                                                                                 \
+  template <class T>                                                                                          \
+  RUNNEL_AVX2 RUNNEL_FLATTEN void name##_avx2(const Geometry& g, const T* a, const T* b, T* c, int64_t begin, \
+                                              int64_t end) {                                                  \
+    name(g, a, b, c, begin, end);                                                                             \
+  }                                                                                                           \
+  template <class T>                                                                                          \
+  void name##_any(const Geometry& g, const T* a, const T* b, T* c, int64_t begin, int64_t end) {              \
+    has_avx2() ? name##_avx2(g, a, b, c, begin, end) : name(g, a, b, c, begin, end);                          \
   }
 RUNNEL_VERSIONS(forward_rows)
 RUNNEL_VERSIONS(data_rows)
@@ -221,9 +221,9 @@ void conv_backward_weights_plain(const ConvShape& shape, const T* x, const T* dy
                [&](int64_t begin, int64_t end) { weight_rows_any(g, x, dy, dw, begin, end); });
 }
 
-#define RUNNEL_CONV_PLAIN(T)                                                                          \
-  template RUNNEL_API void conv_forward_plain<T>(const ConvShape&, const T*, const T*, T*);           \
-  template RUNNEL_API void conv_backward_data_plain<T>(const ConvShape&, const T*, const T*, T*);     \
+#define RUNNEL_CONV_PLAIN(T)                                                                      \
+  template RUNNEL_API void conv_forward_plain<T>(const ConvShape&, const T*, const T*, T*);       \
+  template RUNNEL_API void conv_backward_data_plain<T>(const ConvShape&, const T*, const T*, T*); \
   template RUNNEL_API void conv_backward_weights_plain<T>(const ConvShape&, const T*, const T*, T*);
 RUNNEL_CONV_PLAIN(float)
 RUNNEL_CONV_PLAIN(double)

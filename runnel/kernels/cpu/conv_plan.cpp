@@ -221,9 +221,7 @@ std::shared_ptr<const ConvPlan> conv_plan(ConvKind kind, const ConvShape& s, Con
   for (const ConvShape::Dims* dims : {&s.in, &s.kernel, &s.stride, &s.dilation, &s.pad_before, &s.pad_after}) {
     for (int d = 0; d < s.dims; ++d) key.add((*dims)[static_cast<size_t>(d)]);
   }
-  return plan_cache().get<ConvPlan>(key, [&] {
-    return build(Builder{kind, layout, flipped, bias, relu}, s);
-  });
+  return plan_cache().get<ConvPlan>(key, [&] { return build(Builder{kind, layout, flipped, bias, relu}, s); });
 }
 
 }  // namespace runnel::cpu

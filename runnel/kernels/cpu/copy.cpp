@@ -219,9 +219,7 @@ bool run_widened(const Plan& plan, const E* from, E* to) {
       if (plan.from[i] % inner != 0 || plan.to[i] % inner != 0) return false;
       wide.push(plan.dims[i], plan.from[i] / inner, plan.to[i] / inner);
     }
-    auto go = [&]<size_t N>() {
-      run(wide, reinterpret_cast<const Cell<N>*>(from), reinterpret_cast<Cell<N>*>(to));
-    };
+    auto go = [&]<size_t N>() { run(wide, reinterpret_cast<const Cell<N>*>(from), reinterpret_cast<Cell<N>*>(to)); };
     if (bytes == 2) go.template operator()<2>();
     if (bytes == 4) go.template operator()<4>();
     if (bytes == 8) go.template operator()<8>();
@@ -260,8 +258,8 @@ void run(const Plan& plan, const E* from, E* to) {
 
 }  // namespace
 
-void copy_strided(DType dtype, std::span<const int64_t> dims, const void* from,
-                  std::span<const int64_t> from_strides, void* to, std::span<const int64_t> to_strides) {
+void copy_strided(DType dtype, std::span<const int64_t> dims, const void* from, std::span<const int64_t> from_strides,
+                  void* to, std::span<const int64_t> to_strides) {
   const Plan plan = make_plan(dims, from_strides, to_strides);
   if (plan.count == 0) return;
   with_element(dtype, [&]<class E>() { run(plan, static_cast<const E*>(from), static_cast<E*>(to)); });

@@ -15,8 +15,7 @@ namespace runnel::cpu {
 // the source may be zero (the element repeats) or negative. Source and target must not overlap. Large copies run on
 // the compute pool.
 RUNNEL_API void copy_strided(DType dtype, std::span<const int64_t> dims, const void* from,
-                             std::span<const int64_t> from_strides, void* to,
-                             std::span<const int64_t> to_strides);
+                             std::span<const int64_t> from_strides, void* to, std::span<const int64_t> to_strides);
 
 // n elements one after the other.
 RUNNEL_API void copy_elements(DType dtype, const void* from, void* to, int64_t n);

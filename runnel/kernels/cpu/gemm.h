@@ -31,8 +31,8 @@ RUNNEL_API void gemm_plain(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T 
                            bool conj_b = false);
 template <class T>
 RUNNEL_API void gemm_batched_plain(int64_t batch, bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha,
-                                   const T* a, int64_t lda, int64_t stride_a, const T* b, int64_t ldb,
-                                   int64_t stride_b, T beta, T* c, int64_t ldc, int64_t stride_c, bool conj_a = false,
+                                   const T* a, int64_t lda, int64_t stride_a, const T* b, int64_t ldb, int64_t stride_b,
+                                   T beta, T* c, int64_t ldc, int64_t stride_c, bool conj_a = false,
                                    bool conj_b = false);
 
 }  // namespace runnel::cpu

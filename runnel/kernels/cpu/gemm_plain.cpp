@@ -3,8 +3,8 @@
 #include <type_traits>
 
 #include "runnel/base/parallel.h"
-#include "runnel/kernels/cpu/isa.h"
 #include "runnel/kernels/cpu/gemm.h"
+#include "runnel/kernels/cpu/isa.h"
 #include "runnel/kernels/cpu/scratch.h"
 
 namespace runnel::cpu {
@@ -153,12 +153,12 @@ void gemm_batched_plain(int64_t batch, bool ta, bool tb, int64_t m, int64_t n, i
   });
 }
 
-#define RUNNEL_GEMM_PLAIN(T)                                                                                      \
-  template RUNNEL_API void gemm_plain<T>(bool, bool, int64_t, int64_t, int64_t, T, const T*, int64_t, const T*, \
-                                         int64_t, T, T*, int64_t, bool, bool);                                    \
-  template RUNNEL_API void gemm_batched_plain<T>(int64_t, bool, bool, int64_t, int64_t, int64_t, T, const T*,   \
-                                                 int64_t, int64_t, const T*, int64_t, int64_t, T, T*, int64_t,    \
-                                                 int64_t, bool, bool);
+#define RUNNEL_GEMM_PLAIN(T)                                                                                           \
+  template RUNNEL_API void gemm_plain<T>(bool, bool, int64_t, int64_t, int64_t, T, const T*, int64_t, const T*,        \
+                                         int64_t, T, T*, int64_t, bool, bool);                                         \
+  template RUNNEL_API void gemm_batched_plain<T>(int64_t, bool, bool, int64_t, int64_t, int64_t, T, const T*, int64_t, \
+                                                 int64_t, const T*, int64_t, int64_t, T, T*, int64_t, int64_t, bool,   \
+                                                 bool);
 RUNNEL_GEMM_PLAIN(float)
 RUNNEL_GEMM_PLAIN(double)
 RUNNEL_GEMM_PLAIN(int32_t)

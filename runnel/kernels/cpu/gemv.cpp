@@ -21,15 +21,15 @@ RUNNEL_AVX2 float sum(__m256 x) {
 
 // y += x0 * b0 + x1 * b1 + x2 * b2 + x3 * b3 for the eight floats at j
 RUNNEL_AVX2 __m256 four_rows(const __m256* x, const float* const* b, int64_t j, __m256 y) {
-  const __m256 s = _mm256_fmadd_ps(x[1], _mm256_loadu_ps(b[1] + j), _mm256_fmadd_ps(x[0], _mm256_loadu_ps(b[0] + j), y));
+  const __m256 s =
+      _mm256_fmadd_ps(x[1], _mm256_loadu_ps(b[1] + j), _mm256_fmadd_ps(x[0], _mm256_loadu_ps(b[0] + j), y));
   const __m256 t = _mm256_fmadd_ps(x[3], _mm256_loadu_ps(b[3] + j), _mm256_mul_ps(x[2], _mm256_loadu_ps(b[2] + j)));
   return _mm256_add_ps(s, t);
 }
 
 // Rows are streamed in order, four at a time, over a y that stays in the first-level cache. Whole vectors and the tail
 // use the same operations, so a cut of the columns does not change a bit.
-RUNNEL_AVX2 void rows_avx2(int64_t n, int64_t k, const float* x, int64_t incx, const float* b, int64_t ldb,
-                                  float* y) {
+RUNNEL_AVX2 void rows_avx2(int64_t n, int64_t k, const float* x, int64_t incx, const float* b, int64_t ldb, float* y) {
   std::fill(y, y + n, 0.0f);
   int64_t p = 0;
   for (; p + 4 <= k; p += 4) {

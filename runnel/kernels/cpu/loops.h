@@ -32,8 +32,7 @@ struct NoAttrs {};
 // Type-erased kernels, so that the code that cuts, broadcasts and parallelises exists once.
 using UnaryKernel = void (*)(const void* x, void* y, int64_t n, const void* attrs);
 using BinaryKernel = void (*)(const void* a, const void* b, void* y, int64_t n, const void* attrs);
-using TernaryKernel = void (*)(const void* a, const void* b, const void* c, void* y, int64_t n,
-                               const void* attrs);
+using TernaryKernel = void (*)(const void* a, const void* b, const void* c, void* y, int64_t n, const void* attrs);
 struct BinaryKernels {
   BinaryKernel vv, vs, sv;
 };
@@ -41,14 +40,14 @@ struct BinaryKernels {
 RUNNEL_API void run_unary(UnaryKernel kernel, const void* x, int x_size, void* y, int y_size, int64_t n,
                           const void* attrs);
 // A stride of 0 marks the scalar operand.
-RUNNEL_API void run_binary(BinaryKernel kernel, const void* a, int a_stride, const void* b, int b_stride,
-                           void* y, int y_size, int64_t n, const void* attrs);
+RUNNEL_API void run_binary(BinaryKernel kernel, const void* a, int a_stride, const void* b, int b_stride, void* y,
+                           int y_size, int64_t n, const void* attrs);
 
 namespace detail {
 
 template <class T>
-inline constexpr bool has_wide_clone = std::is_same_v<T, float> || std::is_same_v<T, double> ||
-                                       std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t>;
+inline constexpr bool has_wide_clone =
+    std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t>;
 
 template <class F, class A, class... T>
 RUNNEL_INLINE auto apply(const A& attrs, T... x) {  // by value: every operand is loaded, unconditionally
@@ -116,8 +115,7 @@ RUNNEL_FLATTEN void binary_base(const void* a, const void* b, void* y, int64_t n
   binary_body<kind, F, In, Out, A>(a, b, y, n, attrs);
 }
 template <Kind kind, class F, class In, class Out, class A>
-RUNNEL_AVX2 RUNNEL_FLATTEN void binary_avx2(const void* a, const void* b, void* y, int64_t n,
-                                            const void* attrs) {
+RUNNEL_AVX2 RUNNEL_FLATTEN void binary_avx2(const void* a, const void* b, void* y, int64_t n, const void* attrs) {
   binary_body<kind, F, In, Out, A>(a, b, y, n, attrs);
 }
 
@@ -130,12 +128,10 @@ RUNNEL_INLINE void ternary_body(const void* ap, const void* bp, const void* cp, 
   Out* y = static_cast<Out*>(yp);
   Held<A> attrs = *static_cast<const A*>(attrsp);
   RUNNEL_IVDEP
-  for (int64_t i = 0; i < n; ++i)
-    y[i] = static_cast<Out>(apply<F>(attrs, load(a + i), load(b + i), load(c + i)));
+  for (int64_t i = 0; i < n; ++i) y[i] = static_cast<Out>(apply<F>(attrs, load(a + i), load(b + i), load(c + i)));
 }
 template <class F, class T0, class T1, class T2, class Out, class A>
-RUNNEL_FLATTEN void ternary_base(const void* a, const void* b, const void* c, void* y, int64_t n,
-                                 const void* attrs) {
+RUNNEL_FLATTEN void ternary_base(const void* a, const void* b, const void* c, void* y, int64_t n, const void* attrs) {
   ternary_body<F, T0, T1, T2, Out, A>(a, b, c, y, n, attrs);
 }
 template <class F, class T0, class T1, class T2, class Out, class A>
@@ -217,8 +213,7 @@ void binary_half(const void* a, const void* b, void* y, int64_t n, const void* a
 
 template <class F, class T0, class T1, class T2, class Out, class A>
 void ternary_half(const void* a, const void* b, const void* c, void* y, int64_t n, const void* attrs) {
-  const TernaryKernel kernel =
-      ternary_kernel<F, compute_t<T0>, compute_t<T1>, compute_t<T2>, compute_t<Out>, A>();
+  const TernaryKernel kernel = ternary_kernel<F, compute_t<T0>, compute_t<T1>, compute_t<T2>, compute_t<Out>, A>();
   InBlock<T0> in_a;
   InBlock<T1> in_b;
   InBlock<T2> in_c;
@@ -250,17 +245,14 @@ template <class F, class In, class Out, class A>
 BinaryKernels binary_kernels() {
   using namespace detail;
   if constexpr (is_half<In> || is_half<Out>) {
-    return {&binary_half<kVV, F, In, Out, A>, &binary_half<kVS, F, In, Out, A>,
-            &binary_half<kSV, F, In, Out, A>};
+    return {&binary_half<kVV, F, In, Out, A>, &binary_half<kVS, F, In, Out, A>, &binary_half<kSV, F, In, Out, A>};
   } else {
     if constexpr (has_wide_clone<In>) {
       if (has_avx2()) {
-        return {&binary_avx2<kVV, F, In, Out, A>, &binary_avx2<kVS, F, In, Out, A>,
-                &binary_avx2<kSV, F, In, Out, A>};
+        return {&binary_avx2<kVV, F, In, Out, A>, &binary_avx2<kVS, F, In, Out, A>, &binary_avx2<kSV, F, In, Out, A>};
       }
     }
-    return {&binary_base<kVV, F, In, Out, A>, &binary_base<kVS, F, In, Out, A>,
-            &binary_base<kSV, F, In, Out, A>};
+    return {&binary_base<kVV, F, In, Out, A>, &binary_base<kVS, F, In, Out, A>, &binary_base<kSV, F, In, Out, A>};
   }
 }
 
@@ -269,8 +261,7 @@ TernaryKernel ternary_kernel() {
   if constexpr (is_half<T0> || is_half<T1> || is_half<T2> || is_half<Out>) {
     return &detail::ternary_half<F, T0, T1, T2, Out, A>;
   } else if constexpr (detail::has_wide_clone<T1>) {
-    return has_avx2() ? &detail::ternary_avx2<F, T0, T1, T2, Out, A>
-                      : &detail::ternary_base<F, T0, T1, T2, Out, A>;
+    return has_avx2() ? &detail::ternary_avx2<F, T0, T1, T2, Out, A> : &detail::ternary_base<F, T0, T1, T2, Out, A>;
   } else {
     return &detail::ternary_base<F, T0, T1, T2, Out, A>;
   }
@@ -304,8 +295,8 @@ void binary_loop_sv(const In* scalar, const In* b, Out* y, int64_t n, const A& a
   run_binary(kernel, scalar, 0, b, sizeof(In), y, sizeof(Out), n, &attrs);
 }
 
-RUNNEL_API void run_ternary(TernaryKernel kernel, const void* a, int a_size, const void* b, int b_size,
-                            const void* c, int c_size, void* y, int y_size, int64_t n, const void* attrs);
+RUNNEL_API void run_ternary(TernaryKernel kernel, const void* a, int a_size, const void* b, int b_size, const void* c,
+                            int c_size, void* y, int y_size, int64_t n, const void* attrs);
 
 template <class F, class T0, class T1, class T2, class Out, class A = NoAttrs>
 void ternary_loop(const T0* a, const T1* b, const T2* c, Out* y, int64_t n, const A& attrs = {}) {

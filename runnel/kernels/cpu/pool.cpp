@@ -221,7 +221,8 @@ void backward(const PoolShape& shape, const T* x, const T* y, const T* dy, T* dx
     T* rest = frame.get<T>(s.channels);
     for (int64_t i = first; i < last; ++i) {
       const int64_t block = i % per_plane;
-      const int64_t begin = std::max<int64_t>(0, block * tall - offset), end = std::min(s.in[1], (block + 1) * tall - offset);
+      const int64_t begin = std::max<int64_t>(0, block * tall - offset),
+                    end = std::min(s.in[1], (block + 1) * tall - offset);
       if (begin >= end) continue;
       has_avx2() ? backward_block_avx2<T, kMax>(g, x, y, dy, dx, rest, i / per_plane, begin, end)
                  : backward_block<T, kMax>(g, x, y, dy, dx, rest, i / per_plane, begin, end);
@@ -260,9 +261,9 @@ RUNNEL_MAX(uint16_t)
 RUNNEL_MAX(uint32_t)
 RUNNEL_MAX(uint64_t)
 #undef RUNNEL_MAX
-#define RUNNEL_POOL(T)                                                                                         \
-  template RUNNEL_API void max_pool_backward<T>(const PoolShape&, const T*, const T*, const T*, T*);           \
-  template RUNNEL_API void avg_pool_forward<T>(const PoolShape&, const T*, T*);                                \
+#define RUNNEL_POOL(T)                                                                               \
+  template RUNNEL_API void max_pool_backward<T>(const PoolShape&, const T*, const T*, const T*, T*); \
+  template RUNNEL_API void avg_pool_forward<T>(const PoolShape&, const T*, T*);                      \
   template RUNNEL_API void avg_pool_backward<T>(const PoolShape&, const T*, T*);
 RUNNEL_POOL(float)
 RUNNEL_POOL(double)

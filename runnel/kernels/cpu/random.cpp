@@ -176,10 +176,10 @@ void fill_gamma(Philox gen, const T* alpha, int64_t num_alpha, T* samples, int64
   });
 }
 
-#define RUNNEL_FLOATS(T)                                                     \
-  template void fill_uniform<T>(Philox, T*, int64_t);                        \
-  template void fill_normal<T>(Philox, T*, int64_t);                         \
-  template void fill_truncated_normal<T>(Philox, T*, int64_t);               \
+#define RUNNEL_FLOATS(T)                                       \
+  template void fill_uniform<T>(Philox, T*, int64_t);          \
+  template void fill_normal<T>(Philox, T*, int64_t);           \
+  template void fill_truncated_normal<T>(Philox, T*, int64_t); \
   template void fill_gamma<T>(Philox, const T*, int64_t, T*, int64_t);
 RUNNEL_FLOATS(Half)
 RUNNEL_FLOATS(BFloat16)

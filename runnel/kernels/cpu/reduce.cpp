@@ -94,8 +94,7 @@ void reduce_columns(const ReduceKernels<T>& k, const T* x, int64_t outer, int64_
     const auto body = [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t o = i / tiles, at = i % tiles * kColumnTile;
-        fold_rows(k, x + o * rows * cols + at, rows, cols, std::min(kColumnTile, cols - at),
-                  y + o * cols + at);
+        fold_rows(k, x + o * rows * cols + at, rows, cols, std::min(kColumnTile, cols - at), y + o * cols + at);
       }
     };
     if (outer * rows * cols <= kTask) return body(0, outer * tiles);
@@ -194,8 +193,7 @@ void reduce_half(Reduction op, const Small* x, Dims shape, Dims axes, Small* y) 
   const int64_t n = runs.kept_elements * runs.reduced_elements;
   ScratchFrame scratch;
   float* wide = scratch.get<float>(n);
-  parallel_for(n, kTask,
-               [&](int64_t begin, int64_t end) { convert_block(x + begin, wide + begin, end - begin); });
+  parallel_for(n, kTask, [&](int64_t begin, int64_t end) { convert_block(x + begin, wide + begin, end - begin); });
   float* result = scratch.get<float>(runs.kept_elements);
   reduce<float>(op, wide, shape, axes, result);
   convert_block(result, y, runs.kept_elements);

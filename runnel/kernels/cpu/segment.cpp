@@ -53,8 +53,7 @@ struct RowsBySegment {
   std::vector<int64_t> begin;
   std::vector<int64_t> order;
 
-  RowsBySegment(const int64_t* ids, int64_t rows, int64_t segments)
-      : begin(static_cast<size_t>(segments) + 1, 0) {
+  RowsBySegment(const int64_t* ids, int64_t rows, int64_t segments) : begin(static_cast<size_t>(segments) + 1, 0) {
     int64_t kept = 0;
     for (int64_t i = 0; i < rows; ++i) {
       if (ids[i] < 0) continue;

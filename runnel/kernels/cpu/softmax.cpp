@@ -111,8 +111,7 @@ void logsumexp(const T* x, T* y, int64_t rows, int64_t cols) {
 }
 
 template <class T>
-void softmax_cross_entropy(const T* logits, const T* labels, T* loss, T* backprop, int64_t rows,
-                           int64_t cols) {
+void softmax_cross_entropy(const T* logits, const T* labels, T* loss, T* backprop, int64_t rows, int64_t cols) {
   const auto& k = row_kernels<T>();
   for_rows(rows, cols, [&](int64_t begin, int64_t end) {
     ScratchFrame frame;
@@ -130,16 +129,12 @@ void softmax_cross_entropy(const T* logits, const T* labels, T* loss, T* backpro
 
 }  // namespace
 
-void softmax_rows(const float* x, float* y, int64_t rows, int64_t cols, bool log) {
-  softmax(x, y, rows, cols, log);
-}
-void softmax_rows(const double* x, double* y, int64_t rows, int64_t cols, bool log) {
-  softmax(x, y, rows, cols, log);
-}
+void softmax_rows(const float* x, float* y, int64_t rows, int64_t cols, bool log) { softmax(x, y, rows, cols, log); }
+void softmax_rows(const double* x, double* y, int64_t rows, int64_t cols, bool log) { softmax(x, y, rows, cols, log); }
 void logsumexp_rows(const float* x, float* y, int64_t rows, int64_t cols) { logsumexp(x, y, rows, cols); }
 void logsumexp_rows(const double* x, double* y, int64_t rows, int64_t cols) { logsumexp(x, y, rows, cols); }
-void softmax_cross_entropy_rows(const float* logits, const float* labels, float* loss, float* backprop,
-                                int64_t rows, int64_t cols) {
+void softmax_cross_entropy_rows(const float* logits, const float* labels, float* loss, float* backprop, int64_t rows,
+                                int64_t cols) {
   softmax_cross_entropy(logits, labels, loss, backprop, rows, cols);
 }
 void softmax_cross_entropy_rows(const double* logits, const double* labels, double* loss, double* backprop,
@@ -148,8 +143,8 @@ void softmax_cross_entropy_rows(const double* logits, const double* labels, doub
 }
 
 template <class T, class Label>
-void sparse_softmax_cross_entropy_rows(const T* logits, const Label* labels, T* loss, T* backprop,
-                                       int64_t rows, int64_t cols) {
+void sparse_softmax_cross_entropy_rows(const T* logits, const Label* labels, T* loss, T* backprop, int64_t rows,
+                                       int64_t cols) {
   const auto& k = row_kernels<T>();
   for_rows(rows, cols, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
@@ -166,13 +161,13 @@ void sparse_softmax_cross_entropy_rows(const T* logits, const Label* labels, T* 
   });
 }
 
-template RUNNEL_API void sparse_softmax_cross_entropy_rows(const float*, const int32_t*, float*, float*,
-                                                           int64_t, int64_t);
-template RUNNEL_API void sparse_softmax_cross_entropy_rows(const float*, const int64_t*, float*, float*,
-                                                           int64_t, int64_t);
-template RUNNEL_API void sparse_softmax_cross_entropy_rows(const double*, const int32_t*, double*, double*,
-                                                           int64_t, int64_t);
-template RUNNEL_API void sparse_softmax_cross_entropy_rows(const double*, const int64_t*, double*, double*,
-                                                           int64_t, int64_t);
+template RUNNEL_API void sparse_softmax_cross_entropy_rows(const float*, const int32_t*, float*, float*, int64_t,
+                                                           int64_t);
+template RUNNEL_API void sparse_softmax_cross_entropy_rows(const float*, const int64_t*, float*, float*, int64_t,
+                                                           int64_t);
+template RUNNEL_API void sparse_softmax_cross_entropy_rows(const double*, const int32_t*, double*, double*, int64_t,
+                                                           int64_t);
+template RUNNEL_API void sparse_softmax_cross_entropy_rows(const double*, const int64_t*, double*, double*, int64_t,
+                                                           int64_t);
 
 }  // namespace runnel::cpu

@@ -21,13 +21,13 @@ RUNNEL_API void logsumexp_rows(const double* x, double* y, int64_t rows, int64_t
 // loss[row] = -log softmax(logits)[labels[row]]; backprop = softmax(logits) - one_hot(labels), or null where
 // it is not wanted. Every label is in [0, cols): the caller has checked.
 template <class T, class Label>
-void sparse_softmax_cross_entropy_rows(const T* logits, const Label* labels, T* loss, T* backprop,
-                                       int64_t rows, int64_t cols);
+void sparse_softmax_cross_entropy_rows(const T* logits, const Label* labels, T* loss, T* backprop, int64_t rows,
+                                       int64_t cols);
 
 // loss[row] = -sum(labels * log softmax(logits)); backprop = softmax(logits) - labels, or null.
-RUNNEL_API void softmax_cross_entropy_rows(const float* logits, const float* labels, float* loss,
-                                           float* backprop, int64_t rows, int64_t cols);
-RUNNEL_API void softmax_cross_entropy_rows(const double* logits, const double* labels, double* loss,
-                                           double* backprop, int64_t rows, int64_t cols);
+RUNNEL_API void softmax_cross_entropy_rows(const float* logits, const float* labels, float* loss, float* backprop,
+                                           int64_t rows, int64_t cols);
+RUNNEL_API void softmax_cross_entropy_rows(const double* logits, const double* labels, double* loss, double* backprop,
+                                           int64_t rows, int64_t cols);
 
 }  // namespace runnel::cpu

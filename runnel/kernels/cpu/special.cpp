@@ -11,8 +11,8 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
 // Bernoulli numbers B2, B4, ..., B20.
-constexpr double kBernoulli[] = {1.0 / 6,      -1.0 / 30,      1.0 / 42,  -1.0 / 30,        5.0 / 66,
-                                 -691.0 / 2730, 7.0 / 6, -3617.0 / 510, 43867.0 / 798, -174611.0 / 330};
+constexpr double kBernoulli[] = {1.0 / 6,       -1.0 / 30, 1.0 / 42,      -1.0 / 30,     5.0 / 66,
+                                 -691.0 / 2730, 7.0 / 6,   -3617.0 / 510, 43867.0 / 798, -174611.0 / 330};
 
 }  // namespace
 

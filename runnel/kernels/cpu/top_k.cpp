@@ -73,8 +73,8 @@ void top_k(const T* x, int64_t rows, int64_t n, int64_t k, T* values, Index* ind
   });
 }
 
-#define RUNNEL_TOP_K(T)                                                                 \
-  template void top_k(const T*, int64_t, int64_t, int64_t, T*, int32_t*);               \
+#define RUNNEL_TOP_K(T)                                                   \
+  template void top_k(const T*, int64_t, int64_t, int64_t, T*, int32_t*); \
   template void top_k(const T*, int64_t, int64_t, int64_t, T*, int64_t*);
 RUNNEL_TOP_K(float)
 RUNNEL_TOP_K(double)

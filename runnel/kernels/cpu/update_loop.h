@@ -1,6 +1,7 @@
 #pragma once
 
-// body(i) for i in [0, n), compiled for AVX2 and for the baseline; cut by n alone, so the bits do not depend on threads.
+// body(i) for i in [0, n), compiled for AVX2 and for the baseline; cut by n alone, so the bits do not depend on
+// threads.
 #include <cstdint>
 #include <type_traits>
 

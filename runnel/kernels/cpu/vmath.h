@@ -14,11 +14,11 @@
 
 namespace runnel::cpu {
 
-#define RUNNEL_VMATH_FUNCTIONS(X)                                                                   \
-  X(exp, Exp)                                                                                       \
-  X(expm1, Expm1)                                                                                   \
-  X(log, Log) X(log1p, Log1p) X(tanh, Tanh) X(sigmoid, Sigmoid) X(sin, Sin) X(cos, Cos) X(erf, Erf) \
-      X(sqrt, Sqrt) X(rsqrt, Rsqrt)
+#define RUNNEL_VMATH_FUNCTIONS(X) \
+  X(exp, Exp)                     \
+  X(expm1, Expm1)                 \
+  X(log, Log)                     \
+  X(log1p, Log1p) X(tanh, Tanh) X(sigmoid, Sigmoid) X(sin, Sin) X(cos, Cos) X(erf, Erf) X(sqrt, Sqrt) X(rsqrt, Rsqrt)
 
 namespace scalar {
 using std::cos;

@@ -174,16 +174,14 @@ VFN F sin_quadrant(F x, int quadrants) {
 VFN F sin(F x) {
   F y = select(abs(x) < 0x1p-13f, x, sin_quadrant(x, 0));
   if (const I large = abs(x) > kMaxReduced; __builtin_expect(any(large), 0)) {
-    for (int i = 0; i < W; ++i)
-      y[i] = large[i] ? static_cast<float>(std::sin(static_cast<double>(x[i]))) : y[i];
+    for (int i = 0; i < W; ++i) y[i] = large[i] ? static_cast<float>(std::sin(static_cast<double>(x[i]))) : y[i];
   }
   return y;
 }
 VFN F cos(F x) {
   F y = sin_quadrant(x, 1);
   if (const I large = abs(x) > kMaxReduced; __builtin_expect(any(large), 0)) {
-    for (int i = 0; i < W; ++i)
-      y[i] = large[i] ? static_cast<float>(std::cos(static_cast<double>(x[i]))) : y[i];
+    for (int i = 0; i < W; ++i) y[i] = large[i] ? static_cast<float>(std::cos(static_cast<double>(x[i]))) : y[i];
   }
   return y;
 }
@@ -191,12 +189,12 @@ VFN F cos(F x) {
 VFN F erf(F x) {
   const F a = abs(x);
   const F small = fma(x,
-                      poly(x * x, 0x1.06eba8p-3f, -0x1.812740p-2f, 0x1.ce2d64p-4f, -0x1.b80116p-6f,
-                           0x1.5449b4p-8f, -0x1.a603f2p-11f, 0x1.4f48cap-14f),
+                      poly(x * x, 0x1.06eba8p-3f, -0x1.812740p-2f, 0x1.ce2d64p-4f, -0x1.b80116p-6f, 0x1.5449b4p-8f,
+                           -0x1.a603f2p-11f, 0x1.4f48cap-14f),
                       x);
   const F b = min(splat(3.95f), a);  // from here on erf rounds to 1
-  const F log_erfc = b * poly(b, -0x1.20e8c8p0f, -0x1.45708cp-1f, -0x1.af29fp-4f, 0x1.73869cp-6f,
-                              -0x1.8038dep-9f, 0x1.a3a2f2p-15f, 0x1.7da7aep-15f, -0x1.4af2p-18f);
+  const F log_erfc = b * poly(b, -0x1.20e8c8p0f, -0x1.45708cp-1f, -0x1.af29fp-4f, 0x1.73869cp-6f, -0x1.8038dep-9f,
+                              0x1.a3a2f2p-15f, 0x1.7da7aep-15f, -0x1.4af2p-18f);
   const F large = copysign(1.0f - exp_normal(log_erfc), x);
   return select(a >= 0.925f, large, small);  // NaN goes the small way
 }
