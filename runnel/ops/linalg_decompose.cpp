@@ -2,7 +2,7 @@
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/linalg.h"
-#include "runnel/ops/linalg_kernels.h"
+#include "runnel/ops/linalg_factor.h"
 #include "runnel/ops/math.h"
 #include "runnel/ops/reduce.h"
 
@@ -134,6 +134,11 @@ Tensor eigh_grad(const GradCtx& g, const EighAttrs& a) {
   return linalg::set_diag(lower, diag_part(lower) * 0.5);
 }
 
+template <class T>
+Matrix<Wide<T>> wide_matrix_at(const Tensor& t, int64_t i) {
+  return matrix_at<T>(t, i).template cast<Wide<T>>();
+}
+
 }  // namespace
 
 void register_linalg_decompose(Registry& r) {
@@ -158,10 +163,9 @@ void register_linalg_decompose(Registry& r) {
             mutable_matrix_at<T>(c.out(0), i).setIdentity();
             return;
           }
-          const Eigen::HouseholderQR<Matrix<T>> qr(matrix_at<T>(c.in(0), i));
-          mutable_matrix_at<T>(c.out(0), i) = qr.householderQ() * Matrix<T>::Identity(matrix_rows(c.in(0)), k);
-          MatrixMap<T> upper = mutable_matrix_at<T>(c.out(1), i);
-          upper = qr.matrixQR().topRows(k).template triangularView<Eigen::Upper>();
+          const auto qr = qr_factors<Wide<T>>(wide_matrix_at<T>(c.in(0), i), k);
+          mutable_matrix_at<T>(c.out(0), i) = qr.q.template cast<T>();
+          mutable_matrix_at<T>(c.out(1), i) = qr.r.template cast<T>();
         });
       })
       .grad([](const GradCtx& g) { return qr_grad(g); })
@@ -197,16 +201,11 @@ void register_linalg_decompose(Registry& r) {
             }
             return;
           }
-          unsigned options = 0;
+          const auto svd = svd_factors<Wide<T>>(wide_matrix_at<T>(c.in(0), i), a.compute_uv, a.full_matrices);
+          for (int64_t j = 0; j < k; ++j) c.out<T>(0)[i * k + j] = T(static_cast<RealOf<T>>(svd.s[j]));
           if (a.compute_uv) {
-            options =
-                a.full_matrices ? Eigen::ComputeFullU | Eigen::ComputeFullV : Eigen::ComputeThinU | Eigen::ComputeThinV;
-          }
-          const Eigen::JacobiSVD<Matrix<T>> svd(matrix_at<T>(c.in(0), i), options);
-          for (int64_t j = 0; j < k; ++j) c.out<T>(0)[i * k + j] = T(svd.singularValues()[j]);
-          if (a.compute_uv) {
-            mutable_matrix_at<T>(c.out(1), i) = svd.matrixU();
-            mutable_matrix_at<T>(c.out(2), i) = svd.matrixV();
+            mutable_matrix_at<T>(c.out(1), i) = svd.u.template cast<T>();
+            mutable_matrix_at<T>(c.out(2), i) = svd.v.template cast<T>();
           }
         });
       })
@@ -233,11 +232,9 @@ void register_linalg_decompose(Registry& r) {
         const int64_t n = matrix_rows(c.in(0));
         for_each_matrix(c.in(0), [&](int64_t i) {
           if (n == 0) return;
-          const Eigen::SelfAdjointEigenSolver<Matrix<T>> solver(
-              matrix_at<T>(c.in(0), i), a.compute_v ? Eigen::ComputeEigenvectors : Eigen::EigenvaluesOnly);
-          if (solver.info() != Eigen::Success) throw invalid_argument("the eigenvalues did not converge");
-          for (int64_t j = 0; j < n; ++j) c.out<T>(0)[i * n + j] = T(solver.eigenvalues()[j]);
-          if (a.compute_v) mutable_matrix_at<T>(c.out(1), i) = solver.eigenvectors();
+          const auto eigh = eigh_factors<Wide<T>>(wide_matrix_at<T>(c.in(0), i), a.compute_v);
+          for (int64_t j = 0; j < n; ++j) c.out<T>(0)[i * n + j] = T(static_cast<RealOf<T>>(eigh.e[j]));
+          if (a.compute_v) mutable_matrix_at<T>(c.out(1), i) = eigh.v.template cast<T>();
         });
       })
       .grad([](const GradCtx& g, const EighAttrs& a) { return eigh_grad(g, a); })

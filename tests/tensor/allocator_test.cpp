@@ -81,7 +81,12 @@ int64_t resident_bytes() {
   return resident * sysconf(_SC_PAGESIZE);
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__has_feature)
+#define RUNNEL_TEST_SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#else
+#define RUNNEL_TEST_SANITIZED (defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__))
+#endif
+#if RUNNEL_TEST_SANITIZED
 constexpr bool kSanitized = true;  // freed memory is kept aside there
 #else
 constexpr bool kSanitized = false;

@@ -4,7 +4,9 @@
 
 #include "runnel/base/parallel.h"
 #include "runnel/kernels/cpu/dnnl_common.h"
+#include "runnel/kernels/cpu/gemm_narrow.h"
 #include "runnel/kernels/cpu/gemv.h"
+#include "runnel/kernels/cpu/isa.h"
 #include "runnel/kernels/cpu/scratch.h"
 
 // Matrices run on oneDNN's sgemm, one thread per block of C; the blocks are cut by shape alone. Blocks are also faster
@@ -47,9 +49,12 @@ float activate(const Problem& g, float x, int64_t column) {
   return g.epilogue.relu && x < 0 ? 0.0f : x;
 }
 
-// One row of a block that already holds alpha * AB + beta * C.
-void finish_row(const Problem& g, const float* y, Range columns, float* c) {
-  for (int64_t j = 0; j < columns.size(); ++j) c[j] = activate(g, y[j], columns.begin + j);
+// The epilogue for rows of C (starting at c) that already hold alpha * AB + beta * C.
+void finish_rows(const Problem& g, int64_t rows, Range columns, float* c) {
+  if (!g.epilogue.bias && !g.epilogue.relu) return;
+  for (int64_t i = 0; i < rows; ++i, c += g.ldc) {
+    for (int64_t j = 0; j < columns.size(); ++j) c[j] = activate(g, c[j], columns.begin + j);
+  }
 }
 
 // c = alpha * y + beta * c, then the epilogue, for a whole row.
@@ -119,8 +124,7 @@ void run_block(const Problem& g, Range rows, Range columns) {
                 g.a + (g.ta ? rows.begin : rows.begin * g.lda), g.lda,
                 g.b + (g.tb ? columns.begin * g.ldb : columns.begin), g.ldb, g.beta, c, g.ldc);
   }
-  if (!g.epilogue.bias && !g.epilogue.relu) return;
-  for (int64_t i = 0; i < rows.size(); ++i) finish_row(g, c + i * g.ldc, columns, c + i * g.ldc);
+  finish_rows(g, rows.size(), columns, c);
 }
 
 // Part i of `parts` parts of [0, n), cut at multiples of 16 so that no block has a needless tail.
@@ -173,6 +177,55 @@ bool run_split_k(const Problem& g) {
   return true;
 }
 
+// One thread's share of a product that runs at about 60 GF, and how many of them the work is cut into.
+int64_t narrow_tasks(double flops, int64_t most) {
+  const auto wanted = static_cast<int64_t>(flops / 0.5e6);
+  return std::clamp<int64_t>(wanted > 2 ? wanted - wanted % 2 : wanted, 1, std::min<int64_t>(most, 16));
+}
+
+// Few columns: rows are cut among the threads. False where another way is better.
+bool run_narrow(const Problem& g) {
+  if (g.n > kNarrow || g.m < 2 * kNarrow || !has_avx2() || g.alpha != 1 || g.beta != 0) return false;
+  ScratchFrame frame;
+  const float* b = g.b;
+  int64_t ldb = g.ldb;
+  if (g.tb) {
+    float* packed = frame.get<float>(g.k * g.n);
+    for (int64_t p = 0; p < g.k; ++p) {
+      for (int64_t j = 0; j < g.n; ++j) packed[p * g.n + j] = g.b[j * g.ldb + p];
+    }
+    b = packed;
+    ldb = g.n;
+  }
+  const double flops = 2.0 * static_cast<double>(kNarrow * g.m) * static_cast<double>(g.k);
+  const int64_t tasks = narrow_tasks(flops, g.m / kNarrow);
+  parallel_for(tasks, 1, [&](int64_t i, int64_t) {
+    const Range rows = g.ta ? aligned_part(g.m, tasks, i) : part(g.m, tasks, i);
+    if (rows.size() <= 0) return;
+    float* c = g.c + rows.begin * g.ldc;
+    gemm_narrow(g.ta, rows.size(), g.n, g.k, g.a + (g.ta ? rows.begin : rows.begin * g.lda), g.lda, b, ldb, c, g.ldc);
+    finish_rows(g, rows.size(), {0, g.n}, c);
+  });
+  return true;
+}
+
+// A short sum against a B stored as [n, k], which sgemm spends its time repacking.
+bool run_shallow(const Problem& g) {
+  if (g.k > kNarrow || !g.tb || g.ta || g.n < 2 * kNarrow || g.m > 256 || !has_avx2() || g.alpha != 1 || g.beta != 0) {
+    return false;
+  }
+  const int64_t tasks = narrow_tasks(g.flops(), g.n / kNarrow);
+  parallel_for(tasks, 1, [&](int64_t i, int64_t) {
+    const Range columns = aligned_part(g.n, tasks, i);
+    ScratchFrame frame;
+    float* packed = frame.get<float>(g.k * (columns.size() + kNarrow));
+    float* c = g.c + columns.begin;
+    gemm_shallow(g.m, columns.size(), g.k, g.a, g.lda, g.b + columns.begin * g.ldb, g.ldb, c, g.ldc, packed);
+    finish_rows(g, g.m, columns, c);
+  });
+  return true;
+}
+
 }  // namespace
 
 void gemm_f32(bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha, const float* a, int64_t lda,
@@ -181,7 +234,7 @@ void gemm_f32(bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha, co
   const Problem g{ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, epilogue};
   if (k <= 0) return finish_empty(g);
   if (m == 1 || n == 1) return run_vector(g);
-  if (run_split_k(g)) return;
+  if (run_narrow(g) || run_shallow(g) || run_split_k(g)) return;
   run_blocks(g);
 }
 

@@ -59,6 +59,31 @@ RUNNEL_AVX2 void rows_avx2(int64_t n, int64_t k, const float* x, int64_t incx, c
   }
 }
 
+// The same with y in V vectors of registers throughout, for rows too short to stream well.
+template <int V>
+RUNNEL_AVX2 void held_rows_avx2(int64_t n, int64_t k, const float* x, int64_t incx, const float* b, int64_t ldb,
+                                float* y) {
+  const __m256i mask = tail_mask(n - 8 * (V - 1));
+  __m256 sum[V];
+#pragma GCC unroll 16
+  for (int v = 0; v < V; ++v) sum[v] = _mm256_setzero_ps();
+  for (int64_t p = 0; p < k; ++p, b += ldb) {
+    const __m256 x0 = _mm256_set1_ps(x[p * incx]);
+#pragma GCC unroll 16
+    for (int v = 0; v < V - 1; ++v) sum[v] = _mm256_fmadd_ps(x0, _mm256_loadu_ps(b + 8 * v), sum[v]);
+    sum[V - 1] = _mm256_fmadd_ps(x0, _mm256_maskload_ps(b + 8 * (V - 1), mask), sum[V - 1]);
+  }
+#pragma GCC unroll 16
+  for (int v = 0; v < V - 1; ++v) _mm256_storeu_ps(y + 8 * v, sum[v]);
+  _mm256_maskstore_ps(y + 8 * (V - 1), mask, sum[V - 1]);
+}
+
+// From 7 vectors on there are chains enough to hide the latency; 13 are all that fit.
+constexpr int64_t kFewestHeld = 7, kMostHeld = 13;
+using HeldRows = void (*)(int64_t, int64_t, const float*, int64_t, const float*, int64_t, float*);
+constexpr HeldRows kHeldRows[] = {held_rows_avx2<7>,  held_rows_avx2<8>,  held_rows_avx2<9>, held_rows_avx2<10>,
+                                  held_rows_avx2<11>, held_rows_avx2<12>, held_rows_avx2<13>};
+
 template <int R>
 RUNNEL_AVX2 void dots_avx2(int64_t k, const float* x, const float* b, int64_t ldb, float* y) {
   __m256 acc[R], more[R];
@@ -82,7 +107,11 @@ RUNNEL_AVX2 void dots_avx2(int64_t k, const float* x, const float* b, int64_t ld
 }  // namespace
 
 void gemv_rows(int64_t n, int64_t k, const float* x, int64_t incx, const float* b, int64_t ldb, float* y) {
-  if (has_avx2()) return rows_avx2(n, k, x, incx, b, ldb, y);
+  if (has_avx2()) {
+    const int64_t vectors = (n + 7) / 8;
+    if (vectors < kFewestHeld || vectors > kMostHeld) return rows_avx2(n, k, x, incx, b, ldb, y);
+    return kHeldRows[vectors - kFewestHeld](n, k, x, incx, b, ldb, y);
+  }
   std::fill(y, y + n, 0.0f);
   for (int64_t p = 0; p < k; ++p) {
     const float x0 = x[p * incx];
