@@ -59,6 +59,8 @@ void register_all_ops(Registry& r) {
   register_string_text(r);
   register_string_unicode(r);
   register_strings(r);
+  register_tensor_list_items(r);
+  register_tensor_list_whole(r);
   register_training(r);
   register_trigonometric(r);
   register_unique(r);

@@ -19,6 +19,7 @@
 #include "runnel/ops/sort.h"
 #include "runnel/ops/state.h"
 #include "runnel/ops/strings.h"
+#include "runnel/ops/tensor_array.h"
 #include "runnel/ops/training.h"
 #include "runnel/tensor/composite.h"
 #include "runnel/tensor/nest.h"

@@ -143,7 +143,9 @@ void accumulate(Gradient& sum, Gradient more) {
   } else if (sum.is_slices() && more.is_slices()) {
     sum = merge_slices(sum.slices(), more.slices());
   } else {
-    sum = add(sum.value(), more.value());
+    const Tensor a = sum.value();
+    const Tensor b = more.value();
+    sum = a.dtype() == DType::variant ? add_n({a, b}) : add(a, b);
   }
 }
 

@@ -3,6 +3,7 @@
 #include "runnel/base/parallel.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math_common.h"
+#include "runnel/ops/tensor_list.h"
 
 namespace runnel {
 namespace {
@@ -57,7 +58,7 @@ void register_sums(Registry& r) {
       .sample({.in = {Tensor{3, 1}, Tensor(1)}, .out = {Tensor{2, 0}}});
 
   r.define("AddN")
-      .type("T", numbers)
+      .type("T", numbers + Types<VariantValue>{})
       .in_list("inputs", "N")
       .out("sum")
       .shape([](InferContext& c) {
@@ -73,17 +74,24 @@ void register_sums(Registry& r) {
       })
       .cpu([]<class T>(KernelContext& c) {
         T* y = c.out<T>();
-        const cpu::BinaryKernel plus = cpu::binary_kernels<Plus, T, T>().vv;
-        const cpu::NoAttrs none;
-        parallel_for(c.out().num_elements(), cpu::kGrain, [&](int64_t begin, int64_t end) {
-          if (c.num_inputs() == 1) std::copy(c.in<T>(0) + begin, c.in<T>(0) + end, y + begin);
-          for (int i = 1; i < c.num_inputs(); ++i) {
-            plus((i == 1 ? c.in<T>(0) : y) + begin, c.in<T>(i) + begin, y + begin, end - begin, &none);
+        if constexpr (std::is_same_v<T, VariantValue>) {
+          for (int64_t k = 0; k < c.out().num_elements(); ++k) {
+            y[k] = c.in<T>(0)[k];
+            for (int i = 1; i < c.num_inputs(); ++i) y[k] = add_variants(y[k], c.in<T>(i)[k]);
           }
-        });
+        } else {
+          const cpu::BinaryKernel plus = cpu::binary_kernels<Plus, T, T>().vv;
+          const cpu::NoAttrs none;
+          parallel_for(c.out().num_elements(), cpu::kGrain, [&](int64_t begin, int64_t end) {
+            if (c.num_inputs() == 1) std::copy(c.in<T>(0) + begin, c.in<T>(0) + end, y + begin);
+            for (int i = 1; i < c.num_inputs(); ++i) {
+              plus((i == 1 ? c.in<T>(0) : y) + begin, c.in<T>(i) + begin, y + begin, end - begin, &none);
+            }
+          });
+        }
       })
       .grad([](const GradCtx& g) { return Gradients(static_cast<size_t>(g.num_inputs()), g.raw_dy()); })
-      .doc("The sum of tensors of one shape.")
+      .doc("The sum of tensors of one shape; lists are added item by item.")
       .sample({.in = {Tensor{1.f, 2.f}, Tensor{10.f, 20.f}, Tensor{100.f, 200.f}}, .out = {Tensor{111.f, 222.f}}})
       .sample({.in = {Tensor{1.f, 2.f}}, .out = {Tensor{1.f, 2.f}}})
       .sample({.in = {Tensor{1.f, 2.f}, Tensor(1.f)}, .error = "all shapes must be the same"});

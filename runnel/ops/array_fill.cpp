@@ -1,4 +1,5 @@
 // Constants and tensors filled with one value.
+#include <algorithm>
 #include <cstring>
 
 #include "runnel/base/format.h"
@@ -8,6 +9,7 @@
 #include "runnel/ops/array.h"
 #include "runnel/ops/array_util.h"
 #include "runnel/ops/math.h"
+#include "runnel/ops/tensor_list.h"
 
 namespace runnel {
 namespace {
@@ -20,11 +22,16 @@ void fill_tensor(const Tensor& t, const void* value) {
 
 void register_array_fill(Registry& r) {
   r.define("ZerosLike")
-      .in("x", data_types)
+      .in("x", data_types + Types<VariantValue>{})
       .out("y")
       .shape(like<0>)
       .cpu([](KernelContext& c) {
-        if (is_plain(c.out().dtype())) std::memset(c.out<char>(), 0, c.out().num_bytes());
+        const Tensor& y = c.out();
+        if (is_plain(y.dtype())) std::memset(c.out<char>(), 0, y.num_bytes());
+        if (y.dtype() == DType::variant) {
+          std::transform(c.in<VariantValue>(0), c.in<VariantValue>(0) + y.num_elements(), c.out<VariantValue>(),
+                         zeros_like_variant);
+        }
       })
       .grad([](const GradCtx& g) { return zeros_like(g.x()); })
       .doc("Zeros in the shape and dtype of the input (empty strings for strings).")

@@ -58,6 +58,8 @@ void register_special(Registry& r);
 void register_string_text(Registry& r);
 void register_string_unicode(Registry& r);
 void register_strings(Registry& r);
+void register_tensor_list_items(Registry& r);
+void register_tensor_list_whole(Registry& r);
 void register_training(Registry& r);
 void register_trigonometric(Registry& r);
 void register_unique(Registry& r);

@@ -14,6 +14,7 @@ const char* name(NestKind kind) {
     case NestKind::sparse: return "a SparseTensor";
     case NestKind::ragged: return "a RaggedTensor";
     case NestKind::slices: return "IndexedSlices";
+    case NestKind::composite: return "a composite";
   }
   return "nothing";
 }
@@ -35,7 +36,7 @@ std::string describe(NestKind kind, size_t size, const std::vector<std::string>&
 
 std::string step(NestKind kind, size_t i, const std::vector<std::string>& keys) {
   if (kind == NestKind::map) return fmt::format("['{}']", keys[i]);
-  if (kind == NestKind::tuple || kind == NestKind::list) return fmt::format("[{}]", i);
+  if (kind == NestKind::tuple || kind == NestKind::list || kind == NestKind::composite) return fmt::format("[{}]", i);
   return component(kind, i);
 }
 

@@ -17,7 +17,25 @@
 
 namespace runnel {
 
-enum class NestKind : uint8_t { leaf, tuple, list, map, sparse, ragged, slices };
+enum class NestKind : uint8_t { leaf, tuple, list, map, sparse, ragged, slices, composite };
+
+// What is fixed about a composite that is made elsewhere (TensorArray: its dtype and element shape).
+class RUNNEL_API CompositeSpec {
+ public:
+  virtual ~CompositeSpec() = default;
+  virtual std::string describe() const = 0;  // "a TensorArray of float32"
+  // May values of this and of the other description stand at one place of a structure?
+  virtual bool fits(const CompositeSpec& other) const = 0;
+};
+using CompositeSpecPtr = std::shared_ptr<const CompositeSpec>;
+
+// A type that takes part in structures: tensors and what is fixed about them, and back.
+template <class T>
+concept Composite = requires(const T& value, const CompositeSpecPtr& spec, const std::vector<Tensor>& parts) {
+  { value.components() } -> std::same_as<std::vector<Tensor>>;
+  { value.composite_spec() } -> std::same_as<CompositeSpecPtr>;
+  { T::from_components(spec, parts) } -> std::same_as<T>;
+};
 
 namespace nest::detail {
 [[noreturn]] RUNNEL_API void wrong_kind(NestKind asked, NestKind got, size_t size);
@@ -91,6 +109,13 @@ class NestOf {
     items_.emplace_back(r.row_splits());
   }
 
+  template <Composite T>
+  NestOf(const T& value)  // NOLINT
+    requires std::same_as<Leaf, Tensor>
+      : kind_(NestKind::composite), spec_(value.composite_spec()) {
+    for (const Tensor& part : value.components()) items_.emplace_back(part);
+  }
+
   static NestOf tuple(std::vector<NestOf> items) { return NestOf(NestKind::tuple, std::move(items), {}); }
   static NestOf list(std::vector<NestOf> items) { return NestOf(NestKind::list, std::move(items), {}); }
   static NestOf map(const std::map<std::string, NestOf>& entries) { return NestOf(entries); }
@@ -104,6 +129,7 @@ class NestOf {
   size_t size() const { return items_.size(); }
   const std::vector<NestOf>& items() const { return items_; }
   const std::vector<std::string>& keys() const { return keys_; }  // of a map, sorted
+  const CompositeSpecPtr& spec() const { return spec_; }          // of a composite made elsewhere, else null
   const NestOf& operator[](size_t i) const {
     if (i >= items_.size()) nest::detail::no_item(i, kind_, size());
     return items_[i];
@@ -145,6 +171,11 @@ class NestOf {
     } else if constexpr (std::same_as<T, IndexedSlices>) {
       require(NestKind::slices);
       return {items_[0].leaf(), items_[1].leaf(), size() > 2 ? items_[2].leaf() : Tensor()};
+    } else if constexpr (Composite<T>) {
+      require(NestKind::composite);
+      std::vector<Tensor> parts;
+      for (const NestOf& item : items_) parts.push_back(item.leaf());
+      return T::from_components(spec_, parts);
     } else {
       static_assert(std::same_as<T, RaggedTensor>, "a structure has no such C++ type");
       require(NestKind::ragged);
@@ -160,7 +191,9 @@ class NestOf {
   // The same structure with items of another leaf type; `items` in order.
   template <class Other>
   NestOf<Other> rebuilt(std::vector<NestOf<Other>> items) const {
-    return NestOf<Other>(kind_, std::move(items), keys_);
+    NestOf<Other> out(kind_, std::move(items), keys_);
+    out.spec_ = spec_;
+    return out;
   }
 
  private:
@@ -176,6 +209,7 @@ class NestOf {
   Leaf leaf_{};
   std::vector<NestOf> items_;
   std::vector<std::string> keys_;
+  CompositeSpecPtr spec_;
 };
 
 using Nest = NestOf<Tensor>;
@@ -194,6 +228,7 @@ void check_same(const NestOf<A>& a, const NestOf<B>& b, const std::string& path)
   if (a.kind() != b.kind() || a.size() != b.size() || a.keys() != b.keys()) {
     differ(path, describe(a.kind(), a.size(), a.keys()), describe(b.kind(), b.size(), b.keys()));
   }
+  if (a.spec() && !a.spec()->fits(*b.spec())) differ(path, a.spec()->describe(), b.spec()->describe());
   for (size_t i = 0; i < a.size(); ++i) check_same(a.items()[i], b.items()[i], path + step(a.kind(), i, a.keys()));
 }
 
