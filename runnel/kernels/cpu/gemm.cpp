@@ -16,7 +16,7 @@
 namespace runnel::cpu {
 namespace {
 
-constexpr double kTaskFlops = 1.5e6;  // below about ten microseconds a task is not worth handing over
+constexpr double kTaskFlops = 0.4e6;  // below about five microseconds a task is not worth handing over
 
 struct Problem {
   bool ta, tb;
@@ -209,18 +209,18 @@ bool run_narrow(const Problem& g) {
   return true;
 }
 
-// A short sum against a B stored as [n, k], which sgemm spends its time repacking.
-bool run_shallow(const Problem& g) {
-  if (g.k > kNarrow || !g.tb || g.ta || g.n < 2 * kNarrow || g.m > 256 || !has_avx2() || g.alpha != 1 || g.beta != 0) {
-    return false;
-  }
-  const int64_t tasks = narrow_tasks(g.flops(), g.n / kNarrow);
+// Few rows: columns are cut among the threads. sgemm is slow where rows of B are far apart (k = 3136, n = 1024).
+bool run_skinny(const Problem& g) {
+  if (g.ta || g.tb || g.m < 4 || g.m > 64 || g.n < 2 * kNarrow) return false;
+  if (!has_avx2() || g.alpha != 1 || g.beta != 0) return false;
+  const int64_t tasks = narrow_tasks(g.flops(), std::max<int64_t>(2, g.n / 256));
   parallel_for(tasks, 1, [&](int64_t i, int64_t) {
     const Range columns = aligned_part(g.n, tasks, i);
+    if (columns.size() <= 0) return;
     ScratchFrame frame;
-    float* packed = frame.get<float>(g.k * (columns.size() + kNarrow));
+    float* packed = frame.get<float>(skinny_scratch(columns.size(), g.k));
     float* c = g.c + columns.begin;
-    gemm_shallow(g.m, columns.size(), g.k, g.a, g.lda, g.b + columns.begin * g.ldb, g.ldb, c, g.ldc, packed);
+    gemm_skinny(g.m, columns.size(), g.k, g.a, g.lda, g.b + columns.begin, g.ldb, c, g.ldc, packed);
     finish_rows(g, g.m, columns, c);
   });
   return true;
@@ -234,7 +234,7 @@ void gemm_f32(bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha, co
   const Problem g{ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, epilogue};
   if (k <= 0) return finish_empty(g);
   if (m == 1 || n == 1) return run_vector(g);
-  if (run_narrow(g) || run_shallow(g) || run_split_k(g)) return;
+  if (run_narrow(g) || run_skinny(g) || run_split_k(g)) return;
   run_blocks(g);
 }
 

@@ -3,6 +3,7 @@
 #include <immintrin.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "runnel/kernels/cpu/isa.h"
 
@@ -17,15 +18,16 @@ RUNNEL_AVX2 __m256i first_lanes(int64_t n) {
   return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
-// R rows of A, contiguous in p, by V vectors of columns, the last of them under `mask`.
+// R rows of A, contiguous in p, by V vectors of columns, the last of them under `mask`. With `more` the sums go on from
+// what c holds.
 template <int R, int V>
 RUNNEL_AVX2 void row_tile(int64_t k, const float* a, int64_t lda, const float* b, int64_t ldb, float* c, int64_t ldc,
-                          __m256i mask) {
+                          __m256i mask, bool more) {
   __m256 sum[R][V];
 #pragma GCC unroll 16
   for (int i = 0; i < R; ++i) {
-#pragma GCC unroll 2
-    for (int v = 0; v < V; ++v) sum[i][v] = _mm256_setzero_ps();
+    if constexpr (V == 2) sum[i][0] = more ? _mm256_loadu_ps(c + i * ldc) : _mm256_setzero_ps();
+    sum[i][V - 1] = more ? _mm256_maskload_ps(c + i * ldc + 8 * (V - 1), mask) : _mm256_setzero_ps();
   }
   for (int64_t p = 0; p < k; ++p) {
     __m256 row[V];
@@ -47,22 +49,57 @@ RUNNEL_AVX2 void row_tile(int64_t k, const float* a, int64_t lda, const float* b
 
 constexpr int64_t kTileRows = 6;  // times two vectors: 12 of 16 registers
 
-using RowTile = void (*)(int64_t, const float*, int64_t, const float*, int64_t, float*, int64_t, __m256i);
+using RowTile = void (*)(int64_t, const float*, int64_t, const float*, int64_t, float*, int64_t, __m256i, bool);
 template <int V>
 constexpr RowTile kRowTiles[kTileRows] = {row_tile<1, V>, row_tile<2, V>, row_tile<3, V>,
                                           row_tile<4, V>, row_tile<5, V>, row_tile<6, V>};
 
 RUNNEL_AVX2 void rows_by_columns(int64_t rows, int64_t n, int64_t k, const float* a, int64_t lda, const float* b,
-                                 int64_t ldb, float* c, int64_t ldc) {
-  if (n > 8) return kRowTiles<2>[rows - 1](k, a, lda, b, ldb, c, ldc, first_lanes(n - 8));
-  kRowTiles<1>[rows - 1](k, a, lda, b, ldb, c, ldc, first_lanes(n));
+                                 int64_t ldb, float* c, int64_t ldc, bool more) {
+  if (n > 8) return kRowTiles<2>[rows - 1](k, a, lda, b, ldb, c, ldc, first_lanes(n - 8), more);
+  kRowTiles<1>[rows - 1](k, a, lda, b, ldb, c, ldc, first_lanes(n), more);
 }
 
-// Calls body(begin, rows) for groups of at most kTileRows rows of nearly equal size: a last group of one row would run
+// R rows by 32 packed columns, of which `low` and `high` select those that exist. Meanwhile fetches memory that is
+// needed soon: one line for each p, at ahead + p * step.
+template <int R>
+RUNNEL_AVX512 void wide_tile(int64_t k, const float* a, int64_t lda, const float* b, float* c, int64_t ldc,
+                             __mmask16 low, __mmask16 high, bool more, const float* ahead, int64_t step) {
+  __m512 sum[R][2];
+#pragma GCC unroll 16
+  for (int i = 0; i < R; ++i) {
+    sum[i][0] = more ? _mm512_maskz_loadu_ps(low, c + i * ldc) : _mm512_setzero_ps();
+    sum[i][1] = more ? _mm512_maskz_loadu_ps(high, c + i * ldc + 16) : _mm512_setzero_ps();
+  }
+  for (int64_t p = 0; p < k; ++p) {
+    if (p % 2 == 0) _mm_prefetch(ahead + p * step, _MM_HINT_T1);
+    const __m512 row0 = _mm512_loadu_ps(b + p * 32), row1 = _mm512_loadu_ps(b + p * 32 + 16);
+#pragma GCC unroll 16
+    for (int i = 0; i < R; ++i) {
+      const __m512 x = _mm512_set1_ps(a[i * lda + p]);
+      sum[i][0] = _mm512_fmadd_ps(x, row0, sum[i][0]);
+      sum[i][1] = _mm512_fmadd_ps(x, row1, sum[i][1]);
+    }
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < R; ++i) {
+    _mm512_mask_storeu_ps(c + i * ldc, low, sum[i][0]);
+    _mm512_mask_storeu_ps(c + i * ldc + 16, high, sum[i][1]);
+  }
+}
+
+constexpr int64_t kWideRows = 10;  // times two vectors: 20 of 32 registers
+
+using WideTile = void (*)(int64_t, const float*, int64_t, const float*, float*, int64_t, __mmask16, __mmask16, bool,
+                          const float*, int64_t);
+constexpr WideTile kWideTiles[kWideRows] = {wide_tile<1>, wide_tile<2>, wide_tile<3>, wide_tile<4>, wide_tile<5>,
+                                            wide_tile<6>, wide_tile<7>, wide_tile<8>, wide_tile<9>, wide_tile<10>};
+
+// Calls body(begin, rows) for groups of at most `most` rows of nearly equal size: a last group of one row would run
 // at the speed of its two chains.
 template <class Body>
-void for_row_groups(int64_t m, Body body) {
-  const int64_t groups = (m + kTileRows - 1) / kTileRows;
+void for_row_groups(int64_t m, int64_t most, Body body) {
+  const int64_t groups = (m + most - 1) / most;
   for (int64_t g = 0; g < groups; ++g) {
     const int64_t begin = m * g / groups, end = m * (g + 1) / groups;
     body(begin, end - begin);
@@ -103,13 +140,33 @@ using ColumnTile = void (*)(int64_t, int64_t, const float*, int64_t, const float
 constexpr ColumnTile kColumnTiles[kTileColumns] = {column_tile<1>, column_tile<2>, column_tile<3>,
                                                    column_tile<4>, column_tile<5>, column_tile<6>};
 
+// Rows of B packed at a time: what a block of columns needs stays in the first-level cache.
+constexpr int64_t kPackedRows = 128;
+
+// Blocks of packed columns start this many floats apart. Not a multiple of 4 KB: their first lines would share one set
+// of the cache.
+int64_t block_stride(int64_t depth, int64_t width) { return depth * width + 32; }
+
+// B[depth, n] as blocks of `width` columns, each [depth, width].
+RUNNEL_AVX2 void pack(int64_t n, int64_t depth, int64_t width, const float* b, int64_t ldb, float* packed) {
+  for (int64_t p = 0; p < depth; ++p) {
+    int64_t j = 0;
+    for (; j + kNarrow <= n; j += kNarrow) {  // of constant size: a call of memcpy costs as much as the copy
+      float* block = packed + j / width * block_stride(depth, width) + j % width;
+      std::memcpy(block + p * width, b + p * ldb + j, kNarrow * sizeof(float));
+    }
+    float* block = packed + j / width * block_stride(depth, width) + j % width;
+    for (; j < n; ++j) block++ [p * width] = b[p * ldb + j];
+  }
+}
+
 }  // namespace
 
 void gemm_narrow(bool ta, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* b, int64_t ldb,
                  float* c, int64_t ldc) {
   if (!ta) {
-    for_row_groups(m, [&](int64_t begin, int64_t rows) {
-      rows_by_columns(rows, n, k, a + begin * lda, lda, b, ldb, c + begin * ldc, ldc);
+    for_row_groups(m, kTileRows, [&](int64_t begin, int64_t rows) {
+      rows_by_columns(rows, n, k, a + begin * lda, lda, b, ldb, c + begin * ldc, ldc, false);
     });
     return;
   }
@@ -122,18 +179,35 @@ void gemm_narrow(bool ta, int64_t m, int64_t n, int64_t k, const float* a, int64
   }
 }
 
-void gemm_shallow(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* b, int64_t ldb, float* c,
-                  int64_t ldc, float* packed) {
-  for (int64_t j = 0; j < n; ++j) {
-    float* block = packed + j / kNarrow * k * kNarrow + j % kNarrow;
-    for (int64_t p = 0; p < k; ++p) block[p * kNarrow] = b[j * ldb + p];
-  }
-  for_row_groups(m, [&](int64_t begin, int64_t rows) {
-    for (int64_t j = 0; j < n; j += kNarrow) {
-      rows_by_columns(rows, std::min(kNarrow, n - j), k, a + begin * lda, lda, packed + j * k, kNarrow,
-                      c + begin * ldc + j, ldc);
+int64_t skinny_scratch(int64_t n, int64_t k) { return (std::min(k, kPackedRows) + 2) * (n + 2 * kNarrow); }
+
+void gemm_skinny(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* b, int64_t ldb, float* c,
+                 int64_t ldc, float* packed) {
+  const bool wide = has_avx512();
+  const int64_t width = wide ? 2 * kNarrow : kNarrow;
+  for (int64_t p = 0; p < k; p += kPackedRows) {
+    const int64_t depth = std::min(kPackedRows, k - p);
+    pack(n, depth, width, b + p * ldb, ldb, packed);
+    const bool whole_next = p + kPackedRows + depth < k;
+    int64_t tiles = 0;
+    for (int64_t j = 0; j < n; j += width) {
+      const float* block = packed + j / width * block_stride(depth, width);
+      const int64_t columns = std::min(width, n - j);
+      for_row_groups(m, wide ? kWideRows : kTileRows, [&](int64_t begin, int64_t rows) {
+        const float* x = a + begin * lda + p;
+        float* y = c + begin * ldc + j;
+        if (!wide) return rows_by_columns(rows, columns, depth, x, lda, block, width, y, ldc, p > 0);
+        // Tile by tile, every other line of a column of lines of the rows of B that are packed next.
+        const int64_t line = tiles / 2 * kNarrow, parity = tiles % 2;
+        ++tiles;
+        const bool fetch = whole_next && line < n;
+        const float* ahead = fetch ? b + (p + kPackedRows + parity) * ldb + line : x;
+        const uint64_t mask = (uint64_t{1} << columns) - 1;
+        kWideTiles[rows - 1](depth, x, lda, block, y, ldc, static_cast<__mmask16>(mask),
+                             static_cast<__mmask16>(mask >> 16), p > 0, ahead, fetch ? ldb : 0);
+      });
     }
-  });
+  }
 }
 
 }  // namespace runnel::cpu
