@@ -110,7 +110,7 @@ void apply_rows(KernelContext& c) {
   const Tensor& grad = c.in(Layout<Rule>::kGrad);
   const Dims rows = int_values(c.in(Layout<Rule>::kGrad + 1));
   Locked<Rule> locked(c);
-  const Shape& shape = locked.shape();
+  const Shape shape = locked.shape();  // a copy: writing may replace the value
   Dims expected = shape.dims();
   if (expected.empty()) throw invalid_argument("{} is a scalar: it has no rows", locked.variable().describe());
   expected[0] = static_cast<int64_t>(rows.size());

@@ -1,5 +1,7 @@
 #include "runnel/tensor/tensor_proto.h"
 
+#include <google/protobuf/stubs/logging.h>
+
 #include <limits>
 
 #include "runnel/base/format.h"
@@ -227,6 +229,7 @@ std::string serialize_tensor_proto(const Tensor& tensor) {
 }
 
 Tensor parse_tensor_proto(std::string_view bytes, size_t max_bytes) {
+  const google::protobuf::LogSilencer silent;  // the Error says it
   pb::TensorProto proto;
   if (bytes.size() > std::numeric_limits<int>::max() ||
       !proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {

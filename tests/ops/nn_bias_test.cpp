@@ -21,7 +21,7 @@ TEST(NnBias, EveryTypeAndRank) {
 }
 
 TEST(NnBias, Gradients) {
-  const Function f = [](const std::vector<Tensor>& t) { return nn::bias_add(t[0], t[1]) * t[0] * t[1]; };
+  const TensorFunction f = [](const std::vector<Tensor>& t) { return nn::bias_add(t[0], t[1]) * t[0] * t[1]; };
   expect_gradients(f, {random_tensor({2, 3, 4}, float64, 3), random_tensor({4}, float64, 4)});
   GradientTape tape;
   const Tensor x = random_tensor({501, 33}, float32, 5);

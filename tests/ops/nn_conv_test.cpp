@@ -96,7 +96,7 @@ TEST(NnConv, GradientsOfEveryCase) {
 // float32 takes other kernels than float64: their gradients must agree.
 TEST(NnConv, Float32GradientsAgreeWithFloat64) {
   for (const ConvCase& c : conv_cases()) {
-    const Function f = [&](const std::vector<Tensor>& t) { return run(c, t[0], t[1]); };
+    const TensorFunction f = [&](const std::vector<Tensor>& t) { return run(c, t[0], t[1]); };
     const auto wide = tape_gradients(f, {input_of(c, float64), filter_of(c, float64)});
     const auto narrow = tape_gradients(f, {input_of(c, float32), filter_of(c, float32)});
     for (size_t i = 0; i < 2; ++i) expect_close(narrow[i], values_of(wide[i]), wide[i].shape(), 1e-4);

@@ -107,7 +107,7 @@ TEST(NnBatchNorm, Gradients) {
 
 TEST(NnBatchNorm, Float32GradientsAgreeWithFloat64) {
   for (int64_t channels : {3, 40}) {
-    const Function f = [](const std::vector<Tensor>& t) { return nn::fused_batch_norm(t[0], t[1], t[2]).y; };
+    const TensorFunction f = [](const std::vector<Tensor>& t) { return nn::fused_batch_norm(t[0], t[1], t[2]).y; };
     auto inputs = [&](DType dtype) {
       return std::vector<Tensor>{random_tensor({8, 17, 13, channels}, dtype, 1), random_tensor({channels}, dtype, 2),
                                  random_tensor({channels}, dtype, 3)};

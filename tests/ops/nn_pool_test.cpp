@@ -79,7 +79,7 @@ TEST(NnPool, Float32GradientsAgreeWithFloat64) {
     const Tensor x = tensor_of(values_of(input_of(c, bfloat16)), input_of(c, bfloat16).shape(), float32);
     const Tensor wide = tensor_of(values_of(x), x.shape(), float64);
     for (bool average : {false, true}) {
-      const Function f = [&](const std::vector<Tensor>& t) {
+      const TensorFunction f = [&](const std::vector<Tensor>& t) {
         return average ? nn::avg_pool(t[0], c.options) : nn::max_pool(t[0], c.options);
       };
       expect_close(tape_gradients(f, {x})[0], values_of(tape_gradients(f, {wide})[0]), x.shape(), 1e-5);

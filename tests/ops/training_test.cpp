@@ -244,5 +244,18 @@ TEST(Training, Errors) {
   EXPECT_EQ(w.value().to_vector<float>(), (std::vector<float>{1.f, 2.f}));  // nothing was changed
 }
 
+TEST(Training, RowsOfVariablesWhoseValuesSomebodyHolds) {
+  const Variable v(zeros({4, 2}));
+  const Variable m(zeros({4, 2}));
+  const Tensor before = v.value();
+  const Tensor slot_before = m.value();
+  const IndexedSlices rows{Tensor{{1.f, 2.f}, {3.f, 4.f}}, Tensor{1, 3}, Tensor{4, 2}};
+  training::apply_momentum(v, m, {.lr = 0.5}, rows);
+  EXPECT_EQ(v.value().to_vector<float>(), (std::vector<float>{0, 0, -0.5, -1, 0, 0, -1.5, -2}));
+  EXPECT_EQ(m.value().to_vector<float>(), (std::vector<float>{0, 0, 1, 2, 0, 0, 3, 4}));
+  EXPECT_EQ(before.to_vector<float>(), std::vector<float>(8, 0));
+  EXPECT_EQ(slot_before.to_vector<float>(), std::vector<float>(8, 0));
+}
+
 }  // namespace
 }  // namespace runnel

@@ -82,10 +82,10 @@ inline void expect_same_bits(const Tensor& a, const Tensor& b) {
   EXPECT_EQ(std::memcmp(a.raw(), b.raw(), a.num_bytes()), 0);
 }
 
-using Function = std::function<Tensor(const std::vector<Tensor>&)>;
+using TensorFunction = std::function<Tensor(const std::vector<Tensor>&)>;
 
 // d sum(weights * f(x)) / dx for every x, by the tape; weights are fixed random numbers.
-inline std::vector<Tensor> tape_gradients(const Function& f, const std::vector<Tensor>& x) {
+inline std::vector<Tensor> tape_gradients(const TensorFunction& f, const std::vector<Tensor>& x) {
   GradientTape tape;
   tape.watch(x);
   const Tensor y = f(x);
@@ -99,7 +99,7 @@ inline std::vector<Tensor> tape_gradients(const Function& f, const std::vector<T
 
 // Compares the tape's first and second derivatives of f, at float64 inputs, with central differences. At most
 // `checks` elements of each input are tried.
-inline void expect_gradients(const Function& f, const std::vector<Tensor>& x, int checks = 12, double tol = 1e-6,
+inline void expect_gradients(const TensorFunction& f, const std::vector<Tensor>& x, int checks = 12, double tol = 1e-6,
                              bool second = true) {
   constexpr double eps = 1e-5;
   auto weighted = [&](const std::vector<Tensor>& at) {
@@ -130,7 +130,7 @@ inline void expect_gradients(const Function& f, const std::vector<Tensor>& x, in
   }
   if (!second) return;
   for (size_t k = 0; k < x.size(); ++k) {  // the gradient by input k is a function of all inputs
-    const Function gradient = [&](const std::vector<Tensor>& at) { return tape_gradients(f, at)[k]; };
+    const TensorFunction gradient = [&](const std::vector<Tensor>& at) { return tape_gradients(f, at)[k]; };
     SCOPED_TRACE("second derivative, first by input " + std::to_string(k));
     expect_gradients(gradient, x, checks / 2 + 1, tol * 10, false);
   }
