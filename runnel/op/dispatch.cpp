@@ -77,7 +77,8 @@ void output_dtypes(const OpDef& op, const void* attrs, const TypeBinding& bindin
   int n = 0;
   for (const ArgSpec& arg : op.outputs) {
     if (!arg.type_list_attr.empty()) {
-      for (DType t : std::get<std::vector<DType>>(op.attrs.find(arg.type_list_attr)->get(attrs))) dtypes[n++] = t;
+      const AttrValue types = op.attrs.find(arg.type_list_attr)->get(attrs);
+      for (DType t : std::get<std::vector<DType>>(types)) dtypes[n++] = t;
       continue;
     }
     DType dtype = arg.dtype;

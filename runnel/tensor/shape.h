@@ -64,10 +64,11 @@ class RUNNEL_API Shape : public PartialShape {
   explicit Shape(const std::vector<int64_t>& dims) : Shape(std::span<const int64_t>(dims)) {}
   explicit Shape(const PartialShape& other) : PartialShape(other) { check(); }
 
+  // Wraps around for shapes that no value can have; a Tensor of one is an Error.
   int64_t num_elements() const {
-    int64_t n = 1;
-    for (int64_t d : dims_) n *= d;
-    return n;
+    uint64_t n = 1;
+    for (int64_t d : dims_) n *= static_cast<uint64_t>(d);
+    return static_cast<int64_t>(n);
   }
 
  private:

@@ -61,7 +61,8 @@ void check_f32(const Case& t) {
   auto c2 = before;
   set_num_threads(2);
   gemm_f32(t.ta, t.tb, t.m, t.n, t.k, t.alpha, a.data(), lda, b.data(), ldb, t.beta, c2.data(), ldc, epilogue);
-  ASSERT_EQ(0, std::memcmp(c.data(), c2.data(), c.size() * sizeof(float))) << "bits differ with two threads";
+  ASSERT_TRUE(c.empty() || std::memcmp(c.data(), c2.data(), c.size() * sizeof(float)) == 0)
+      << "bits differ with two threads";
   const double tolerance = 1e-6 * (4 + std::sqrt(static_cast<double>(t.k)) * 2);
   for (int64_t i = 0; i < t.m; ++i) {
     for (int64_t j = 0; j < ldc && i * ldc + j < static_cast<int64_t>(c.size()); ++j) {

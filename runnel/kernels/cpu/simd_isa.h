@@ -13,6 +13,10 @@ VFN F splat(float x) { return x - F{}; }
 VFN I splat(int32_t x) { return x - I{}; }
 VFN I bits(F x) { return (I)x; }
 VFN F from_bits(I x) { return (F)x; }
+// Sums of encodings, modulo 2^32.
+typedef uint32_t U __attribute__((vector_size(W * 4)));
+VFN I add_bits(I a, I b) { return (I)((U)a + (U)b); }
+VFN I sub_bits(I a, I b) { return (I)((U)a - (U)b); }
 VFN F select(I mask, F a, F b) { return mask ? a : b; }
 VFN I select(I mask, I a, I b) { return mask ? a : b; }
 VFN F to_float(I x) { return __builtin_convertvector(x, F); }

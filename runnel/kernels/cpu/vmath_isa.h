@@ -28,7 +28,7 @@ VFN F exp_reduced(F r) {
 VFN F exp_normal(F x) {
   I scaled;
   const F r = reduce_ln2(x, scaled);
-  return from_bits(bits(exp_reduced(r)) + (scaled << 23));
+  return from_bits(add_bits(bits(exp_reduced(r)), scaled << 23));
 }
 
 // The same bits as exp_normal where that is defined; everything else as it should be.
@@ -55,7 +55,7 @@ VFN F expm1_reduced(F r) {
 VFN F expm1(F x) {
   I scaled;
   const F r = reduce_ln2(max(splat(-20.0f), min(splat(89.0f), x)), scaled);
-  const F s = from_bits((scaled << 23) + (126 << 23));  // half of 2^n: n may be 128
+  const F s = from_bits(add_bits(scaled << 23, splat(126 << 23)));  // half of 2^n: n may be 128
   const F y = fma(expm1_reduced(r), s, s - 0.5f) * 2.0f;
   return select(abs(x) < 0x1p-25f, x, y);
 }
@@ -68,7 +68,7 @@ VFN F tanh(F x) {
   const F t = fma(a, splat(0x1.715476p1f), magic);
   const F r = fma(t - magic, splat(-0x1.62e430p-2f), a);
   const F q = poly(r, 0x1.fffffep-1f, 0x1.5554acp-1f, 0x1.555702p-2f, 0x1.122b98p-3f, 0x1.6b906cp-5f);
-  const F s = from_bits((bits(t) << 23) + (127 << 23));
+  const F s = from_bits(add_bits(bits(t) << 23, splat(127 << 23)));
   const F h = fma(fma(r * r, q, r), s, fma(s, splat(0.5f), splat(-0.5f)));
   return copysign(h / (h + 1.0f), x);
 }
@@ -87,8 +87,8 @@ VFN F log_reduced(F f, F k) {
 
 // u = m 2^k with sqrt(1/2) <= m < sqrt(2), for normal u > 0.
 VFN I split_exponent(F u, F& m) {
-  const I k = (bits(u) - 0x3f3504f3) >> 23;
-  m = from_bits(bits(u) - (k << 23));
+  const I k = sub_bits(bits(u), splat(0x3f3504f3)) >> 23;
+  m = from_bits(sub_bits(bits(u), k << 23));
   return k;
 }
 
@@ -113,7 +113,7 @@ VFN F log_any(F x) {
 
 VFN F log(F x) {
   // Zero, denormals and negative numbers are caught by the one sum's sign, infinity and NaN by the other's.
-  const I special = (bits(x) - 0x00800000) | (bits(x) + 0x00800000);
+  const I special = sub_bits(bits(x), splat(0x00800000)) | add_bits(bits(x), splat(0x00800000));
   if (__builtin_expect(!any(special), 1)) return log_normal(x);
   return log_any(x);
 }
@@ -138,7 +138,7 @@ VFN void reduce_pio2(F x, F& r, I& n) {
   const F magic = splat(0x1.8p23f);
   const F t = fma(x, splat(0x1.45f306p-1f), magic);
   const F k = t - magic;
-  n = bits(t) - bits(magic);
+  n = sub_bits(bits(t), bits(magic));
 #if RUNNEL_ISA_AVX2
   r = fma(k, splat(-0x1.921fb4p0f), x);
   r = fma(k, splat(-0x1.4442d0p-24f), r);
