@@ -18,6 +18,7 @@ json to_json(double v) {
   return std::isnan(v) ? "nan" : v > 0 ? "inf" : "-inf";
 }
 json to_json(const PartialShape& v) { return v.has_rank() ? json(std::vector<int64_t>(v.begin(), v.end())) : json(); }
+json to_json(const FuncAttr& v) { return v.name; }
 json to_json(const Tensor& v) {
   if (!v.defined()) return json();
   json values = json::array();

@@ -3,15 +3,17 @@
 #include <algorithm>
 
 #include "runnel/autodiff/id_map.h"
+#include "runnel/autodiff/record.h"
 #include "runnel/base/format.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
 
 namespace runnel {
-namespace {
 
 bool is_differentiable(DType t) { return is_float(t) || is_complex(t) || t == DType::resource || t == DType::variant; }
+
+namespace {
 
 // The tapes that record on this thread, told of every op as one recorder.
 class ActiveTapes : public Recorder {
@@ -27,6 +29,12 @@ class ActiveTapes : public Recorder {
     if (tapes_.empty()) set_recorder(nullptr);
   }
   std::vector<GradientTape::State*>& tapes() { return tapes_; }
+  // Sets the tapes aside and takes up those given.
+  std::vector<GradientTape::State*> exchange(std::vector<GradientTape::State*> tapes) {
+    tapes_.swap(tapes);
+    set_recorder(tapes_.empty() ? nullptr : this);
+    return tapes;
+  }
 
  private:
   std::vector<GradientTape::State*> tapes_;
@@ -37,8 +45,6 @@ ActiveTapes& active_tapes() {
   return tapes;
 }
 
-using CustomGrad = std::function<Gradients(const Tensor& dy)>;
-
 }  // namespace
 
 // Every tensor the tape follows has an id; entry tensors lie one after the other in `tensors_`.
@@ -48,18 +54,25 @@ class GradientTape::State {
 
   void record(const OpDef& op, Inputs inputs, const void* attrs, const Tensor* outputs, int num_outputs) {
     if (!op.grad) return;
-    if (op.reads_variable && options_.watch_accessed_variables) watch_variable(*inputs[0]);
+    if (op.reads_variable && options_.watch_accessed_variables) watch_variables(inputs);
     bool followed = false;
     for (const Tensor* t : inputs) followed = followed || ids_.find(t->impl().get()) >= 0;
     if (!followed) return;
     push(&op, op.attrs.copy ? op.attrs.copy(attrs) : nullptr, inputs, outputs, num_outputs);
   }
 
-  void record_custom(const std::vector<Tensor>& inputs, const Tensor& output, CustomGrad grad) {
-    std::vector<const Tensor*> in;
-    for (const Tensor& t : inputs) in.push_back(&t);
-    if (std::none_of(in.begin(), in.end(), [&](const Tensor* t) { return ids_.find(t->impl().get()) >= 0; })) return;
-    push(nullptr, std::make_shared<const CustomGrad>(std::move(grad)), in, &output, 1);
+  void record_step(Inputs inputs, const std::vector<Tensor>& outputs, const std::shared_ptr<const BackwardFn>& grad) {
+    if (options_.watch_accessed_variables) watch_variables(inputs);
+    if (std::none_of(inputs.begin(), inputs.end(), [&](const Tensor* t) { return ids_.find(t->impl().get()) >= 0; })) {
+      return;
+    }
+    push(nullptr, grad, inputs, outputs.data(), static_cast<int>(outputs.size()));
+  }
+
+  bool follows(const std::vector<Tensor>& inputs) const {
+    return std::any_of(inputs.begin(), inputs.end(), [&](const Tensor& t) {
+      return ids_.find(t.impl().get()) >= 0 || (options_.watch_accessed_variables && is_trainable_variable(t));
+    });
   }
 
   void watch(const Tensor& t) {
@@ -92,15 +105,22 @@ class GradientTape::State {
 
  private:
   struct Entry {
-    const OpDef* op;  // null: `attrs` is a CustomGrad
+    const OpDef* op;  // null: `attrs` is a BackwardFn
     SharedAttrs attrs;
     uint32_t first;  // of the inputs in tensors_, outputs follow
     uint16_t inputs;
     uint16_t outputs;
   };
 
-  void watch_variable(const Tensor& handle) {
-    if (variable_slot(handle).trainable && is_differentiable(variable_slot(handle).dtype)) watch(handle);
+  static bool is_trainable_variable(const Tensor& handle) {
+    if (handle.dtype() != DType::resource || handle.is_symbolic()) return false;
+    const auto* slot = dynamic_cast<const VariableSlot*>(handle.data<ResourceHandle>()->object.get());
+    return slot && slot->trainable && is_differentiable(slot->dtype);
+  }
+  void watch_variables(Inputs inputs) {
+    for (const Tensor* t : inputs) {
+      if (is_trainable_variable(*t)) watch(*t);
+    }
   }
 
   void push(const OpDef* op, SharedAttrs attrs, Inputs inputs, const Tensor* outputs, int num_outputs) {
@@ -136,6 +156,8 @@ void ActiveTapes::record(const OpDef& op, Inputs inputs, const void* attrs, cons
   for (GradientTape::State* tape : tapes_) tape->record(op, inputs, attrs, outputs, num_outputs);
 }
 
+}  // namespace
+
 void accumulate(Gradient& sum, Gradient more) {
   if (!more.defined()) return;
   if (!sum.defined()) {
@@ -148,8 +170,6 @@ void accumulate(Gradient& sum, Gradient more) {
     sum = a.dtype() == DType::variant ? add_n({a, b}) : add(a, b);
   }
 }
-
-}  // namespace
 
 void GradientTape::State::back(const Entry& e, std::vector<Gradient>& grads, const std::vector<bool>& needed) {
   const int32_t* in_ids = tensor_ids_.data() + e.first;
@@ -175,7 +195,11 @@ void GradientTape::State::back(const Entry& e, std::vector<Gradient>& grads, con
                           std::span<const Gradient>(dy.data(), e.outputs), wanted);
     dx = e.op->grad(context, e.attrs.get());
   } else {
-    dx = (*static_cast<const CustomGrad*>(e.attrs.get()))(dy[0].value());
+    std::unique_ptr<bool[]> asked(new bool[e.inputs]);
+    for (int i = 0; i < e.inputs; ++i)
+      asked[static_cast<size_t>(i)] = in_ids[i] >= 0 && needed[static_cast<size_t>(in_ids[i])];
+    dx = (*static_cast<const BackwardFn*>(e.attrs.get()))(std::span<const Gradient>(dy.data(), e.outputs),
+                                                          std::span<const bool>(asked.get(), e.inputs));
     if (dx.size() != e.inputs) {
       throw invalid_argument("[custom_gradient] {} inputs, but {} gradients were returned", e.inputs, dx.size());
     }
@@ -337,9 +361,44 @@ Tensor custom_gradient(const std::function<CustomGradient(const std::vector<Tens
   // The tapes record the ops inside, for tapes around a gradient() that uses their results; the value itself
   // comes from the inputs in one step: it gets a handle of its own, which no recorded op made.
   const CustomGradient result = f(in);
-  const Tensor value = result.value.with_shape(result.value.shape());
-  for (GradientTape::State* tape : active_tapes().tapes()) tape->record_custom(in, value, result.grad);
+  Tensor value;
+  {
+    const SuspendTapes suspended;
+    value = identity(result.value);
+  }
+  record_step(in, {value}, [grad = result.grad](std::span<const Gradient> dy, std::span<const bool>) {
+    return grad(dy[0].value());
+  });
   return value;
+}
+
+bool tapes_follow(const std::vector<Tensor>& inputs) {
+  for (GradientTape::State* tape : active_tapes().tapes()) {
+    if (tape->follows(inputs)) return true;
+  }
+  return false;
+}
+
+int num_recording_tapes() { return static_cast<int>(active_tapes().tapes().size()); }
+
+void record_step(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs, BackwardFn backward) {
+  std::vector<const Tensor*> in;
+  for (const Tensor& t : inputs) in.push_back(&t);
+  const auto grad = std::make_shared<const BackwardFn>(std::move(backward));
+  for (GradientTape::State* tape : active_tapes().tapes()) tape->record_step(in, outputs, grad);
+}
+
+struct SuspendTapes::Saved {
+  std::vector<GradientTape::State*> tapes;
+  Recorder* recorder;
+};
+SuspendTapes::SuspendTapes() : saved_(std::make_unique<Saved>()) {
+  saved_->recorder = current_recorder();
+  saved_->tapes = active_tapes().exchange({});
+}
+SuspendTapes::~SuspendTapes() {
+  active_tapes().exchange(std::move(saved_->tapes));
+  set_recorder(saved_->recorder);
 }
 
 }  // namespace runnel

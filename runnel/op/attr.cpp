@@ -18,6 +18,8 @@ struct TypeName {
   const char* operator()(const std::vector<DType>&) const { return "list(type)"; }
   const char* operator()(const std::vector<PartialShape>&) const { return "list(shape)"; }
   const char* operator()(const Tensor&) const { return "tensor"; }
+  const char* operator()(const FuncAttr&) const { return "func"; }
+  const char* operator()(const std::vector<FuncAttr>&) const { return "list(func)"; }
 };
 
 std::string one(int64_t v) { return std::to_string(v); }
@@ -26,6 +28,7 @@ std::string one(bool v) { return v ? "true" : "false"; }
 std::string one(const std::string& v) { return '"' + v + '"'; }
 std::string one(DType v) { return dtype_name(v); }
 std::string one(const PartialShape& v) { return v.str(); }
+std::string one(const FuncAttr& v) { return v.name; }
 std::string one(const Tensor& v) { return v.defined() ? v.repr() : "none"; }
 template <class T>
 std::string one(const std::vector<T>& list) {

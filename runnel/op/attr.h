@@ -13,17 +13,29 @@
 
 namespace runnel {
 
+// A function as an attribute (of calls, cond, while_loop); the graph library derives the body from it.
+class RUNNEL_API FunctionBody {
+ public:
+  virtual ~FunctionBody() = default;
+};
+struct FuncAttr {
+  std::string name;
+  std::shared_ptr<const FunctionBody> body;
+  friend bool operator==(const FuncAttr& a, const FuncAttr& b) { return a.body == b.body && a.name == b.name; }
+};
+
 // The value of an op's attribute when the op is reached by name (Python, graphs, files).
-using AttrValue =
-    std::variant<int64_t, double, bool, std::string, DType, PartialShape, std::vector<int64_t>, std::vector<double>,
-                 std::vector<std::string>, std::vector<DType>, std::vector<PartialShape>, Tensor>;
+using AttrValue = std::variant<int64_t, double, bool, std::string, DType, PartialShape, std::vector<int64_t>,
+                               std::vector<double>, std::vector<std::string>, std::vector<DType>,
+                               std::vector<PartialShape>, Tensor, FuncAttr, std::vector<FuncAttr>>;
 
 // An op's attributes are a plain struct with a member per attribute, default values, and a list of its fields:
 //   struct LeakyReluAttrs {
 //     double alpha = 0.2;
 //     static constexpr auto fields() { return std::tuple{field("alpha", &LeakyReluAttrs::alpha)}; }
 //   };
-// Member types: int64_t, double, bool, std::string, DType, PartialShape, vectors of these, Tensor.
+// Member types: int64_t, double, bool, std::string, DType, PartialShape, vectors of these, Tensor, FuncAttr, a vector
+// of FuncAttr.
 template <class C, class M>
 struct Field {
   const char* name;

@@ -60,6 +60,10 @@ struct Writer {
   void operator()(const std::vector<PartialShape>& list) const {
     for (const PartialShape& v : list) shape_to_proto(v, *to.mutable_list()->add_shape());
   }
+  void operator()(const FuncAttr& v) const { to.mutable_func()->set_name(v.name); }
+  void operator()(const std::vector<FuncAttr>& list) const {
+    for (const FuncAttr& v : list) to.mutable_list()->add_func()->set_name(v.name);
+  }
 };
 
 struct Reader {
@@ -127,13 +131,24 @@ struct Reader {
     for (const auto& v : list(from.list().shape_size(), "list(shape)").shape()) out.push_back(shape_from_proto(v));
     return out;
   }
+  // Functions are read by name; who reads the library of functions gives them their bodies.
+  AttrValue operator()(const FuncAttr&) const {
+    require(from.value_case() == pb::AttrValue::kFunc, "func");
+    return FuncAttr{from.func().name(), nullptr};
+  }
+  AttrValue operator()(const std::vector<FuncAttr>&) const {
+    std::vector<FuncAttr> out;
+    for (const auto& v : list(from.list().func_size(), "list(func)").func()) out.push_back({v.name(), nullptr});
+    return out;
+  }
 };
 
 }  // namespace
 
 void attr_to_proto(const AttrValue& value, pb::AttrValue& proto) {
   proto.Clear();
-  if (value.index() >= AttrValue(std::vector<int64_t>()).index() && !std::holds_alternative<Tensor>(value)) {
+  if (value.index() >= AttrValue(std::vector<int64_t>()).index() && !std::holds_alternative<Tensor>(value) &&
+      !std::holds_alternative<FuncAttr>(value)) {
     proto.mutable_list();  // also when it is empty
   }
   std::visit(Writer{proto}, value);

@@ -20,8 +20,9 @@ Dims int_values(const Tensor& t) {
 }
 
 const Tensor* InferContext::constant(int i) const {
-  const Tensor* t = inputs_[static_cast<size_t>(i)];
-  return t->is_symbolic() ? nullptr : t;
+  const Tensor* value = inputs_[static_cast<size_t>(i)]->known_value();
+  asked_in_vain_ = asked_in_vain_ || value == nullptr;
+  return value;
 }
 
 std::optional<Dims> InferContext::constant_ints(int i) const {

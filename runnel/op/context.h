@@ -62,6 +62,13 @@ class RUNNEL_API InferContext {
   void output(PartialShape shape) { output(0, std::move(shape)); }
   const PartialShape& output_shape(int i) const { return outputs_[i]; }
 
+  // Did the shape function ask for a value that is not known? Then it must see the values when the graph runs.
+  bool asked_in_vain() const { return asked_in_vain_; }
+  // While tracing, a shape function may also say what an output's value is (Shape of a static shape).
+  bool wants_values() const { return values_ != nullptr; }
+  void ask_values(std::vector<Tensor>* values) { values_ = values; }
+  void value(int i, Tensor known) { (*values_)[static_cast<size_t>(i)] = std::move(known); }
+
   template <class A>
   const A& attrs() const {
     return *static_cast<const A*>(attrs_);
@@ -72,6 +79,8 @@ class RUNNEL_API InferContext {
   Inputs inputs_;
   const void* attrs_;
   ShortList<PartialShape> outputs_;
+  std::vector<Tensor>* values_ = nullptr;
+  mutable bool asked_in_vain_ = false;
 };
 
 // What a kernel sees. Outputs whose shape could be inferred are allocated already; a kernel of an op whose
@@ -92,6 +101,8 @@ class RUNNEL_API KernelContext {
   const OpDef& op() const { return op_; }
   int num_inputs() const { return static_cast<int>(inputs_.size()); }
   int num_outputs() const { return num_outputs_; }
+  Inputs inputs() const { return inputs_; }
+  Tensor* outputs() const { return outputs_; }
   const Tensor& in(int i) const { return *inputs_[static_cast<size_t>(i)]; }
   template <class T>
   const T* in(int i) const {

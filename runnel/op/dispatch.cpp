@@ -53,7 +53,7 @@ void bind_type(const OpDef& op, const ArgSpec& arg, int i, DType got, TypeBindin
   }
 }
 
-void check_inputs(const OpDef& op, Inputs inputs, TypeBinding& binding) {
+void check_inputs(const OpDef& op, Inputs inputs, TypeBinding& binding, bool symbolic_too = false) {
   const int n = static_cast<int>(inputs.size());
   const bool lists = op.has_list_input;
   if (!lists && inputs.size() != op.inputs.size()) [[unlikely]] {
@@ -65,7 +65,7 @@ void check_inputs(const OpDef& op, Inputs inputs, TypeBinding& binding) {
     if (!t.defined()) [[unlikely]] {
       throw invalid_argument("{} refers to nothing: the Tensor was never given a value", op.input_name(i));
     }
-    if (t.is_symbolic()) [[unlikely]] {
+    if (t.is_symbolic() && !symbolic_too) [[unlikely]] {
       throw make_error(Code::failed_precondition,
                        "{} stands for a value of a graph that is being built: it has none here", op.input_name(i));
     }
@@ -162,6 +162,13 @@ Recorder* set_recorder(Recorder* recorder) { return std::exchange(hooks.recorder
 Interceptor* current_interceptor() { return hooks.interceptor; }
 Recorder* current_recorder() { return hooks.recorder; }
 
+DType resolve_types(const OpDef& op, Inputs inputs, const void* attrs, DType* dtypes) {
+  TypeBinding binding;
+  check_inputs(op, inputs, binding, true);
+  output_dtypes(op, attrs, binding, dtypes);
+  return op.type_vars.empty() ? DType::invalid : binding.types[0];
+}
+
 std::string describe_call(const OpDef& op, Inputs inputs) {
   std::string text = inputs.empty() ? "no inputs" : "inputs";
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -183,14 +190,14 @@ void dispatch(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outputs
   try {
     if (hooks.interceptor) [[unlikely]] {
       hooks.interceptor->call(op, inputs, attrs, outputs, num_outputs, where);
-      return;
-    }
-    bool all_on_host = true;
-    for (const Tensor* t : inputs) all_on_host = all_on_host && on_host(*t);
-    if (all_on_host) [[likely]] {
-      run_kernel(op, inputs, attrs, outputs, num_outputs);
     } else {
-      run_on_device(op, inputs, attrs, outputs, num_outputs, place(inputs));
+      bool all_on_host = true;
+      for (const Tensor* t : inputs) all_on_host = all_on_host && on_host(*t);
+      if (all_on_host) [[likely]] {
+        run_kernel(op, inputs, attrs, outputs, num_outputs);
+      } else {
+        run_on_device(op, inputs, attrs, outputs, num_outputs, place(inputs));
+      }
     }
   } catch (const Error& e) {
     throw located(e, op, inputs, where);

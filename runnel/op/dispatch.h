@@ -16,6 +16,9 @@ class RUNNEL_API Interceptor {
   virtual ~Interceptor() = default;
   virtual void call(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outputs, int num_outputs,
                     const std::source_location& where) = 0;
+  // The value of a tensor of the graph for something that outlives the trace (a variable's initial value).
+  virtual Tensor outside(const Tensor& symbolic) = 0;
+  virtual void variable_created(const std::string& name) = 0;
 };
 
 // Is told of every op call of this thread after it ran: the tape.
@@ -30,6 +33,10 @@ RUNNEL_API Interceptor* set_interceptor(Interceptor* interceptor);
 RUNNEL_API Recorder* set_recorder(Recorder* recorder);
 RUNNEL_API Interceptor* current_interceptor();
 RUNNEL_API Recorder* current_recorder();
+
+// Checks the inputs of a call against the op's declaration (symbolic ones too), writes the dtypes of its outputs and
+// returns the dtype that selects the kernel.
+RUNNEL_API DType resolve_types(const OpDef& op, Inputs inputs, const void* attrs, DType* output_dtypes);
 
 // Runs one op: checks dtypes, infers shapes, allocates outputs, calls the kernel, tells the recorder.
 // `num_outputs` is op.num_outputs(attrs).

@@ -167,6 +167,11 @@ Gradient gather_grad(const GradCtx& g, const GatherAttrs& a) {
   const PartialShape p = params.partial_shape();
   const PartialShape i = indices.partial_shape();
   const auto at = static_ints(g.x(2));
+  if (at && (*at)[0] == 0 && a.batch_dims == 0 && !p.has_rank()) {
+    const Tensor whole = shape(params);
+    const Tensor rows = concat({reshape(size(indices), {1}), whole(runnel::slice(1, none))}, 0);
+    return IndexedSlices{reshape(g.dy(), rows), reshape(indices, {-1}), whole};
+  }
   if (!at || !p.has_rank() || (a.batch_dims != 0 && !i.has_rank())) {
     throw make_error(Code::unimplemented, "the gradient of a gather needs an axis and ranks known while tracing");
   }

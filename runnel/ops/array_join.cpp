@@ -7,6 +7,7 @@
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/array_util.h"
+#include "runnel/ops/math.h"
 
 namespace runnel {
 namespace {
@@ -120,18 +121,23 @@ void split_shape(InferContext& c, int value, int axis_input, SizeOf size_of) {
   }
 }
 
-// The axis of a join or split whose value is known while gradients are written down.
-int known_axis(const Tensor& axis, const PartialShape& shape) {
-  const auto value = static_ints(axis);
-  if (!value || !shape.has_rank()) {
-    throw make_error(Code::unimplemented, "the gradient needs an axis and a rank that are known while tracing");
-  }
-  return normalize_axis((*value)[0], shape.rank());
-}
-
 Gradients concat_grad(const GradCtx& g) {
   const int n = g.num_inputs() - 1;
-  const int axis = known_axis(g.x(n), g.y().partial_shape());
+  const auto given = static_ints(g.x(n));
+  const PartialShape joined = g.y().partial_shape();
+  if (!given || !joined.has_rank()) {
+    // Axis or rank are known only when the graph runs: so are the sizes along it.
+    static const Op<SplitAttrs> op("SplitV");
+    const Tensor axis = cast(g.x(n), DType::int32);
+    const Tensor at = floormod(axis, size(shape(g.y())));
+    std::vector<Tensor> each;
+    for (int i = 0; i < n; ++i) each.push_back(gather(shape(g.x(i)), at));
+    const auto parts = op.many({g.dy(), stack(each), axis}, {.num_split = n});
+    Gradients all(parts.begin(), parts.end());
+    all.resize(static_cast<size_t>(g.num_inputs()));
+    return all;
+  }
+  const int axis = normalize_axis((*given)[0], joined.rank());
   Dims sizes;
   for (int i = 0; i < n; ++i) {
     const PartialShape s = g.x(i).partial_shape();

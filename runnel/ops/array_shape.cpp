@@ -110,7 +110,11 @@ void register_array_shape(Registry& r) {
       .in("tensor", all_types)
       .in_host("shape", "Tshape")
       .out("output")
-      .shape([](InferContext& c) { c.output(reshaped(c.input(0), c.constant_shape(1))); })
+      .shape([](InferContext& c) {
+        const PartialShape asked = c.constant_shape(1);
+        // A size that is not known yet is no -1, of which there may be one.
+        c.output(c.constant(1) ? reshaped(c.input(0), asked) : asked);
+      })
       .forwards()
       .cpu([](KernelContext& c) {
         c.forward(0, c.in(0).with_shape(Shape(reshaped(c.in(0).shape(), PartialShape(c.ints(1))))));
@@ -208,7 +212,10 @@ void register_array_shape(Registry& r) {
   r.define<ShapeAttrs>("Shape")
       .in("input", all_types)
       .out_host("output", "out_type")
-      .shape([](InferContext& c) { c.output(shape_of_shape(c.input(0))); })
+      .shape([](InferContext& c, const ShapeAttrs& a) {
+        c.output(shape_of_shape(c.input(0)));
+        if (c.wants_values() && c.input(0).is_static()) c.value(0, constant_ints_of(c.input(0).dims(), a.out_type));
+      })
       .cpu([](KernelContext& c) { put_ints(c.out(), c.in(0).shape().dims()); })
       .doc("The sizes of the input's dimensions.")
       .sample({.in = {Tensor{{1.f, 2.f, 3.f}}}, .out = {Tensor{1, 3}}});
@@ -217,8 +224,11 @@ void register_array_shape(Registry& r) {
       .type("T", all_types)
       .in_list("input", "N")
       .out_list("output", "N", "out_type")
-      .shape([](InferContext& c) {
-        for (int i = 0; i < c.num_outputs(); ++i) c.output(i, shape_of_shape(c.input(i)));
+      .shape([](InferContext& c, const ShapeNAttrs& a) {
+        for (int i = 0; i < c.num_outputs(); ++i) {
+          c.output(i, shape_of_shape(c.input(i)));
+          if (c.wants_values() && c.input(i).is_static()) c.value(i, constant_ints_of(c.input(i).dims(), a.out_type));
+        }
       })
       .cpu([](KernelContext& c) {
         for (int i = 0; i < c.num_outputs(); ++i) put_ints(c.out(i), c.in(i).shape().dims());
@@ -229,7 +239,11 @@ void register_array_shape(Registry& r) {
   r.define<ShapeAttrs>("Size")
       .in("input", all_types)
       .out_host("output", "out_type")
-      .shape(scalar_shape)
+      .shape([](InferContext& c, const ShapeAttrs& a) {
+        scalar_shape(c);
+        if (!c.wants_values() || !c.input(0).is_static()) return;
+        c.value(0, constant_ints_of(Dims{Shape(c.input(0)).num_elements()}, a.out_type).with_shape({}));
+      })
       .cpu([](KernelContext& c) { put_ints(c.out(), Dims{c.in(0).num_elements()}); })
       .doc("The number of elements.")
       .sample({.in = {Tensor{{1.f, 2.f}, {3.f, 4.f}}}, .out = {Tensor(4)}})
@@ -238,7 +252,10 @@ void register_array_shape(Registry& r) {
   r.define("Rank")
       .in("input", all_types)
       .out_host("output", DType::int32)
-      .shape(scalar_shape)
+      .shape([](InferContext& c) {
+        scalar_shape(c);
+        if (c.wants_values() && c.input(0).has_rank()) c.value(0, int_scalar(c.input(0).rank()));
+      })
       .cpu([](KernelContext& c) { *c.out<int32_t>() = c.in(0).rank(); })
       .doc("The number of dimensions.")
       .sample({.in = {Tensor{{1.f, 2.f}, {3.f, 4.f}}}, .out = {Tensor(2)}})

@@ -48,7 +48,11 @@ void register_array_tile(Registry& r) {
       .grad([](const GradCtx& g) {
         const PartialShape x = g.x(0).partial_shape();
         const auto times = static_ints(g.x(1));
-        if (!x.has_rank()) throw make_error(Code::unimplemented, "the gradient of Tile needs a known rank");
+        const auto sizes_of = [&] { return reshape(stack({g.x(1), shape(g.x(0), g.x(1).dtype())}, 1), {-1}); };
+        if (!x.has_rank()) {
+          const Tensor sizes = sizes_of();
+          return Gradients{reduce_sum(reshape(g.dy(), sizes), Axes(range(0, size(sizes), 2))), {}};
+        }
         Dims copies;
         for (int d = 0; d < x.rank(); ++d) copies.push_back(2 * d);
         Dims split;
@@ -59,8 +63,7 @@ void register_array_tile(Registry& r) {
           }
           return Gradients{reduce_sum(reshape(g.dy(), split), Axes(int_vector(copies))), {}};
         }
-        const Tensor sizes = reshape(stack({g.x(1), shape(g.x(0), g.x(1).dtype())}, 1), {-1});
-        return Gradients{reduce_sum(reshape(g.dy(), sizes), Axes(int_vector(copies))), {}};
+        return Gradients{reduce_sum(reshape(g.dy(), sizes_of()), Axes(int_vector(copies))), {}};
       })
       .doc("The input repeated multiples[d] times along every dimension d.")
       .sample({.in = {Tensor{1.f, 2.f}, Tensor{2}}, .out = {Tensor{1.f, 2.f, 1.f, 2.f}}})

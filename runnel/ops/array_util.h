@@ -12,8 +12,9 @@ namespace runnel {
 
 // The integers of a tensor whose value is known already (not traced).
 inline std::optional<Dims> static_ints(const Tensor& t) {
-  if (t.is_symbolic()) return std::nullopt;
-  return int_values(t);
+  const Tensor* value = t.known_value();
+  if (!value) return std::nullopt;
+  return int_values(*value);
 }
 
 // The shape of x as an argument: its sizes where they are known, else the tensor that computes them.

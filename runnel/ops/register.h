@@ -26,6 +26,7 @@ void register_bitwise(Registry& r);
 void register_cast(Registry& r);
 void register_compare(Registry& r);
 void register_complex(Registry& r);
+void register_control(Registry& r);
 void register_cumulative(Registry& r);
 void register_division(Registry& r);
 void register_elementary(Registry& r);

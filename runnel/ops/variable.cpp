@@ -62,7 +62,12 @@ VariableSlot& variable_slot(const Tensor& handle) {
     throw invalid_argument("a variable's handle needed (resource), got {}",
                            handle.defined() ? dtype_name(handle.dtype()) : "nothing: the Variable was never made");
   }
-  auto* slot = dynamic_cast<VariableSlot*>(handle.data<ResourceHandle>()->object.get());
+  const Tensor* known = handle.known_value();
+  if (!known) {
+    throw make_error(Code::failed_precondition,
+                     "the variable is an argument of a graph: it is not known while tracing");
+  }
+  auto* slot = dynamic_cast<VariableSlot*>(known->data<ResourceHandle>()->object.get());
   if (!slot) throw invalid_argument("the resource is no variable");
   return *slot;
 }
@@ -150,6 +155,10 @@ Variable::Variable(const Operand& initial_value, const VariableOptions& options)
   if (options.dtype != DType::invalid && value.dtype() != options.dtype) {
     throw invalid_argument("[Variable] '{}' asks for {}, the initial value is {}", options.name,
                            dtype_name(options.dtype), dtype_name(value.dtype()));
+  }
+  if (Interceptor* tracer = current_interceptor()) {
+    if (value.is_symbolic()) value = tracer->outside(value);
+    tracer->variable_created(options.name);
   }
   auto slot = std::make_shared<VariableSlot>(
       options.name, value.dtype(), options.shape ? *options.shape : PartialShape(value.shape()), options.trainable);

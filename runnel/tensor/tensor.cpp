@@ -8,12 +8,24 @@
 
 namespace runnel {
 
+constinit std::atomic<uint32_t> detail::trace_epoch = 0;
+
 TensorImpl::TensorImpl(DType dtype, Shape shape, Ref<Buffer> buffer, size_t offset)
     : dtype(dtype),
       shape(std::move(shape)),
       buffer(std::move(buffer)),
       data(static_cast<char*>(this->buffer->data()) + offset),
       num_elements(this->shape.num_elements()) {}
+
+TensorImpl::TensorImpl(DType dtype, std::shared_ptr<Symbol> symbol) : dtype(dtype), symbol(std::move(symbol)) {
+  const PartialShape& known = this->symbol->shape();
+  if (known.is_static()) {
+    shape = Shape(known);
+    num_elements = shape.num_elements();
+  } else {
+    num_elements = -1;
+  }
+}
 
 void* TensorImpl::operator new(size_t bytes) { return host_memory::allocate(bytes); }
 void TensorImpl::operator delete(void* block, size_t bytes) noexcept { host_memory::release(block, bytes); }
@@ -55,6 +67,7 @@ Tensor Tensor::wrap(DType dtype, const Shape& shape, const void* data, std::shar
 }
 
 Tensor Tensor::with_shape(const Shape& shape) const {
+  require_value("its elements");
   if (shape.num_elements() != num_elements()) {
     throw invalid_argument("a tensor of {} elements does not fit shape {}", num_elements(), shape.str());
   }
@@ -62,6 +75,7 @@ Tensor Tensor::with_shape(const Shape& shape) const {
 }
 
 Tensor Tensor::rows(int64_t begin, int64_t end) const {
+  require_value("its elements");
   if (rank() == 0 || begin < 0 || end < begin || end > shape()[0]) {
     throw invalid_argument("rows [{}, {}) of a tensor of shape {}", begin, end, shape().str());
   }
@@ -72,7 +86,7 @@ Tensor Tensor::rows(int64_t begin, int64_t end) const {
                                      offset_in_buffer(*impl_) + static_cast<size_t>(begin) * row_bytes));
 }
 
-Tensor Tensor::to_host() const { return device().is_host() ? *this : to(Device::cpu()); }
+Tensor Tensor::to_host() const { return is_symbolic() || device().is_host() ? *this : to(Device::cpu()); }
 
 Tensor Tensor::to(Device& target) const {
   require_value("its elements");
@@ -93,6 +107,11 @@ Tensor Tensor::to(Device& target) const {
 }
 
 Tensor::operator bool() const {
+  if (is_symbolic()) {
+    throw make_error(
+        Code::failed_precondition,
+        "a tensor of a graph that is being built is neither true nor false: use IF (...) or cond() for it");
+  }
   check_single();
   Tensor t = to_host();
   if (dtype() == DType::bool_) return *t.data<bool>();

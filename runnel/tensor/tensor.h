@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <concepts>
 #include <cstdint>
 #include <initializer_list>
@@ -28,22 +29,30 @@ class RUNNEL_API Symbol {
  public:
   virtual ~Symbol() = default;
   virtual const PartialShape& shape() const = 0;
+  // The value where it is known already (a constant, the shape of a tensor of static shape), else null.
+  virtual const Tensor* constant() const { return nullptr; }
 };
+
+namespace detail {
+// Grows with every trace that begins; a value born since then is a constant of the traced function.
+extern RUNNEL_API std::atomic<uint32_t> trace_epoch;
+}  // namespace detail
 
 // The value behind a handle: dense, row-major, immutable once the op that made it has returned.
 class RUNNEL_API TensorImpl : public RefCounted<TensorImpl> {
  public:
   TensorImpl(DType dtype, Shape shape, Ref<Buffer> buffer, size_t offset);
-  TensorImpl(DType dtype, std::shared_ptr<Symbol> symbol) : dtype(dtype), symbol(std::move(symbol)) {}
+  TensorImpl(DType dtype, std::shared_ptr<Symbol> symbol);
 
   static void* operator new(size_t bytes);
   static void operator delete(void* block, size_t bytes) noexcept;
 
   DType dtype;
+  uint32_t epoch = detail::trace_epoch.load(std::memory_order_relaxed);
   Shape shape;
   Ref<Buffer> buffer;
-  void* data = nullptr;  // first element; an address of the buffer's device
-  int64_t num_elements = 0;
+  void* data = nullptr;      // first element; an address of the buffer's device
+  int64_t num_elements = 0;  // -1 of a symbol whose shape is not fully known
   std::shared_ptr<Symbol> symbol;
 };
 
@@ -75,10 +84,43 @@ class HostView {
   std::span<const T> span_;
 };
 
+namespace detail {
+// Threads on which a HandleLog is open (see tensor/handle_log.h): one load when there is none.
+extern RUNNEL_API std::atomic<int> open_handle_logs;
+RUNNEL_API void handle_assigned(Tensor* handle) noexcept;
+RUNNEL_API void handle_destroyed(Tensor* handle) noexcept;
+inline bool handles_are_logged() { return open_handle_logs.load(std::memory_order_relaxed) != 0; }
+}  // namespace detail
+
 // A handle to a value or, while tracing, to the output of a graph node. Cheap to copy; values never change.
 class RUNNEL_API Tensor {
  public:
   Tensor() = default;  // refers to nothing: defined() is false
+  Tensor(const Tensor&) = default;
+  // Inside a traced block a move leaves its source as it is: the block's second pass starts from the same handles.
+  Tensor(Tensor&& other) noexcept
+      : impl_(detail::handles_are_logged() ? Ref<TensorImpl>(other.impl_) : std::move(other.impl_)) {}
+  Tensor& operator=(const Tensor& other) noexcept {
+    if (detail::handles_are_logged()) [[unlikely]] {
+      detail::handle_assigned(this);
+    }
+    impl_ = other.impl_;
+    return *this;
+  }
+  Tensor& operator=(Tensor&& other) noexcept {
+    if (detail::handles_are_logged()) [[unlikely]] {
+      detail::handle_assigned(this);
+      impl_ = other.impl_;
+    } else {
+      impl_ = std::move(other.impl_);
+    }
+    return *this;
+  }
+  ~Tensor() {
+    if (detail::handles_are_logged()) [[unlikely]] {
+      detail::handle_destroyed(this);
+    }
+  }
 
   template <Element T>
   Tensor(const T& scalar) {  // NOLINT: implicit, so that numbers go where tensors go
@@ -149,8 +191,8 @@ class RUNNEL_API Tensor {
   DType dtype() const { return impl_->dtype; }
   // The shape of a value; of a symbolic tensor only when it is fully known (else an Error).
   const Shape& shape() const {
-    if (impl_->symbol) [[unlikely]] {
-      require_value("shape");
+    if (impl_->num_elements < 0) [[unlikely]] {
+      require_value("its shape");
     }
     return impl_->shape;
   }
@@ -159,9 +201,16 @@ class RUNNEL_API Tensor {
   }
   int rank() const { return shape().rank(); }
   int64_t dim(int i) const { return shape()[normalize_axis(i, rank(), "dimension")]; }
-  int64_t num_elements() const { return impl_->num_elements; }
-  size_t num_bytes() const { return static_cast<size_t>(impl_->num_elements) * dtype_size(impl_->dtype); }
-  Device& device() const { return impl_->buffer->device(); }
+  int64_t num_elements() const {
+    if (impl_->num_elements < 0) [[unlikely]] {
+      require_value("its size");
+    }
+    return impl_->num_elements;
+  }
+  size_t num_bytes() const { return static_cast<size_t>(num_elements()) * dtype_size(impl_->dtype); }
+  // The value where it is known: of a symbolic tensor only a constant one, else null.
+  const Tensor* known_value() const { return impl_->symbol ? impl_->symbol->constant() : this; }
+  Device& device() const { return impl_->symbol ? Device::cpu() : impl_->buffer->device(); }
   std::string device_name() const { return device().name(); }
 
   // The elements, on the host: waits for pending work and copies from another device when needed.
