@@ -1,4 +1,5 @@
 // The one list of op families.
+#include "runnel/graph/register.h"
 #include "runnel/op/registry.h"
 #include "runnel/ops/register.h"
 
@@ -27,9 +28,12 @@ void register_all_ops(Registry& r) {
   register_cast(r);
   register_compare(r);
   register_complex(r);
+  register_cond(r);
+  register_control(r);
   register_cumulative(r);
   register_division(r);
   register_elementary(r);
+  register_graph(r);
   register_histogram(r);
   register_linalg_decompose(r);
   register_linalg_solve(r);
@@ -65,6 +69,7 @@ void register_all_ops(Registry& r) {
   register_trigonometric(r);
   register_unique(r);
   register_variable(r);
+  register_while(r);
 }
 
 }  // namespace runnel

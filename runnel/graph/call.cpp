@@ -1,0 +1,137 @@
+// Calls of functions, and the ops that every graph has: parameters, constants, calls.
+#include "runnel/graph/call.h"
+
+#include "runnel/autodiff/record.h"
+#include "runnel/base/format.h"
+#include "runnel/graph/register.h"
+#include "runnel/graph/tracer.h"
+#include "runnel/op/builder.h"
+
+namespace runnel {
+namespace {
+
+struct PlaceholderAttrs {
+  DType dtype = DType::invalid;
+  PartialShape shape = PartialShape::unknown();
+  static constexpr auto fields() {
+    return std::tuple{field("dtype", &PlaceholderAttrs::dtype), field("shape", &PlaceholderAttrs::shape)};
+  }
+};
+
+void no_value(KernelContext& c) {
+  throw make_error(Code::failed_precondition, "{} has no value of its own: it must be fed", c.op().name);
+}
+
+void run_call(KernelContext& c, const CallAttrs& a) {
+  const GraphFunction* f = graph_function(a.f);
+  if (!f) throw make_error(Code::failed_precondition, "the function '{}' does not exist any more", a.f.name);
+  const Plan& plan = f->plan();
+  if (c.num_inputs() == plan.num_inputs()) return plan.run(c.inputs(), c.outputs());
+  std::vector<const Tensor*> all(c.inputs().begin(), c.inputs().end());
+  for (const Tensor& t : f->captures) all.push_back(&t);
+  plan.run(all, c.outputs());
+}
+
+void call_shapes(InferContext& c, const CallAttrs& a) {
+  for (int i = 0; i < c.num_outputs(); ++i) {
+    c.output(i, static_cast<size_t>(i) < a.output_shapes.size() ? a.output_shapes[static_cast<size_t>(i)]
+                                                                : PartialShape::unknown());
+  }
+}
+
+}  // namespace
+
+void register_graph(Registry& r) {
+  r.define<ArgAttrs>("_Arg")
+      .out("output", "T")
+      .shape(unknown_shape)
+      .cpu([](KernelContext& c) { no_value(c); })
+      .doc("A parameter of a function.");
+  r.define<ConstAttrs>("Const")
+      .out("output", "dtype")
+      .shape([](InferContext& c, const ConstAttrs& a) { c.output(a.value.partial_shape()); })
+      .forwards()
+      .cpu([](KernelContext& c, const ConstAttrs& a) { c.forward(0, a.value); })
+      .doc("A constant.")
+      .sample({.in = {}, .out = {Tensor{1.f, 2.f}}}, {.dtype = DType::float32, .value = Tensor{1.f, 2.f}});
+  r.define<PlaceholderAttrs>("Placeholder")
+      .out("output", "dtype")
+      .shape([](InferContext& c, const PlaceholderAttrs& a) { c.output(a.shape); })
+      .cpu([](KernelContext& c) { no_value(c); })
+      .doc("A value that is given when the graph runs.");
+  r.define("NoOp")
+      .shape([](InferContext&) {})
+      .cpu([](KernelContext&) {})
+      .stateful()
+      .doc("Does nothing; other ops can wait for it.");
+  r.define<CallAttrs>("PartitionedCall")
+      .in_any_list("args", "Tin")
+      .out_any_list("output", "Tout")
+      .shape([](InferContext& c, const CallAttrs& a) { call_shapes(c, a); })
+      .forwards()
+      .cpu([](KernelContext& c, const CallAttrs& a) { run_call(c, a); })
+      .grad([](const GradCtx&, const CallAttrs& a) -> Gradients {
+        throw make_error(Code::unimplemented, "the derivative of '{}', which calls itself", a.f.name);
+      })
+      .doc("Calls a function without side effects.");
+  r.define<CallAttrs>("StatefulPartitionedCall")
+      .in_any_list("args", "Tin")
+      .out_any_list("output", "Tout")
+      .shape([](InferContext& c, const CallAttrs& a) { call_shapes(c, a); })
+      .forwards()
+      .cpu([](KernelContext& c, const CallAttrs& a) { run_call(c, a); })
+      .grad([](const GradCtx&, const CallAttrs& a) -> Gradients {
+        throw make_error(Code::unimplemented, "the derivative of '{}', which calls itself", a.f.name);
+      })
+      .stateful()
+      .reads_variable()
+      .doc("Calls a function.");
+}
+
+Gradients function_gradient(const GraphFunctionPtr& extended, const std::vector<Tensor>& inputs,
+                            const std::vector<Tensor>& outputs, std::span<const Gradient> dy,
+                            const std::vector<bool>& needed) {
+  std::vector<bool> has_dy(outputs.size(), false);
+  for (size_t i = 0; i < dy.size(); ++i) has_dy[i] = dy[i].defined();
+  const Derivative& d = extended->derivative(has_dy, needed);
+  std::vector<Tensor> args;
+  for (const int i : d.dy_of) args.push_back(dy[static_cast<size_t>(i)].value());
+  for (const Derivative::Saved& s : d.saved) {
+    switch (s.from) {
+      case Derivative::From::input: args.push_back(inputs[static_cast<size_t>(s.index)]); break;
+      case Derivative::From::output: args.push_back(outputs[static_cast<size_t>(s.index)]); break;
+      case Derivative::From::value: args.push_back(s.value); break;
+    }
+  }
+  const std::vector<Tensor> values = call_function(d.backward, args);
+  Gradients dx;
+  size_t at = 0;
+  for (const Derivative::Kind kind : d.result) {
+    switch (kind) {
+      case Derivative::Kind::none: dx.emplace_back(); break;
+      case Derivative::Kind::dense: dx.emplace_back(values[at++]); break;
+      case Derivative::Kind::slices:
+        dx.emplace_back(IndexedSlices{values[at], values[at + 1], values[at + 2]});
+        at += 3;
+        break;
+    }
+  }
+  return dx;
+}
+
+std::vector<Tensor> call_function(const GraphFunctionPtr& f, const std::vector<Tensor>& inputs) {
+  if (Tracer* tracer = Tracer::current()) {
+    tracer->graph()->keep.push_back(f);
+    return replay(f->graph(), inputs);
+  }
+  if (!tapes_follow(inputs)) return f->run(inputs);
+  const GraphFunctionPtr extended = f->extended(num_recording_tapes() > 1);
+  std::vector<Tensor> outputs = extended->run(inputs);
+  record_step(inputs, outputs, [extended, inputs, outputs](std::span<const Gradient> dy, std::span<const bool> needed) {
+    return function_gradient(extended, inputs, outputs, dy, std::vector<bool>(needed.begin(), needed.end()));
+  });
+  outputs.resize(f->graph().outputs().size());
+  return outputs;
+}
+
+}  // namespace runnel

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <source_location>
+#include <vector>
+
+#include "runnel/graph/graph_function.h"
+#include "runnel/op/gradient.h"
+
+namespace runnel {
+
+// Calls a function on all its inputs, captured ones included. Eagerly its plan runs, and tapes that record are told of
+// the call as one step; while tracing, its ops go into the graph that is being built.
+RUNNEL_API std::vector<Tensor> call_function(const GraphFunctionPtr& f, const std::vector<Tensor>& inputs);
+
+// The gradients of the inputs of a call of an extended function, given its inputs, all its outputs and their gradients.
+RUNNEL_API Gradients function_gradient(const GraphFunctionPtr& extended, const std::vector<Tensor>& inputs,
+                                       const std::vector<Tensor>& outputs, std::span<const Gradient> dy,
+                                       const std::vector<bool>& needed);
+
+struct CallAttrs {
+  std::vector<DType> Tin;
+  std::vector<DType> Tout;
+  FuncAttr f;
+  std::vector<PartialShape> output_shapes;  // ours: what is known of them, for the callers' graphs
+  static constexpr auto fields() {
+    return std::tuple{field("Tin", &CallAttrs::Tin), field("Tout", &CallAttrs::Tout), field("f", &CallAttrs::f),
+                      field("_output_shapes", &CallAttrs::output_shapes)};
+  }
+};
+
+}  // namespace runnel

@@ -1,0 +1,328 @@
+// If, Case and their derivative.
+#include <algorithm>
+#include <cstring>
+
+#include "runnel/autodiff/record.h"
+#include "runnel/base/format.h"
+#include "runnel/graph/call.h"
+#include "runnel/graph/control_flow.h"
+#include "runnel/graph/register.h"
+#include "runnel/op/builder.h"
+#include "runnel/ops/array.h"
+#include "runnel/ops/state.h"
+
+namespace runnel {
+namespace {
+
+bool truth(const Tensor& t) { return static_cast<bool>(t); }
+
+void run_branch(KernelContext& c, const FuncAttr& f) {
+  const GraphFunction* function = graph_function(f);
+  function->plan().run(c.inputs().subspan(1), c.outputs());
+}
+
+// Gives every branch the same inputs: all that any of them captured, in one order.
+Tensors unify_inputs(std::vector<Body>& branches) {
+  Tensors all;
+  for (size_t i = 0; i < branches.size(); ++i) {
+    for (const Tensor& t : branches[i].tracer->captures()) {
+      const bool known = std::any_of(branches.begin(), branches.begin() + static_cast<ptrdiff_t>(i),
+                                     [&](const Body& b) { return b.tracer->captured_as(t) != nullptr; });
+      if (!known) all.push_back(t);
+    }
+  }
+  for (Body& branch : branches) {
+    std::vector<Node*> order;
+    for (const Tensor& t : all) {
+      Node* node = branch.tracer->captured_as(t);
+      order.push_back(node ? node : branch.tracer->graph()->add_input(t.dtype(), t.partial_shape()));
+    }
+    branch.tracer->graph()->order_inputs(std::move(order));
+  }
+  return all;
+}
+
+// Lets a node's branches also return what their derivatives need; each returns a stand-in for what others do.
+std::vector<GraphFunctionPtr> extend_branches(const std::vector<GraphFunctionPtr>& branches, Node* node) {
+  if (std::all_of(branches.begin(), branches.end(), [](const auto& f) { return f->is_extended(); })) return branches;
+  const auto own = static_cast<size_t>(node->num_outputs());
+  std::vector<GraphFunctionPtr> extended;
+  for (const GraphFunctionPtr& f : branches) extended.push_back(f->extended(true));
+  std::vector<std::shared_ptr<Graph>> graphs;
+  for (const GraphFunctionPtr& f : extended) graphs.push_back(f->graph().clone());
+  std::vector<std::vector<NodeOutput>> outputs;
+  for (const auto& g : graphs)
+    outputs.emplace_back(g->outputs().begin(), g->outputs().begin() + static_cast<ptrdiff_t>(own));
+  for (size_t i = 0; i < graphs.size(); ++i) {
+    for (size_t k = own; k < graphs[i]->outputs().size(); ++k) {
+      const NodeOutput extra = graphs[i]->outputs()[k];
+      const DType dtype = extra.node->dtype(extra.index);
+      for (size_t j = 0; j < graphs.size(); ++j) {
+        if (i == j) {
+          outputs[j].push_back(extra);
+          continue;
+        }
+        Tensor nothing = Tensor::empty(dtype, {});
+        if (is_plain(dtype)) std::memset(nothing.mutable_data<char>(), 0, nothing.num_bytes());
+        outputs[j].push_back({graphs[j]->add_constant(nothing, {}), 0});
+      }
+      node->dtypes.push_back(dtype);
+      node->shapes.push_back(extra.node->shape(extra.index));
+      node->values.emplace_back();
+    }
+  }
+  std::vector<GraphFunctionPtr> result;
+  for (size_t i = 0; i < graphs.size(); ++i) {
+    graphs[i]->set_outputs(outputs[i]);
+    auto f = std::make_shared<GraphFunction>(graphs[i]);
+    f->mark_extended();
+    result.push_back(std::move(f));
+  }
+  node->inferred = false;
+  return result;
+}
+
+Gradients branch_gradient(const Tensor& selector, const std::vector<GraphFunctionPtr>& branches, const Tensors& inputs,
+                          const Tensors& outputs, const std::vector<Gradient>& dy, const std::vector<bool>& needed) {
+  std::vector<size_t> wanted;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (needed[i]) wanted.push_back(i);
+  }
+  std::vector<Body> bodies;
+  for (const GraphFunctionPtr& f : branches) {
+    bodies.push_back(trace_branch(f->name() + "_grad", [&] {
+      const Gradients dx = function_gradient(f, inputs, outputs, dy, needed);
+      Tensors values;
+      for (const size_t i : wanted) values.push_back(dx[i].defined() ? dx[i].value() : zero_gradient(inputs[i]));
+      return values;
+    }));
+  }
+  Tensors values;
+  if (branches.size() == 2 && selector.dtype() != DType::int32) {
+    values = add_cond(selector, std::move(bodies[0]), std::move(bodies[1]), {});
+  } else {
+    values = add_case(selector, std::move(bodies), {});
+  }
+  Gradients dx(inputs.size() + 1);
+  for (size_t k = 0; k < wanted.size(); ++k) dx[wanted[k] + 1] = values[k];
+  return dx;
+}
+
+// `replace` gives the node its new branches.
+template <class Replace>
+Gradients select_gradient(const GradCtx& g, const std::vector<GraphFunctionPtr>& given, const Replace& replace) {
+  const NodeSymbol* symbol = node_symbol(g.y(0));
+  if (!symbol) throw make_error(Code::unimplemented, "the derivative is known inside functions only");
+  Node* node = symbol->output().node;
+  const auto before = static_cast<size_t>(g.num_outputs());
+  const std::vector<GraphFunctionPtr> branches = extend_branches(given, node);
+  replace(node, branches);
+  Tensors inputs;
+  std::vector<bool> needed;
+  for (int i = 1; i < g.num_inputs(); ++i) {
+    inputs.push_back(g.x(i));
+    needed.push_back(g.needs(i) && is_differentiable(g.x(i).dtype()));
+  }
+  Tensors outputs;
+  for (int i = 0; i < node->num_outputs(); ++i) {
+    outputs.push_back(i < g.num_outputs() ? g.y(i) : symbolic(symbol->graph(), {node, i}));
+  }
+  std::vector<Gradient> dy(outputs.size());
+  for (int i = 0; i < g.num_outputs(); ++i) dy[static_cast<size_t>(i)] = g.raw_dy(i);
+  const Tensor selector = g.x(0);
+  if (before < outputs.size()) {
+    // Tapes outside know the node without its new outputs: for them these come from the inputs in a step of their own.
+    const Tensors extras(outputs.begin() + static_cast<ptrdiff_t>(before), outputs.end());
+    Tensors all{selector};
+    all.insert(all.end(), inputs.begin(), inputs.end());
+    record_step(all, extras, [=](std::span<const Gradient> d, std::span<const bool> need) {
+      std::vector<Gradient> full(outputs.size());
+      std::copy(d.begin(), d.end(), full.begin() + static_cast<ptrdiff_t>(before));
+      std::vector<bool> wants;
+      for (size_t i = 0; i < inputs.size(); ++i) wants.push_back(need[i + 1] && is_differentiable(inputs[i].dtype()));
+      return branch_gradient(selector, branches, inputs, outputs, full, wants);
+    });
+  }
+  return branch_gradient(selector, branches, inputs, outputs, dy, needed);
+}
+
+Gradients if_gradient(const GradCtx& g, const IfAttrs& a) {
+  const NodeSymbol* s = node_symbol(g.y(0));
+  const IfAttrs now = s ? s->output().node->attrs_as<IfAttrs>() : a;  // an earlier gradient may have changed the node
+  return select_gradient(g, {function_ptr(now.then_branch), function_ptr(now.else_branch)},
+                         [&](Node* node, const std::vector<GraphFunctionPtr>& branches) {
+                           auto attrs = std::make_shared<IfAttrs>(now);
+                           attrs->then_branch = func_attr(branches[0]);
+                           attrs->else_branch = func_attr(branches[1]);
+                           attrs->Tout = node->dtypes;
+                           attrs->output_shapes = node->shapes;
+                           node->attrs = std::move(attrs);
+                         });
+}
+
+Gradients case_gradient(const GradCtx& g, const CaseAttrs& a) {
+  const NodeSymbol* s = node_symbol(g.y(0));
+  const CaseAttrs now = s ? s->output().node->attrs_as<CaseAttrs>() : a;
+  std::vector<GraphFunctionPtr> given;
+  for (const FuncAttr& f : now.branches) given.push_back(function_ptr(f));
+  return select_gradient(g, given, [&](Node* node, const std::vector<GraphFunctionPtr>& branches) {
+    auto attrs = std::make_shared<CaseAttrs>(now);
+    for (size_t i = 0; i < branches.size(); ++i) attrs->branches[i] = func_attr(branches[i]);
+    attrs->Tout = node->dtypes;
+    attrs->output_shapes = node->shapes;
+    node->attrs = std::move(attrs);
+  });
+}
+
+template <class A>
+void given_shapes(InferContext& c, const A& a) {
+  for (int i = 0; i < c.num_outputs(); ++i) c.output(i, a.output_shapes[static_cast<size_t>(i)]);
+}
+
+template <class B>
+void define_if(B b) {
+  b.type("Tcond", all_types)
+      .in("cond")
+      .in_any_list("input", "Tin")
+      .out_any_list("output", "Tout")
+      .shape([](InferContext& c, const IfAttrs& a) { given_shapes(c, a); })
+      .forwards()
+      .cpu([](KernelContext& c, const IfAttrs& a) { run_branch(c, truth(c.in(0)) ? a.then_branch : a.else_branch); })
+      .grad([](const GradCtx& g, const IfAttrs& a) { return if_gradient(g, a); })
+      .doc("One of two functions of the inputs.");
+}
+
+template <class B>
+void define_case(B b) {
+  b.in("branch_index", DType::int32)
+      .in_any_list("input", "Tin")
+      .out_any_list("output", "Tout")
+      .shape([](InferContext& c, const CaseAttrs& a) { given_shapes(c, a); })
+      .forwards()
+      .cpu([](KernelContext& c, const CaseAttrs& a) {
+        const auto n = static_cast<int32_t>(a.branches.size());
+        const auto i = c.in(0).item<int32_t>();
+        run_branch(c, a.branches[static_cast<size_t>(i < 0 || i >= n ? n - 1 : i)]);
+      })
+      .grad([](const GradCtx& g, const CaseAttrs& a) { return case_gradient(g, a); })
+      .doc("One of several functions of the inputs.");
+}
+
+// The results of branches: as many, of the same dtypes; what their shapes have in common.
+void common_outputs(const std::vector<GraphFunctionPtr>& branches, std::vector<DType>& dtypes,
+                    std::vector<PartialShape>& shapes) {
+  for (const NodeOutput& out : branches[0]->graph().outputs()) {
+    dtypes.push_back(out.node->dtype(out.index));
+    shapes.push_back(out.node->shape(out.index));
+  }
+  for (const GraphFunctionPtr& f : branches) {
+    const auto& outs = f->graph().outputs();
+    if (outs.size() != dtypes.size()) {
+      throw invalid_argument("[cond] one branch gives {} tensors, another {}", dtypes.size(), outs.size());
+    }
+    for (size_t i = 0; i < outs.size(); ++i) {
+      const DType t = outs[i].node->dtype(outs[i].index);
+      if (t != dtypes[i]) {
+        throw invalid_argument("[cond] result {} is {} in one branch and {} in another: cast one of them", i,
+                               dtype_name(dtypes[i]), dtype_name(t));
+      }
+      shapes[i] = relaxed(shapes[i], outs[i].node->shape(outs[i].index));
+    }
+  }
+}
+
+}  // namespace
+
+Tensor zero_gradient(const Tensor& x) {
+  if (x.dtype() != DType::resource) return zeros_like(x);
+  const Tensor* handle = x.known_value();
+  if (!handle) throw make_error(Code::unimplemented, "the derivative by a variable that is not known while tracing");
+  const Variable v = Variable::from_handle(*handle);
+  return v.slot().shape.is_static() ? zeros(Shape(v.slot().shape), v.dtype()) : zeros_like(v.value());
+}
+
+PartialShape relaxed(const PartialShape& a, const PartialShape& b) {
+  if (!a.has_rank() || !b.has_rank() || a.rank() != b.rank()) return PartialShape::unknown();
+  Dims dims = a.dims();
+  for (int i = 0; i < a.rank(); ++i) {
+    if (a[i] != b[i]) dims[static_cast<size_t>(i)] = kUnknownDim;
+  }
+  return PartialShape(dims);
+}
+
+GraphFunctionPtr finish(Body& body) {
+  body.tracer->graph()->sort();
+  prune(*body.tracer->graph());
+  body.tracer->forget_captures();
+  return std::make_shared<GraphFunction>(body.tracer->graph());
+}
+
+GraphFunctionPtr function_ptr(const FuncAttr& f) {
+  auto p = std::dynamic_pointer_cast<const GraphFunction>(f.body);
+  if (!p) throw make_error(Code::unimplemented, "the derivative of '{}', which is no graph of its own", f.name);
+  return p;
+}
+
+Body trace_branch(const std::string& name, const BranchFn& f) {
+  Body body;
+  body.tracer = std::make_unique<Tracer>(name, Tracer::current());
+  body.tracer->open();
+  body.outputs = f();
+  body.tracer->set_outputs(body.outputs);
+  body.tracer->close();
+  return body;
+}
+
+Tensors add_case(const Tensor& index, std::vector<Body> branches, const std::source_location& where) {
+  const UnloggedHandles unlogged;
+  CaseAttrs attrs;
+  Tensors inputs = unify_inputs(branches);
+  std::vector<GraphFunctionPtr> functions;
+  bool stateful = false;
+  for (Body& b : branches) {
+    functions.push_back(finish(b));
+    attrs.branches.push_back(func_attr(functions.back()));
+    stateful = stateful || functions.back()->graph().has_stateful_ops();
+  }
+  common_outputs(functions, attrs.Tout, attrs.output_shapes);
+  std::vector<const Tensor*> in{&index};
+  for (const Tensor& t : inputs) {
+    in.push_back(&t);
+    attrs.Tin.push_back(t.dtype());
+  }
+  Tensors out(attrs.Tout.size());
+  dispatch(registered_op(stateful ? "Case" : "StatelessCase"), in, &attrs, out.data(), static_cast<int>(out.size()),
+           where);
+  return out;
+}
+
+Tensors add_cond(const Tensor& predicate, Body then_body, Body else_body, const std::source_location& where) {
+  const UnloggedHandles unlogged;
+  IfAttrs attrs;
+  std::vector<Body> both;
+  both.push_back(std::move(then_body));
+  both.push_back(std::move(else_body));
+  Tensors inputs = unify_inputs(both);
+  const std::vector<GraphFunctionPtr> functions{finish(both[0]), finish(both[1])};
+  attrs.then_branch = func_attr(functions[0]);
+  attrs.else_branch = func_attr(functions[1]);
+  common_outputs(functions, attrs.Tout, attrs.output_shapes);
+  std::vector<const Tensor*> in{&predicate};
+  for (const Tensor& t : inputs) {
+    in.push_back(&t);
+    attrs.Tin.push_back(t.dtype());
+  }
+  const bool stateful = functions[0]->graph().has_stateful_ops() || functions[1]->graph().has_stateful_ops();
+  Tensors out(attrs.Tout.size());
+  dispatch(registered_op(stateful ? "If" : "StatelessIf"), in, &attrs, out.data(), static_cast<int>(out.size()), where);
+  return out;
+}
+
+void register_cond(Registry& r) {
+  define_if(r.define<IfAttrs>("StatelessIf"));
+  define_if(r.define<IfAttrs>("If").stateful().reads_variable());
+  define_case(r.define<CaseAttrs>("StatelessCase"));
+  define_case(r.define<CaseAttrs>("Case").stateful().reads_variable());
+}
+
+}  // namespace runnel

@@ -1,0 +1,240 @@
+#include "runnel/graph/executor/plan.h"
+
+#include <algorithm>
+
+#include "runnel/autodiff/record.h"
+#include "runnel/base/format.h"
+#include "runnel/op/dispatch.h"
+#include "runnel/tensor/handle_log.h"
+
+namespace runnel {
+namespace {
+
+constexpr int64_t kKeptBytes = 16384;  // values up to this size stay in the frame between runs
+constexpr size_t kSpareFrames = 16;
+
+bool is_kept(const Node& node, int i) {
+  return node.inferred && !node.op->forwards && is_plain(node.dtype(i)) &&
+         Shape(node.shape(i)).num_elements() * static_cast<int64_t>(dtype_size(node.dtype(i))) <= kKeptBytes;
+}
+
+}  // namespace
+
+Plan::Plan(const Graph& graph) {
+  std::vector<uint32_t> first(static_cast<size_t>(graph.num_nodes()));  // slot of output 0
+  num_inputs_ = static_cast<int>(graph.inputs().size());
+  for (const Node* input : graph.inputs()) first[static_cast<size_t>(input->id)] = num_slots_++;
+  std::vector<bool> stays(static_cast<size_t>(num_inputs_), false);  // by slot: not released after its last use
+  for (const auto& node : graph.nodes()) {
+    if (node->is("_Arg")) continue;
+    first[static_cast<size_t>(node->id)] = num_slots_;
+    for (int i = 0; i < node->num_outputs(); ++i) stays.push_back(node->is("Const") || is_kept(*node, i));
+    num_slots_ += static_cast<uint32_t>(node->num_outputs());
+    if (node->is("Const")) {
+      constants_.emplace_back(first[static_cast<size_t>(node->id)], node->attrs_as<ConstAttrs>().value);
+    }
+  }
+  const auto slot_of = [&](const NodeOutput& v) {
+    return first[static_cast<size_t>(v.node->id)] + static_cast<uint32_t>(v.index);
+  };
+
+  std::vector<int> last_use(num_slots_, -1);
+  for (const auto& node : graph.nodes()) {
+    if (node->is("_Arg") || node->is("Const")) continue;
+    const int number = static_cast<int>(steps_.size());
+    Step step{};
+    step.op = node->op;
+    step.attrs = node->attrs.get();
+    step.dtypes = node->dtypes.data();
+    step.node = node.get();
+    step.first_input = static_cast<uint32_t>(input_slots_.size());
+    step.num_inputs = static_cast<uint32_t>(node->inputs.size());
+    for (const NodeOutput& in : node->inputs) {
+      input_slots_.push_back(slot_of(in));
+      last_use[slot_of(in)] = number;
+    }
+    step.first_output = first[static_cast<size_t>(node->id)];
+    step.num_outputs = static_cast<uint32_t>(node->num_outputs());
+    for (uint32_t i = 0; i < step.num_outputs; ++i) {
+      last_use[step.first_output + i] = std::max(last_use[step.first_output + i], number);
+    }
+    // The dtypes alone choose the kernel: stand-ins without a value will do.
+    std::vector<Tensor> stand_ins;
+    std::vector<const Tensor*> in;
+    struct Typed : Symbol {
+      const PartialShape& shape() const override { return unknown; }
+      PartialShape unknown = PartialShape::unknown();
+    };
+    static const auto typed = std::make_shared<Typed>();
+    for (const NodeOutput& v : node->inputs) {
+      stand_ins.emplace_back(make_ref<TensorImpl>(v.node->dtype(v.index), typed));
+    }
+    for (const Tensor& t : stand_ins) in.push_back(&t);
+    std::vector<DType> dtypes(node->dtypes.size());
+    const DType key = resolve_types(*node->op, in, step.attrs, dtypes.data());
+    step.kernel = node->op->kernel(kCpu, key);
+    if (!step.kernel) {
+      throw make_error(Code::unimplemented, "[{}] node '{}' has no kernel for {}", node->op->name, node->name,
+                       dtype_name(key));
+    }
+    step.ready = node->inferred;
+    step.allocate = !node->op->forwards;
+    if (step.ready && step.allocate) {
+      step.first_shape = static_cast<uint32_t>(shapes_.size());
+      for (const PartialShape& s : node->shapes) shapes_.emplace_back(s);
+    }
+    steps_.push_back(step);
+  }
+
+  std::vector<bool> is_result(num_slots_, false);
+  for (const NodeOutput& out : graph.outputs()) is_result[slot_of(out)] = true;
+  std::vector<std::vector<uint32_t>> release(steps_.size());
+  for (uint32_t s = 0; s < num_slots_; ++s) {
+    if (is_result[s] || stays[s]) continue;
+    if (last_use[s] >= 0) {
+      release[static_cast<size_t>(last_use[s])].push_back(s);
+    } else {
+      unused_inputs_.push_back(s);
+    }
+  }
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    steps_[i].first_release = static_cast<uint32_t>(releases_.size());
+    steps_[i].num_releases = static_cast<uint32_t>(release[i].size());
+    releases_.insert(releases_.end(), release[i].begin(), release[i].end());
+  }
+  std::vector<bool> is_constant(num_slots_, false);
+  for (const auto& [slot, value] : constants_) is_constant[slot] = true;
+  std::vector<bool> taken(num_slots_, false);
+  for (size_t i = graph.outputs().size(); i-- > 0;) {
+    const uint32_t s = slot_of(graph.outputs()[i]);
+    results_.push_back({s, !is_constant[s] && !taken[s]});
+    taken[s] = true;
+  }
+  std::reverse(results_.begin(), results_.end());
+}
+
+Plan::~Plan() { delete spare_.load(); }
+
+std::unique_ptr<Plan::Frame> Plan::acquire() const {
+  if (Frame* spare = spare_.exchange(nullptr, std::memory_order_acquire)) return std::unique_ptr<Frame>(spare);
+  {
+    const std::lock_guard lock(mutex_);
+    if (!more_.empty()) {
+      std::unique_ptr<Frame> frame = std::move(more_.back());
+      more_.pop_back();
+      return frame;
+    }
+  }
+  auto frame = std::make_unique<Frame>();
+  frame->slots.resize(num_slots_);
+  for (const auto& [slot, value] : constants_) frame->slots[slot] = value;
+  frame->inputs.reserve(input_slots_.size());
+  for (const uint32_t slot : input_slots_) frame->inputs.push_back(&frame->slots[slot]);
+  return frame;
+}
+
+void Plan::release(std::unique_ptr<Frame> frame) const {
+  Frame* none = nullptr;
+  if (spare_.compare_exchange_strong(none, frame.get(), std::memory_order_release, std::memory_order_relaxed)) {
+    (void)frame.release();
+    return;
+  }
+  const std::lock_guard lock(mutex_);
+  if (more_.size() < kSpareFrames) more_.push_back(std::move(frame));
+}
+
+void Plan::run_step(const Step& step, Frame& frame) const {
+  Tensor* outputs = frame.slots.data() + step.first_output;
+  const Inputs inputs(frame.inputs.data() + step.first_input, step.num_inputs);
+  if (step.ready) [[likely]] {
+    if (step.allocate) {
+      for (uint32_t i = 0; i < step.num_outputs; ++i) {
+        Tensor& t = outputs[i];
+        if (t.defined() && t.impl()->unique() && t.impl()->buffer->unique()) continue;
+        t = Tensor::empty(step.dtypes[i], shapes_[step.first_shape + i]);
+      }
+    }
+  } else {
+    InferContext infer(*step.op, inputs, step.attrs, static_cast<int>(step.num_outputs));
+    step.op->infer(infer);
+    for (uint32_t i = 0; i < step.num_outputs; ++i) {
+      const PartialShape& shape = infer.output_shape(static_cast<int>(i));
+      outputs[i] = step.allocate && shape.is_static() ? Tensor::empty(step.dtypes[i], Shape(shape)) : Tensor();
+    }
+  }
+  KernelContext context(*step.op, inputs, step.attrs, outputs, step.dtypes, static_cast<int>(step.num_outputs),
+                        Device::cpu());
+  step.kernel(context);
+}
+
+void Plan::execute(Frame& frame, Inputs inputs, Tensor* outputs, size_t wanted) const {
+  if (static_cast<int>(inputs.size()) != num_inputs_) {
+    throw make_error(Code::internal, "a graph of {} inputs was given {}", num_inputs_, inputs.size());
+  }
+  const UnloggedHandles unlogged;
+  bool on_host = true;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    frame.slots[i] = *inputs[i];
+    on_host = on_host && inputs[i]->device().is_host();
+  }
+  for (const uint32_t slot : unused_inputs_) frame.slots[slot] = Tensor();
+  if (on_host) [[likely]] {
+    for (const Step& step : steps_) {
+      try {
+        run_step(step, frame);
+      } catch (const Error& e) {
+        fail(e, step, frame);
+      }
+      for (uint32_t i = 0; i < step.num_releases; ++i) frame.slots[releases_[step.first_release + i]] = Tensor();
+    }
+  } else {
+    run_on_devices(frame);
+  }
+  for (size_t i = 0; i < wanted; ++i) {
+    Tensor& t = frame.slots[results_[i].slot];
+    if (results_[i].last) {
+      outputs[i] = std::move(t);
+      t = Tensor();
+    } else {
+      outputs[i] = t;
+    }
+  }
+}
+
+void Plan::run_on_devices(Frame& frame) const {
+  for (const Step& step : steps_) {
+    Tensor* outputs = frame.slots.data() + step.first_output;
+    for (uint32_t i = 0; i < step.num_outputs; ++i) outputs[i] = Tensor();
+    dispatch(*step.op, Inputs(frame.inputs.data() + step.first_input, step.num_inputs), step.attrs, outputs,
+             static_cast<int>(step.num_outputs), step.node->where);
+    for (uint32_t i = 0; i < step.num_releases; ++i) frame.slots[releases_[step.first_release + i]] = Tensor();
+  }
+}
+
+void Plan::fail(const Error& e, const Step& step, const Frame& frame) const {
+  const std::string text = e.what();
+  if (text.find("; node '") != std::string::npos) throw e;  // of a graph inside this one: the innermost is named
+  const Inputs inputs(frame.inputs.data() + step.first_input, step.num_inputs);
+  std::string site;
+  const std::source_location& where = step.node->where;
+  if (where.line() > 0) site = fmt::format(" (at {}:{})", where.file_name(), where.line());
+  throw Error(e.code(), fmt::format("[{}] {}; {}; node '{}'{}", step.op->name, text, describe_call(*step.op, inputs),
+                                    step.node->name, site));
+}
+
+void Plan::run(Inputs inputs, Tensor* outputs) const {
+  std::unique_ptr<Frame> frame = acquire();
+  execute(*frame, inputs, outputs, results_.size());  // a frame of a run that failed is dropped
+  release(std::move(frame));
+}
+
+void Plan::Runner::run(Inputs inputs, Tensor* outputs, size_t wanted) {
+  try {
+    plan_.execute(*frame_, inputs, outputs, wanted);
+  } catch (...) {
+    frame_.reset();
+    throw;
+  }
+}
+
+}  // namespace runnel

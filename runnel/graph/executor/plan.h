@@ -1,0 +1,97 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "runnel/base/error.h"
+#include "runnel/graph/graph.h"
+
+namespace runnel {
+
+// A graph made ready to run: a flat list of steps with resolved kernels. Any number of threads may run it at once.
+//
+// Every output of a node has a slot in the Frame of a run. Frames are kept between runs, and with them small values of
+// static shape: the next run computes into the same memory, provided nobody else holds it. Larger values are released
+// after their last use.
+class RUNNEL_API Plan {
+ public:
+  // The graph must outlive the plan and not change any more.
+  explicit Plan(const Graph& graph);
+  ~Plan();
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+
+  int num_inputs() const { return num_inputs_; }
+  int num_outputs() const { return static_cast<int>(results_.size()); }
+  // `outputs` has num_outputs() elements.
+  void run(Inputs inputs, Tensor* outputs) const;
+
+ private:
+  struct Step {
+    KernelFn kernel;
+    const OpDef* op;
+    const void* attrs;
+    const DType* dtypes;
+    const Node* node;
+    uint32_t first_input;  // in input_slots_
+    uint32_t num_inputs;
+    uint32_t first_output;  // slot; the others follow
+    uint32_t num_outputs;
+    uint32_t first_shape;    // in shapes_, when `ready`
+    uint32_t first_release;  // in releases_
+    uint32_t num_releases;
+    bool ready;     // shapes are known, checks were made
+    bool allocate;  // the executor makes the outputs (else the kernel does)
+  };
+  struct Result {
+    uint32_t slot;
+    bool last;  // may be moved out of the frame
+  };
+  struct Frame {
+    std::vector<Tensor> slots;
+    std::vector<const Tensor*> inputs;  // per entry of input_slots_
+  };
+
+ public:
+  // A frame for several runs in a row: the iterations of a loop.
+  class RUNNEL_API Runner {
+   public:
+    explicit Runner(const Plan& plan) : plan_(plan), frame_(plan.acquire()) {}
+    ~Runner() {
+      if (frame_) plan_.release(std::move(frame_));
+    }
+    Runner(const Runner&) = delete;
+    Runner& operator=(const Runner&) = delete;
+    // The first `wanted` outputs.
+    void run(Inputs inputs, Tensor* outputs, size_t wanted);
+
+   private:
+    const Plan& plan_;
+    std::unique_ptr<Frame> frame_;
+  };
+
+ private:
+  std::unique_ptr<Frame> acquire() const;
+  void release(std::unique_ptr<Frame> frame) const;
+  void execute(Frame& frame, Inputs inputs, Tensor* outputs, size_t wanted) const;
+  void run_step(const Step& step, Frame& frame) const;
+  void run_on_devices(Frame& frame) const;
+  [[noreturn]] void fail(const Error& e, const Step& step, const Frame& frame) const;
+
+  int num_inputs_ = 0;
+  uint32_t num_slots_ = 0;
+  std::vector<Step> steps_;
+  std::vector<uint32_t> input_slots_;
+  std::vector<Shape> shapes_;
+  std::vector<uint32_t> releases_;
+  std::vector<Result> results_;
+  std::vector<std::pair<uint32_t, Tensor>> constants_;
+  std::vector<uint32_t> unused_inputs_;          // released before the first step
+  mutable std::atomic<Frame*> spare_ = nullptr;  // the one that a single thread takes and gives back
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<Frame>> more_;
+};
+
+}  // namespace runnel

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runnel/graph/graph.h"
+
+namespace runnel {
+
+// A change of a graph that keeps what it computes. An exact pass keeps every bit; others keep results within 8 ulp per
+// op, and NaN and infinities where they are.
+struct Pass {
+  const char* name;
+  bool exact;
+  bool (*run)(Graph& graph);  // did it change anything?
+};
+
+RUNNEL_API const std::vector<Pass>& all_passes();
+// Passes are on unless switched off here; graphs that are planned already stay as they are.
+RUNNEL_API void enable_pass(const std::string& name, bool enabled);
+RUNNEL_API bool pass_is_enabled(const std::string& name);
+
+// Runs the passes that are on until none changes anything.
+RUNNEL_API void optimize(Graph& graph);
+// The same with the verifier after every pass: for tests.
+RUNNEL_API void optimize_and_verify(Graph& graph);
+
+RUNNEL_API bool fold_constants(Graph& graph);
+RUNNEL_API bool simplify_algebra(Graph& graph);
+RUNNEL_API bool merge_common_subexpressions(Graph& graph);
+
+// For passes: turns the node into a constant.
+void make_constant(Node& node, const Tensor& value);
+
+}  // namespace runnel

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "runnel/autodiff/record.h"
+#include "runnel/graph/graph.h"
+#include "runnel/op/dispatch.h"
+#include "runnel/tensor/handle_log.h"
+
+namespace runnel {
+
+// What a Tensor is while a graph is being built: an output of one of its nodes.
+class RUNNEL_API NodeSymbol : public Symbol {
+ public:
+  NodeSymbol(std::shared_ptr<Graph> graph, NodeOutput output) : graph_(std::move(graph)), output_(output) {}
+  const PartialShape& shape() const override { return output_.node->shape(output_.index); }
+  const Tensor* constant() const override {
+    const Tensor& value = output_.node->values[static_cast<size_t>(output_.index)];
+    return value.defined() ? &value : nullptr;
+  }
+  const std::shared_ptr<Graph>& graph() const { return graph_; }
+  const NodeOutput& output() const { return output_; }
+
+ private:
+  std::shared_ptr<Graph> graph_;  // kept alive: a handle may outlive the trace
+  NodeOutput output_;
+};
+
+// The symbol behind a tensor of a graph, or null.
+RUNNEL_API const NodeSymbol* node_symbol(const Tensor& t);
+RUNNEL_API Tensor symbolic(const std::shared_ptr<Graph>& graph, NodeOutput output);
+
+// Builds a graph from the ops called on this thread while it is open. Values that were there before become captured
+// inputs, values made meanwhile constants, tensors of an enclosing graph captured inputs too.
+class RUNNEL_API Tracer : public Interceptor {
+ public:
+  // `parent`: the tracer whose tensors may be captured; null for a function of its own.
+  explicit Tracer(std::string name, Tracer* parent = nullptr);
+  // Goes on with a graph that exists (a backward function captures what it needs of its forward graph).
+  Tracer(std::shared_ptr<Graph> graph, std::shared_ptr<Graph> source);
+  ~Tracer() override;
+
+  // Between open() and close() ops of this thread come here. Tapes that record outside see nothing of them.
+  void open();
+  void close();
+  static Tracer* current();
+
+  const std::shared_ptr<Graph>& graph() const { return graph_; }
+  Tracer* parent() const { return parent_; }
+  Tensor add_parameter(DType dtype, const PartialShape& shape, const std::string& name = "");
+  // The output of a node of this graph that stands for the tensor; captures it where it comes from outside.
+  NodeOutput localise(const Tensor& t, const std::source_location& where);
+  void set_outputs(const std::vector<Tensor>& outputs);
+
+  // What the captured inputs (the last of graph()->inputs()) stand for, in order.
+  const std::vector<Tensor>& captures() const { return captures_; }
+  // The captured input for a tensor from outside, if there is one.
+  Node* captured_as(const Tensor& t) const;
+  // Captured inputs of a body need not stay with it: the node that calls it has them as inputs.
+  void forget_captures() { captures_.clear(); }
+
+  bool allow_variables = true;  // may variables be created?
+  int variables_created = 0;
+
+  void call(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outputs, int num_outputs,
+            const std::source_location& where) override;
+  Tensor outside(const Tensor& symbolic) override;
+  void variable_created(const std::string& name) override;
+
+ private:
+  std::string child_name(const std::string& name);
+  Node* capture(const Tensor& t);
+  void order(Node* node, Inputs inputs);
+  void find_values(const OpDef& op, Inputs inputs, const void* attrs, Node* node);
+
+  // The order of effects: per resource its last writer and the readers since then; null is the world outside.
+  struct Effects {
+    Node* writer = nullptr;
+    std::vector<Node*> readers;
+  };
+
+  std::shared_ptr<Graph> graph_;
+  Tracer* parent_;
+  std::shared_ptr<Graph> source_;
+  uint32_t epoch_;
+  std::vector<Tensor> captures_;
+  std::unordered_map<const void*, Node*> captured_;  // by impl, resource object or node output
+  std::unordered_map<const TensorImpl*, Node*> constants_;
+  std::vector<Tensor> keep_;  // of constants_: their addresses are keys
+  std::map<std::pair<const Node*, int>, Node*> captured_outputs_;
+  std::map<const void*, Effects> effects_;
+  Interceptor* outer_ = nullptr;
+  std::optional<SuspendTapes> suspended_;
+  bool open_ = false;
+  int children_ = 0;
+};
+
+// While it lives, ops of this thread run at once though a trace is open: its tracer is set aside.
+class RUNNEL_API OutsideTrace {
+ public:
+  OutsideTrace() : outer_(set_interceptor(nullptr)) {}
+  ~OutsideTrace() { set_interceptor(outer_); }
+  OutsideTrace(const OutsideTrace&) = delete;
+  OutsideTrace& operator=(const OutsideTrace&) = delete;
+
+ private:
+  Interceptor* outer_;
+  SuspendTapes suspended_;
+  UnloggedHandles unlogged_;
+};
+
+}  // namespace runnel
