@@ -41,6 +41,7 @@ TEST_P(Suite, SameBitsWithOneAndTwoThreads) { check_same_bits(GetParam()); }
 TEST_P(Suite, LargeElementwise) { check_large(GetParam()); }
 TEST_P(Suite, EmptyElementwise) { check_empty(GetParam()); }
 TEST_P(Suite, AttributesRoundTrip) { check_attributes(GetParam()); }
+TEST_P(Suite, TracedAsEager) { check_traced(GetParam()); }
 
 TEST_P(Declaration, IsComplete) { check_declaration(*GetParam().op); }
 TEST_P(Declaration, HasAKernelForEveryDtypeOfItsSchema) { check_kernels(*GetParam().op); }

@@ -1,0 +1,22 @@
+#include "runnel/function/control_flow.h"
+
+#include "runnel/base/format.h"
+
+namespace runnel::function_detail {
+
+int64_t leading_dim(const Tensor& t) {
+  if (t.rank() == 0) throw invalid_argument("[map_fn] a scalar has no elements to go through");
+  return t.shape()[0];
+}
+
+Described describe_result(const BranchFn& f) {
+  const Body body = trace_branch("probe", f);
+  Described d;
+  for (const Tensor& t : body.outputs) {
+    d.dtypes.push_back(t.dtype());
+    d.shapes.push_back(t.partial_shape());
+  }
+  return d;
+}
+
+}  // namespace runnel::function_detail

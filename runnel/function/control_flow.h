@@ -1,0 +1,184 @@
+#pragma once
+
+// Control flow by functions: cond, switch_case, while_loop and what is built on them. Eagerly they are plain C++;
+// inside a function they become nodes of its graph.
+#include <source_location>
+#include <utility>
+#include <vector>
+
+#include "runnel/function/structure.h"
+#include "runnel/graph/control_flow.h"
+#include "runnel/op/operand.h"
+#include "runnel/ops/array.h"
+#include "runnel/ops/math.h"
+#include "runnel/ops/reduce.h"
+#include "runnel/ops/tensor_array.h"
+
+namespace runnel {
+namespace function_detail {
+
+template <class T>
+Tensors tensors_of(const T& value) {
+  Tensors all;
+  auto collect = [&](const Tensor& t) {
+    all.push_back(t);
+    return t;
+  };
+  map_tensors(value, collect);
+  return all;
+}
+template <class T>
+T with_tensors(const T& like, const Tensors& tensors) {
+  size_t at = 0;
+  auto next = [&](const Tensor&) { return tensors[at++]; };
+  return map_tensors(like, next);
+}
+
+// Is a value needed that only the running graph has?
+inline bool is_traced(const Tensor& t) { return Tracer::current() && t.is_symbolic(); }
+
+template <class State, class F>
+decltype(auto) call_with(F& f, const State& state) {
+  if constexpr (is_tuple<State>) {
+    return std::apply(f, state);
+  } else {
+    return f(state);
+  }
+}
+
+RUNNEL_API int64_t leading_dim(const Tensor& t);
+// The dtype and shape of what f gives, without running it.
+struct Described {
+  std::vector<DType> dtypes;
+  std::vector<PartialShape> shapes;
+};
+RUNNEL_API Described describe_result(const BranchFn& f);
+
+}  // namespace function_detail
+
+// One of two functions without parameters, by a bool. Both give the same structure of tensors.
+template <class T, class E>
+auto cond(const Operand& predicate, T then_branch, E else_branch) {
+  using namespace function_detail;
+  using R = std::decay_t<std::invoke_result_t<T&>>;
+  const Tensor p = predicate.value();
+  if (!is_traced(p)) return static_cast<bool>(p) ? R(then_branch()) : R(else_branch());
+  if constexpr (std::is_void_v<R>) {
+    add_cond(p, trace_branch("cond_then", [&] { return then_branch(), Tensors(); }),
+             trace_branch("cond_else", [&] { return else_branch(), Tensors(); }), predicate.where());
+  } else {
+    std::optional<R> like;
+    Body then_body = trace_branch("cond_then", [&] {
+      like.emplace(then_branch());
+      return tensors_of(*like);
+    });
+    Body else_body = trace_branch("cond_else", [&] { return tensors_of(R(else_branch())); });
+    return with_tensors(*like, add_cond(p, std::move(then_body), std::move(else_body), predicate.where()));
+  }
+}
+
+// Branch number `index`; the last one when there is none of that number.
+template <class F>
+auto switch_case(const Operand& index, std::vector<F> branches) {
+  using namespace function_detail;
+  using R = std::decay_t<std::invoke_result_t<F&>>;
+  const Tensor i = index.value();
+  if (!is_traced(i)) {
+    const auto k = static_cast<size_t>(i.item<int32_t>());
+    return R(branches[k < branches.size() ? k : branches.size() - 1]());
+  }
+  std::optional<R> like;
+  std::vector<Body> bodies;
+  for (F& f : branches) {
+    bodies.push_back(trace_branch("case", [&] {
+      R result = f();
+      Tensors all = tensors_of(result);
+      if (!like) like.emplace(std::move(result));
+      return all;
+    }));
+  }
+  return with_tensors(*like, add_case(i, std::move(bodies), index.where()));
+}
+
+// state = body(state) while condition(state) holds. A tuple is handed over as several parameters.
+//   auto [i, sum] = while_loop([&](Tensor i, Tensor) { return i < n; },
+//                              [&](Tensor i, Tensor s) { return std::tuple{i + 1, s + f(i)}; }, std::tuple{Tensor(0),
+//                              zero});
+template <class C, class B, class State>
+State while_loop(C condition, B body, const State& state, const WhileOptions& options = {},
+                 std::source_location where = std::source_location::current()) {
+  using namespace function_detail;
+  if (!Tracer::current()) {
+    State now = state;
+    for (int64_t k = 0; options.maximum_iterations < 0 || k < options.maximum_iterations; ++k) {
+      if (!static_cast<bool>(Tensor(call_with(condition, now)))) break;
+      now = call_with(body, now);
+    }
+    return now;
+  }
+  return with_tensors(
+      state, add_while([&](const Tensors& s) { return Tensor(call_with(condition, with_tensors(state, s))); },
+                       [&](const Tensors& s) { return tensors_of(State(call_with(body, with_tensors(state, s)))); },
+                       tensors_of(state), options, where));
+}
+
+// f(... f(f(initial, elems[0]), elems[1]) ..., elems[n - 1])
+template <class F, class A>
+A foldl(F f, const Tensor& elems, const A& initial, std::source_location where = std::source_location::current()) {
+  using namespace function_detail;
+  if (!Tracer::current()) {
+    A acc = initial;
+    for (int64_t i = 0; i < leading_dim(elems); ++i) acc = f(acc, elems[i]);
+    return acc;
+  }
+  const Tensor n = shape(elems)[0];
+  return std::get<1>(while_loop([&](const Tensor& i, const A&) { return i < n; },
+                                [&](const Tensor& i, const A& acc) {
+                                  return std::tuple<Tensor, A>{i + 1, f(acc, gather(elems, i))};
+                                },
+                                std::tuple<Tensor, A>{Tensor(0), initial}, {}, where));
+}
+
+// The results of f(acc, elems[i]) for every i, stacked; each is the acc of the next.
+template <class F>
+Tensor scan(F f, const Tensor& elems, const Tensor& initial,
+            std::source_location where = std::source_location::current()) {
+  using namespace function_detail;
+  if (!Tracer::current()) {
+    Tensor acc = initial;
+    Tensors all;
+    for (int64_t i = 0; i < leading_dim(elems); ++i) all.push_back(acc = f(acc, elems[i]));
+    return all.empty() ? expand_dims(initial, 0)(slice(0, 0)) : stack(all);
+  }
+  const Tensor n = shape(elems)[0];
+  const TensorArray results(initial.dtype(), n, {.element_shape = initial.partial_shape()});
+  auto [i, acc, out] = while_loop([&](const Tensor& at, const Tensor&, const TensorArray&) { return at < n; },
+                                  [&](const Tensor& at, const Tensor& a, const TensorArray& ta) {
+                                    const Tensor next = f(a, gather(elems, at));
+                                    return std::tuple{at + 1, next, ta.write(at, next)};
+                                  },
+                                  std::tuple{Tensor(0), initial, results}, {}, where);
+  return out.stack();
+}
+
+// f of every element along the first dimension, stacked.
+template <class F>
+Tensor map_fn(F f, const Tensor& elems, std::source_location where = std::source_location::current()) {
+  using namespace function_detail;
+  if (!Tracer::current()) {
+    Tensors all;
+    for (int64_t i = 0; i < leading_dim(elems); ++i) all.push_back(f(elems[i]));
+    return all.empty() ? expand_dims(f(zeros_like(reduce_sum(elems, 0))), 0)(slice(0, 0)) : stack(all);
+  }
+  const Described d = describe_result([&] { return Tensors{f(gather(elems, Tensor(0)))}; });
+  const Tensor n = shape(elems)[0];
+  const TensorArray results(d.dtypes[0], n, {.element_shape = d.shapes[0]});
+  auto [i, out] = while_loop([&](const Tensor& at, const TensorArray&) { return at < n; },
+                             [&](const Tensor& at, const TensorArray& ta) {
+                               return std::tuple{at + 1, ta.write(at, f(gather(elems, at)))};
+                             },
+                             std::tuple{Tensor(0), results}, {}, where);
+  return out.stack();
+}
+
+}  // namespace runnel

@@ -1,0 +1,48 @@
+#include "runnel/function/structure.h"
+
+#include "runnel/base/format.h"
+
+namespace runnel::function_detail {
+
+void CallKey::shape_of(DType dtype, const PartialShape& shape) {
+  if (!shape.has_rank()) return tag(2, static_cast<uint64_t>(dtype) << 8 | 0xff);
+  tag(2, static_cast<uint64_t>(dtype) << 8 | static_cast<uint64_t>(shape.rank()));
+  for (const int64_t d : shape) {
+    dims_at.push_back(static_cast<uint32_t>(words.size()));
+    words.push_back(static_cast<uint64_t>(d));
+  }
+}
+
+void CallKey::text(std::string_view s) {
+  tag(3, s.size());
+  for (size_t at = 0; at < s.size(); at += 8) {
+    uint64_t word = 0;
+    std::memcpy(&word, s.data() + at, std::min<size_t>(8, s.size() - at));
+    words.push_back(word);
+  }
+}
+
+void CallKey::nest(const Nest& n) {
+  tag(11, static_cast<uint64_t>(n.kind()) << 32 | n.size());
+  if (n.is_leaf()) return tensor(n.leaf());
+  for (const std::string& key : n.keys()) text(key);
+  if (n.spec()) text(n.spec()->describe());
+  for (const Nest& item : n.items()) nest(item);
+}
+
+std::string tensor_text(const Tensor& t) {
+  return t.defined() ? dtype_name(t.dtype()) + t.partial_shape().str() : "nothing";
+}
+
+std::string number_text(double value) { return fmt::format("{}", value); }
+
+void nest_text(const Nest& n, const std::string& path, CallText& out) {
+  if (n.is_leaf()) {
+    out.emplace_back(path, tensor_text(n.leaf()));
+    return;
+  }
+  out.emplace_back(path, nest::detail::describe(n.kind(), n.size(), n.keys()));
+  for (size_t i = 0; i < n.size(); ++i) nest_text(n.items()[i], path + nest::detail::step(n.kind(), i, n.keys()), out);
+}
+
+}  // namespace runnel::function_detail

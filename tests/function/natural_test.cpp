@@ -1,0 +1,221 @@
+// IF, WHILE and for over tensors, eager and traced.
+#include "runnel/function/natural.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runnel/runnel.h"
+
+namespace runnel {
+namespace {
+
+using ::testing::HasSubstr;
+
+template <class F, class... X>
+void same(F f, const std::vector<std::tuple<X...>>& calls) {
+  auto g = function(f);
+  for (const auto& x : calls) {
+    const Tensor eager = std::apply(f, x);
+    const Tensor traced = std::apply(g, x);
+    EXPECT_EQ(eager.str(), traced.str());
+  }
+  EXPECT_EQ(g.num_traces(), 1);
+}
+
+Tensor collatz(const Tensor& n, const Tensor& cap) {
+  Tensor steps = 0.0;
+  Tensor y = n;
+  WHILE(steps < cap) {
+    const Tensor tmp = y * 2.0;
+    IF(y > 10.0) { y = y - 3.0; }
+    else {
+      y = tmp + 1.0;
+    }
+    steps = steps + 1.0;
+  }
+  IF(y > 5.0) { y = y * 100.0; }
+  return y;
+}
+
+TEST(Natural, LoopsAndBranches) {
+  std::vector<std::tuple<Tensor, Tensor>> calls;
+  for (const double n : {1., 7., 11., 40.}) {
+    for (const double c : {0., 1., 5., 9.}) calls.emplace_back(n, c);
+  }
+  same(collatz, calls);
+}
+
+TEST(Natural, ElseIfAndFirstDefinedInside) {
+  same(
+      [](const Tensor& x) {
+        Tensor r;
+        IF(x > 10) { r = x * 1; }
+        else IF(x > 5) {
+          r = x * 2;
+        }
+        else {
+          r = x * 3;
+        }
+        return r;
+      },
+      std::vector<std::tuple<Tensor>>{{Tensor(1.f)}, {Tensor(7.f)}, {Tensor(11.f)}});
+}
+
+TEST(Natural, ForOverRangeAndTensors) {
+  same(
+      [](const Tensor& n) {
+        Tensor acc = 0;
+        for (auto i : range(n)) acc = acc + i * i;
+        return acc;
+      },
+      std::vector<std::tuple<Tensor>>{{Tensor(0)}, {Tensor(1)}, {Tensor(10)}});
+  same(
+      [](const Tensor& x) {
+        Tensor acc = zeros_like(x[0]);
+        for (auto row : x) {
+          IF(reduce_sum(row) > 4) { acc = acc + row; }
+        }
+        return acc;
+      },
+      std::vector<std::tuple<Tensor>>{{Tensor{{1.f, 2.f}, {3.f, 4.f}, {5.f, 6.f}}}});
+}
+
+TEST(Natural, TensorArraysInLoops) {
+  same(
+      [](const Tensor& n) {
+        TensorArray ta(DType::int32, n);
+        for (auto i : range(n)) ta = ta.write(i, i * 10);
+        return ta.stack();
+      },
+      std::vector<std::tuple<Tensor>>{{Tensor(1)}, {Tensor(4)}});
+}
+
+TEST(Natural, NestedLoops) {
+  same(
+      [](const Tensor& n) {
+        Tensor total = 0;
+        Tensor i = 0;
+        WHILE(i < n) {
+          Tensor j = 0;
+          WHILE(j < i) {
+            total = total + j;
+            j = j + 1;
+          }
+          i = i + 1;
+        }
+        return total;
+      },
+      std::vector<std::tuple<Tensor>>{{Tensor(0)}, {Tensor(3)}, {Tensor(6)}});
+}
+
+TEST(Natural, VariablesInBlocks) {
+  const Variable v(0.f);
+  auto f = function([&](const Tensor& x) {
+    IF(x > 0) { v.assign_add(x); }
+    else {
+      v.assign(-1.f);
+    }
+    return v.value();
+  });
+  EXPECT_EQ(f(Tensor(2.f)).item<float>(), 2);
+  EXPECT_EQ(f(Tensor(3.f)).item<float>(), 5);
+  EXPECT_EQ(f(Tensor(-3.f)).item<float>(), -1);
+}
+
+TEST(Natural, Gradients) {
+  auto f = function([](const Tensor& x) {
+    Tensor y = x;
+    Tensor i = 0;
+    WHILE(i < 3) {
+      IF(y > 2) { y = y * x; }
+      else {
+        y = y + x;
+      }
+      i = i + 1;
+    }
+    return y;
+  });
+  GradientTape tape;
+  const Tensor x(1.5f);  // 3, 4.5, 6.75: 2 x^3
+  tape.watch(x);
+  const Tensor y = f(x);
+  EXPECT_FLOAT_EQ(y.item<float>(), 6.75);
+  EXPECT_FLOAT_EQ(tape.gradient(y, x).value().item<float>(), 6 * 1.5 * 1.5);
+}
+
+TEST(Natural, LeavingABlockIsAnError) {
+  const auto leaves = [](const Tensor& x) {
+    IF(x > 0) { return x; }
+    return x + 1;
+  };
+  EXPECT_EQ(leaves(Tensor(3.f)).item<float>(), 3);
+  auto f = function(leaves);
+  try {
+    f(Tensor(3.f));
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_THAT(e.what(), HasSubstr("left by break"));
+    EXPECT_THAT(e.what(), HasSubstr("natural_test.cpp:"));
+  }
+  auto g = function([](const Tensor& n) {
+    Tensor s = 0;
+    for (auto i : range(n)) {
+      s = s + i;
+      break;
+    }
+    return s;
+  });
+  EXPECT_THROW(g(Tensor(3)), Error);
+  // The thread is as before.
+  EXPECT_EQ((Tensor(1) + 1).item<int32_t>(), 2);
+}
+
+TEST(Natural, AHandleThatEscapesIsAnError) {
+  auto f = function([](const Tensor& x) {
+    std::vector<Tensor> all;
+    IF(x > 0) { all.push_back(x * 2); }
+    return all[0] + 1;
+  });
+  EXPECT_THROW(f(Tensor(1.f)), Error);
+}
+
+TEST(Natural, ABodyThatChangesIsAnError) {
+  auto f = function([](const Tensor& n) {
+    int passes = 0;
+    Tensor s = 0;
+    for (auto i : range(n)) {
+      ++passes;
+      for (int k = 0; k < passes; ++k) s = s + i;
+    }
+    return s;
+  });
+  EXPECT_THROW(f(Tensor(3)), Error);
+}
+
+TEST(Natural, CheckTracingFindsWhatTracingCannotSee) {
+  int calls = 0;
+  auto f = function([&](const Tensor& x) { return x + ++calls; });
+  const Variable v(0.f);
+  auto g = function([&](const Tensor& x) {
+    v.assign_add(random::normal({}));
+    return v * x;
+  });
+  check_tracing(true);
+  g(Tensor(2.f));
+  g(Tensor(3.f));
+  EXPECT_THROW(f(Tensor(1)), Error);
+  check_tracing(false);
+}
+
+TEST(Natural, ErrorsInsideABlockLeaveTheThreadUsable) {
+  auto f = function([](const Tensor& x) {
+    Tensor y = x;
+    IF(reduce_sum(x) > 0) { y = matmul(x, x); }
+    return y;
+  });
+  EXPECT_THROW(f(Tensor{1.f, 2.f}), Error);
+  EXPECT_EQ((Tensor(1) + 1).item<int32_t>(), 2);
+}
+
+}  // namespace
+}  // namespace runnel

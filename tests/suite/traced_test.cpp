@@ -1,0 +1,70 @@
+// Every sample once more inside a graph: the same bits as eagerly, whatever is known of shapes and values while
+// tracing.
+#include "runnel/base/error.h"
+#include "runnel/graph/graph_function.h"
+#include "runnel/graph/tracer.h"
+#include "tests/suite/suite.h"
+#include "tests/suite/values.h"
+
+namespace runnel::test {
+namespace {
+
+enum class Known { shapes, shapes_and_host_values, ranks, nothing };
+
+std::vector<Tensor> run_traced(const Case& c, const std::vector<Tensor>& inputs, Known known) {
+  Tracer tracer("suite");
+  std::vector<Tensor> in;
+  std::vector<Tensor> values;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Tensor& t = inputs[i];
+    const bool host = input_spec(*c.op, inputs, i).host_memory;
+    if (t.dtype() == DType::resource || (host && known == Known::shapes_and_host_values)) {
+      in.push_back(t);
+      continue;
+    }
+    PartialShape shape = t.shape();
+    if (known == Known::ranks) shape = PartialShape::unknown_dims(t.rank());
+    if (known == Known::nothing) shape = PartialShape::unknown();
+    in.push_back(tracer.add_parameter(t.dtype(), shape));
+    values.push_back(t);
+  }
+  tracer.open();
+  const std::vector<Tensor> out = run(*c.op, in, c.attrs());
+  tracer.set_outputs(out);
+  tracer.close();
+  tracer.graph()->verify();
+  const GraphFunction f(tracer.graph());
+  values.insert(values.end(), tracer.captures().begin(), tracer.captures().end());
+  if (!c.op->stateful) f.run(values);  // the second run finds the memory of the first
+  return f.run(values);
+}
+
+}  // namespace
+
+void check_traced(const Case& c) {
+  if (!c.sample().error.empty()) return;
+  if (c.op->stateful && !c.sample().make) return;  // draws other numbers each time
+  for (const Known known : {Known::shapes, Known::shapes_and_host_values, Known::ranks, Known::nothing}) {
+    const std::vector<Tensor> first = c.inputs();
+    const std::vector<Tensor> second = c.inputs();
+    try {
+      const std::vector<Tensor> eager = run(*c.op, first, c.attrs());
+      const std::vector<Tensor> traced = run_traced(c, second, known);
+      ASSERT_EQ(eager.size(), traced.size());
+      for (size_t i = 0; i < eager.size(); ++i) {
+        EXPECT_TRUE(same_bits(eager[i], traced[i]))
+            << c.name() << ", output " << i << " differs in a graph: " << difference(traced[i], eager[i], 0, 0);
+      }
+    } catch (const Error& e) {
+      ADD_FAILURE() << c.name() << " in a graph, with known " << static_cast<int>(known) << ": " << e.what();
+    }
+    for (size_t i = 0; i < first.size(); ++i) {
+      if (first[i].dtype() != DType::resource) continue;
+      const auto* slot = dynamic_cast<VariableSlot*>(first[i].data<ResourceHandle>()->object.get());
+      if (!slot || !slot->value.defined()) continue;
+      EXPECT_TRUE(same_bits(slot->value, variable_slot(second[i]).value)) << c.name() << " leaves another state";
+    }
+  }
+}
+
+}  // namespace runnel::test
