@@ -6,7 +6,7 @@ import sys
 
 RUNNEL = sys.argv[1]
 TYPES = {"int", "float", "bool", "string", "type", "shape", "tensor",
-         "list(int)", "list(float)", "list(string)", "list(type)", "list(shape)"}
+         "list(int)", "list(float)", "list(string)", "list(type)", "list(shape)", "func", "list(func)"}
 DTYPES = {"float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
           "uint64", "bool", "string", "complex64", "complex128", "resource", "variant"}
 failures = []
