@@ -8,8 +8,11 @@ CONV = [f"conv2d_{shape}_{what}" for shape in ("mnist1", "mnist2", "image1", "im
 ELEMENTWISE = ["elementwise_add", "elementwise_mul", "elementwise_relu", "exp", "log", "tanh",
                "reduce_sum", "reduce_sum_rows", "reduce_sum_cols", "reduce_max"]
 
-# (our program, opponent's suffix, opponent's program, goal, cases). The suffix "_threads" has no program: it is our own
-# with one thread.
+# (our program, opponent's suffix, opponent's program, goal, cases). Without a program the opponent is our own: with one
+# thread ("_threads"), or running another case.
+# What is added to the name of the case for the opponent, where it has several ways.
+OPPONENT_CASE = {"_vs_eager": "_eager", "_vs_channels_last": "_channels_last"}
+
 FAMILIES = [
     ("eager", "", "torch_eager", 2.8, ["eager_add10"]),
     ("eager", "", "torch_eager", 3.4, ["eager_add10_recording"]),
@@ -20,4 +23,12 @@ FAMILIES = [
                                                        for what in ("fwd", "bwd_data", "bwd_weights")]),
     ("elementwise", "", "torch_elementwise", 1.0, ELEMENTWISE),
     ("elementwise", "_vs_limit", "limit_elementwise", 0.90, ELEMENTWISE),
+    ("function", "", "torch_function", 15, ["function_chain50"]),
+    ("function", "_vs_eager", None, 1.0, ["function_chain50"]),
+    ("function", "", "torch_function", 10, ["while_loop_10k"]),
+    ("function", "", "torch_function", 3, ["fused_chain8_1m", "mlp_infer1"]),
+    ("function", "", "torch_function", 1.8, ["mlp_step_graph"]),
+    ("function", "", "torch_function", 1.4, ["cnn_step_graph"]),
+    ("function", "_vs_channels_last", "torch_function", 1.15, ["cnn_step_graph"]),
+    ("function", "", "torch_function", 1.0, ["cnn_infer1"]),
 ]
