@@ -31,4 +31,7 @@ FAMILIES = [
     ("function", "", "torch_function", 1.4, ["cnn_step_graph"]),
     ("function", "_vs_channels_last", "torch_function", 1.15, ["cnn_step_graph"]),
     ("function", "", "torch_function", 1.0, ["cnn_infer1"]),
+    ("function", "_vs_limit", "limit_function", 0.85, ["mlp_step_graph"]),
+    ("function", "_vs_limit", "limit_function", 0.91, ["cnn_step_graph"]),
+    ("function", "_vs_limit", "limit_function", 0.87, ["cnn_infer1"]),
 ]

@@ -69,9 +69,9 @@ struct Model {
     beta1_power.assign(beta1_power * 0.9f);
     beta2_power.assign(beta2_power * 0.999f);
     for (size_t i = 0; i < variables.size(); ++i) {
-      call_op("ResourceApplyAdam", {variables[i].handle(), m[i].handle(), v[i].handle(), beta1_power.value(),
-                                    beta2_power.value(), Tensor(0.001f), Tensor(0.9f), Tensor(0.999f), Tensor(1e-7f),
-                                    gradients[i].value()});
+      call_op("ResourceApplyAdam",
+              {variables[i].handle(), m[i].handle(), v[i].handle(), beta1_power.value(), beta2_power.value(),
+               Tensor(0.001f), Tensor(0.9f), Tensor(0.999f), Tensor(1e-7f), gradients[i].value()});
     }
   }
 };

@@ -4,6 +4,7 @@
 
 #include "runnel/autodiff/record.h"
 #include "runnel/base/format.h"
+#include "runnel/graph/passes/pass.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/tensor/handle_log.h"
 
@@ -77,6 +78,7 @@ Plan::Plan(const Graph& graph) {
       throw make_error(Code::unimplemented, "[{}] node '{}' has no kernel for {}", node->op->name, node->name,
                        dtype_name(key));
     }
+    step.chain = -1;
     step.ready = node->inferred;
     step.allocate = !node->op->forwards;
     if (step.ready && step.allocate) {
@@ -88,6 +90,7 @@ Plan::Plan(const Graph& graph) {
 
   std::vector<bool> is_result(num_slots_, false);
   for (const NodeOutput& out : graph.outputs()) is_result[slot_of(out)] = true;
+  if (pass_is_enabled("elementwise_blocks")) find_chains(last_use, is_result);
   std::vector<std::vector<uint32_t>> release(steps_.size());
   for (uint32_t s = 0; s < num_slots_; ++s) {
     if (is_result[s] || stays[s]) continue;
@@ -114,6 +117,39 @@ Plan::Plan(const Graph& graph) {
 }
 
 Plan::~Plan() { delete spare_.load(); }
+
+void Plan::find_chains(const std::vector<int>& last_use, const std::vector<bool>& is_result) {
+  for (size_t first = 0, end = 0; first < steps_.size(); first = std::max(end, first + 1)) {
+    end = first;
+    while (end < steps_.size() && BlockChain::fits(*steps_[end].node) &&
+           steps_[end].node->shape() == steps_[first].node->shape()) {
+      ++end;
+    }
+    if (end - first < 2) continue;
+    std::vector<BlockChain::Step> steps;
+    std::vector<const Node*> nodes;
+    std::vector<bool> inner;
+    for (size_t i = first; i < end; ++i) {
+      const Step& s = steps_[i];
+      const auto from = input_slots_.begin() + s.first_input;
+      steps.push_back({s.kernel, s.op, s.attrs, s.dtypes, {from, from + s.num_inputs}, s.first_output});
+      nodes.push_back(s.node);
+      inner.push_back(!is_result[s.first_output] && last_use[s.first_output] < static_cast<int>(end));
+    }
+    steps_[first].chain = static_cast<int>(chains_.size());
+    chains_.push_back({BlockChain(Shape(steps_[first].node->shape()), std::move(steps), nodes, inner), end - first});
+  }
+}
+
+void Plan::run_chain(const Step* first, Frame& frame) const {
+  chains_[static_cast<size_t>(first->chain)].blocks.run(frame.slots.data(), [&](size_t i) {
+    try {
+      throw;
+    } catch (const Error& e) {
+      fail(e, first[i], frame);
+    }
+  });
+}
 
 std::unique_ptr<Plan::Frame> Plan::acquire() const {
   if (Frame* spare = spare_.exchange(nullptr, std::memory_order_acquire)) return std::unique_ptr<Frame>(spare);
@@ -179,13 +215,24 @@ void Plan::execute(Frame& frame, Inputs inputs, Tensor* outputs, size_t wanted) 
   }
   for (const uint32_t slot : unused_inputs_) frame.slots[slot] = Tensor();
   if (on_host) [[likely]] {
-    for (const Step& step : steps_) {
+    const auto release_after = [&](const Step& step) {
+      for (uint32_t i = 0; i < step.num_releases; ++i) frame.slots[releases_[step.first_release + i]] = Tensor();
+    };
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      const Step& step = steps_[i];
+      if (step.chain >= 0) [[unlikely]] {
+        run_chain(&step, frame);
+        const size_t length = chains_[static_cast<size_t>(step.chain)].length;
+        for (size_t k = 0; k < length; ++k) release_after(steps_[i + k]);
+        i += length - 1;
+        continue;
+      }
       try {
         run_step(step, frame);
       } catch (const Error& e) {
         fail(e, step, frame);
       }
-      for (uint32_t i = 0; i < step.num_releases; ++i) frame.slots[releases_[step.first_release + i]] = Tensor();
+      release_after(step);
     }
   } else {
     run_on_devices(frame);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runnel/base/error.h"
+#include "runnel/graph/executor/block_chain.h"
 #include "runnel/graph/graph.h"
 
 namespace runnel {
@@ -42,8 +43,13 @@ class RUNNEL_API Plan {
     uint32_t first_shape;    // in shapes_, when `ready`
     uint32_t first_release;  // in releases_
     uint32_t num_releases;
+    int chain;      // in chains_: this step and those after it run as that chain; -1: it runs by itself
     bool ready;     // shapes are known, checks were made
     bool allocate;  // the executor makes the outputs (else the kernel does)
+  };
+  struct Chain {
+    BlockChain blocks;
+    size_t length;  // in steps
   };
   struct Result {
     uint32_t slot;
@@ -77,12 +83,15 @@ class RUNNEL_API Plan {
   void release(std::unique_ptr<Frame> frame) const;
   void execute(Frame& frame, Inputs inputs, Tensor* outputs, size_t wanted) const;
   void run_step(const Step& step, Frame& frame) const;
+  void run_chain(const Step* first, Frame& frame) const;
+  void find_chains(const std::vector<int>& last_use, const std::vector<bool>& is_result);
   void run_on_devices(Frame& frame) const;
   [[noreturn]] void fail(const Error& e, const Step& step, const Frame& frame) const;
 
   int num_inputs_ = 0;
   uint32_t num_slots_ = 0;
   std::vector<Step> steps_;
+  std::vector<Chain> chains_;
   std::vector<uint32_t> input_slots_;
   std::vector<Shape> shapes_;
   std::vector<uint32_t> releases_;

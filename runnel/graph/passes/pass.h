@@ -12,7 +12,7 @@ namespace runnel {
 struct Pass {
   const char* name;
   bool exact;
-  bool (*run)(Graph& graph);  // did it change anything?
+  bool (*run)(Graph& graph);  // did it change anything? Null: the executor does it when it plans.
 };
 
 RUNNEL_API const std::vector<Pass>& all_passes();
