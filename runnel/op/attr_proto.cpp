@@ -1,5 +1,7 @@
 #include "runnel/op/attr_proto.h"
 
+#include <google/protobuf/stubs/logging.h>
+
 #include <charconv>
 #include <cmath>
 
@@ -163,6 +165,7 @@ std::string serialize_attr(const AttrValue& value) {
 }
 
 AttrValue parse_attr(std::string_view bytes, const AttrValue& like) {
+  const google::protobuf::LogSilencer silent;  // the Error says it
   pb::AttrValue proto;
   if (!proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     throw make_error(Code::data_loss, "[AttrValue] {} bytes that are no such message", bytes.size());
