@@ -1,0 +1,184 @@
+#pragma once
+
+// TensorFlow 1's way of working: build a graph first, run parts of it in a session afterwards.
+//   compat::v1::disable_eager_execution();
+//   Tensor a = compat::v1::placeholder(int32), b = compat::v1::placeholder(int32);
+//   Tensor c = a + b;
+//   compat::v1::Session session;
+//   std::cout << session.run(c, {{a, 2}, {b, 3}}).item<int32_t>();
+
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runnel/op/operand.h"
+#include "runnel/ops/state.h"
+
+namespace runnel {
+class Graph;
+struct Node;
+}  // namespace runnel
+
+namespace runnel::compat::v1 {
+
+class GraphState;
+
+// A node of a graph, to be run for what it does.
+class RUNNEL_API Operation {
+ public:
+  Operation() = default;
+  bool defined() const { return node_ != nullptr; }
+  const std::string& name() const;
+  const std::string& type() const;  // of the op
+
+ private:
+  friend class GraphState;
+  friend class Session;
+  friend RUNNEL_API Operation operation_of(const Tensor& tensor);
+  Operation(std::shared_ptr<runnel::Graph> graph, Node* node) : graph_(std::move(graph)), node_(node) {}
+  std::shared_ptr<runnel::Graph> graph_;
+  Node* node_ = nullptr;
+};
+
+// The node that computes a tensor.
+RUNNEL_API Operation operation_of(const Tensor& tensor);
+
+// What control_dependencies waits for and what a session fetches: a tensor, a node, or a variable's value.
+class RUNNEL_API Fetch {
+ public:
+  Fetch(const Tensor& tensor) : tensor_(tensor) {}              // NOLINT: implicit
+  Fetch(const Variable& variable) : variable_(variable) {}      // NOLINT
+  Fetch(const Operation& operation) : operation_(operation) {}  // NOLINT
+
+ private:
+  friend class GraphState;
+  Tensor tensor_;
+  Variable variable_;
+  Operation operation_;
+};
+
+// A graph that grows: while a scope of as_default() lives, every op called on this thread becomes a node instead of
+// being run. Unlike a traced function it adds no order between effects: control_dependencies does.
+class RUNNEL_API Graph {
+ public:
+  Graph();
+
+  class RUNNEL_API Scope {
+   public:
+    explicit Scope(std::shared_ptr<GraphState> state);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    struct Outer;
+    std::shared_ptr<GraphState> state_;
+    std::unique_ptr<Outer> outer_;  // what was there before
+  };
+  [[nodiscard]] Scope as_default() const { return Scope(state_); }
+
+  std::vector<std::string> operations() const;  // the names of the nodes, in the order they were made
+  std::vector<Variable> global_variables() const;
+  std::vector<Variable> trainable_variables() const;
+  std::string to_graph_def() const;  // TensorFlow's GraphDef, as bytes
+  std::string to_text() const;
+
+ private:
+  friend class Session;
+  friend RUNNEL_API Graph get_default_graph();
+  explicit Graph(std::shared_ptr<GraphState> state) : state_(std::move(state)) {}
+  std::shared_ptr<GraphState> state_;
+};
+
+// From here on ops of this thread go into the default graph.
+RUNNEL_API void disable_eager_execution();
+RUNNEL_API bool executing_eagerly();
+// That of the innermost scope, else the one that disable_eager_execution uses.
+RUNNEL_API Graph get_default_graph();
+// An empty default graph in place of the old one.
+RUNNEL_API void reset_default_graph();
+
+// A value that run() is given. Unknown dimensions are -1; any shape fits unless one is given.
+RUNNEL_API Tensor placeholder(DType dtype, const PartialShape& shape = PartialShape::unknown(),
+                              const std::string& name = "Placeholder");
+
+using Initializer = std::function<Tensor(const Shape& shape, DType dtype)>;
+RUNNEL_API Initializer zeros_initializer();
+RUNNEL_API Initializer ones_initializer();
+RUNNEL_API Initializer constant_initializer(double value);
+RUNNEL_API Initializer random_normal_initializer(double mean = 0, double stddev = 1);
+RUNNEL_API Initializer truncated_normal_initializer(double mean = 0, double stddev = 1);
+RUNNEL_API Initializer glorot_uniform_initializer();
+
+struct GetVariable {
+  DType dtype = DType::float32;
+  Initializer initializer = {};  // glorot_uniform for floats, zeros otherwise
+  bool trainable = true;
+};
+// A new variable; it has a value in a session once its initializer or an assign ran there. A name may be given once.
+RUNNEL_API Variable get_variable(const std::string& name, const Shape& shape, const GetVariable& options = {});
+
+// The new value; running it, or what depends on it, assigns.
+RUNNEL_API Tensor assign(const Variable& variable, const Operand& value);
+RUNNEL_API Tensor assign_add(const Variable& variable, const Operand& delta);
+RUNNEL_API Tensor assign_sub(const Variable& variable, const Operand& delta);
+
+RUNNEL_API std::vector<Variable> global_variables();
+RUNNEL_API std::vector<Variable> trainable_variables();
+RUNNEL_API Operation global_variables_initializer();
+RUNNEL_API Operation variables_initializer(const std::vector<Variable>& variables);
+// Runs all of them.
+RUNNEL_API Operation group(const std::vector<Fetch>& operations, const std::string& name = "group_deps");
+RUNNEL_API Operation no_op(const std::string& name = "NoOp");
+
+// Nodes made while it lives run after these.
+class RUNNEL_API ControlDependencies {
+ public:
+  explicit ControlDependencies(const std::vector<Fetch>& before);
+  ~ControlDependencies();
+  ControlDependencies(const ControlDependencies&) = delete;
+  ControlDependencies& operator=(const ControlDependencies&) = delete;
+
+ private:
+  std::shared_ptr<GraphState> state_;
+};
+[[nodiscard]] inline ControlDependencies control_dependencies(const std::vector<Fetch>& before) {
+  return ControlDependencies(before);
+}
+
+// d y / d x for each variable; nothing where y does not depend on it.
+RUNNEL_API std::vector<Gradient> gradients(const Tensor& y, const std::vector<Variable>& xs);
+
+struct ConfigProto {
+  int intra_op_parallelism_threads = 0;  // of the whole process; 0 leaves it as it is
+};
+
+// Runs parts of a graph. Variables have values of their own in each session.
+class RUNNEL_API Session {
+ public:
+  using FeedDict = std::vector<std::pair<Tensor, Tensor>>;  // a tensor of the graph and its value
+
+  explicit Session(const ConfigProto& config = {});  // of the default graph
+  explicit Session(const Graph& graph, const ConfigProto& config = {});
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // Runs what the fetches need and nothing else. An operation gives an undefined Tensor. A value fed for a tensor of
+  // another dtype is cast.
+  Tensor run(const Fetch& fetch, const FeedDict& feed_dict = {});
+  std::vector<Tensor> run(std::initializer_list<Fetch> fetches, const FeedDict& feed_dict = {}) {
+    return run(std::vector<Fetch>(fetches), feed_dict);
+  }
+  std::vector<Tensor> run(const std::vector<Fetch>& fetches, const FeedDict& feed_dict = {});
+  void close();
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace runnel::compat::v1

@@ -1,0 +1,300 @@
+#include "runnel/compat/v1_graph.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "runnel/autodiff/record.h"
+#include "runnel/base/format.h"
+#include "runnel/graph/gradient.h"
+#include "runnel/graph/graph_function.h"
+#include "runnel/op/dispatch.h"
+#include "runnel/ops/array.h"
+#include "runnel/ops/math.h"
+#include "runnel/ops/random.h"
+
+namespace runnel::compat::v1 {
+namespace {
+
+// The open scopes of this thread, innermost last, and the graph that stands under them.
+struct Defaults {
+  Defaults() { num_recording_tapes(); }  // the tapes of the thread are made first, so that they outlive the last scope
+  std::vector<std::shared_ptr<GraphState>> scopes;
+  std::shared_ptr<GraphState> base;
+  std::unique_ptr<Graph::Scope> forever;  // of disable_eager_execution
+};
+Defaults& defaults() {
+  static thread_local Defaults d;
+  return d;
+}
+
+std::shared_ptr<GraphState> default_state() {
+  Defaults& d = defaults();
+  if (!d.scopes.empty()) return d.scopes.back();
+  if (!d.base) d.base = std::make_shared<GraphState>();
+  return d.base;
+}
+
+std::vector<Variable> variables_of(const GraphState& state, bool trainable_only) {
+  std::vector<Variable> all;
+  for (const auto& each : state.variables) {
+    if (!trainable_only || each.variable.trainable()) all.push_back(each.variable);
+  }
+  return all;
+}
+
+// A read that comes after the newest node.
+Tensor read_after_last(GraphState& state, const Variable& variable) {
+  state.tracer.dependencies.push_back({state.graph()->nodes().back().get()});
+  const Tensor value = variable.value();
+  state.tracer.dependencies.pop_back();
+  return value;
+}
+
+}  // namespace
+
+void GraphTracer::call(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outputs, int num_outputs,
+                       const std::source_location& where) {
+  Tracer::call(op, inputs, attrs, outputs, num_outputs, where);
+  Node& node = *graph()->nodes().back();
+  node.control_inputs.clear();
+  for (const std::vector<Node*>& scope : dependencies) {
+    for (Node* before : scope) {
+      if (std::ranges::find(node.control_inputs, before) == node.control_inputs.end()) {
+        node.control_inputs.push_back(before);
+      }
+    }
+  }
+}
+
+GraphState& current_state(const char* caller) {
+  Defaults& d = defaults();
+  if (d.scopes.empty()) {
+    throw make_error(Code::failed_precondition,
+                     "[{}] ops run eagerly here: call disable_eager_execution() first, or keep a Graph::as_default()",
+                     caller);
+  }
+  return *d.scopes.back();
+}
+
+const GraphState::Declared& GraphState::declared(const Variable& variable) const {
+  for (const Declared& each : variables) {
+    if (&each.variable.slot() == &variable.slot()) return each;
+  }
+  throw invalid_argument("[compat.v1] '{}' is no variable of this graph: get_variable makes those", variable.name());
+}
+
+NodeOutput GraphState::output_of(const Tensor& tensor) const {
+  const NodeSymbol* symbol = tensor.defined() ? node_symbol(tensor) : nullptr;
+  if (!symbol) {
+    throw invalid_argument("[compat.v1] a tensor of the graph is needed, got {}",
+                           tensor.defined() ? "a value: " + tensor.repr() : "nothing");
+  }
+  if (symbol->graph() != graph()) {
+    throw invalid_argument("[compat.v1] '{}' is of another graph", symbol->output().node->name);
+  }
+  return symbol->output();
+}
+
+NodeOutput GraphState::fetched(const Fetch& fetch) const {
+  if (fetch.variable_.defined()) return output_of(declared(fetch.variable_).read);
+  if (!fetch.operation_.defined()) return output_of(fetch.tensor_);
+  if (fetch.operation_.graph_ != graph()) {
+    throw invalid_argument("[compat.v1] '{}' is of another graph", fetch.operation_.name());
+  }
+  return {fetch.operation_.node_, -1};
+}
+
+const std::string& Operation::name() const { return node_->name; }
+const std::string& Operation::type() const { return node_->op->name; }
+
+Operation operation_of(const Tensor& tensor) {
+  const NodeSymbol* symbol = tensor.defined() ? node_symbol(tensor) : nullptr;
+  if (!symbol) throw invalid_argument("[compat.v1] the tensor is of no graph");
+  return Operation(symbol->graph(), symbol->output().node);
+}
+
+Graph::Graph() : state_(std::make_shared<GraphState>()) {}
+
+struct Graph::Scope::Outer {
+  explicit Outer(Interceptor* now) : interceptor(set_interceptor(now)) {}
+  ~Outer() { set_interceptor(interceptor); }
+  Interceptor* interceptor;
+  SuspendTapes tapes;
+};
+
+Graph::Scope::Scope(std::shared_ptr<GraphState> state)
+    : state_(std::move(state)), outer_(std::make_unique<Outer>(&state_->tracer)) {
+  defaults().scopes.push_back(state_);
+}
+Graph::Scope::~Scope() { defaults().scopes.pop_back(); }  // scopes end in the reverse order of their beginning
+
+std::vector<std::string> Graph::operations() const {
+  std::vector<std::string> names;
+  for (const auto& node : state_->graph()->nodes()) names.push_back(node->name);
+  return names;
+}
+std::vector<Variable> Graph::global_variables() const { return variables_of(*state_, false); }
+std::vector<Variable> Graph::trainable_variables() const { return variables_of(*state_, true); }
+std::string Graph::to_graph_def() const { return state_->graph()->to_graph_def(); }
+std::string Graph::to_text() const { return state_->graph()->to_text(); }
+
+void disable_eager_execution() {
+  Defaults& d = defaults();
+  if (d.forever) return;
+  if (!d.base) d.base = std::make_shared<GraphState>();
+  d.forever = std::make_unique<Graph::Scope>(d.base);
+}
+bool executing_eagerly() { return defaults().scopes.empty(); }
+Graph get_default_graph() { return Graph(default_state()); }
+void reset_default_graph() {
+  Defaults& d = defaults();
+  if (d.scopes.size() > (d.forever ? 1u : 0u)) {
+    throw make_error(Code::failed_precondition, "[reset_default_graph] a scope of as_default() is open");
+  }
+  const bool disabled = d.forever != nullptr;
+  d.forever.reset();
+  d.base = std::make_shared<GraphState>();
+  if (disabled) disable_eager_execution();
+}
+
+Tensor placeholder(DType dtype, const PartialShape& shape, const std::string& name) {
+  GraphState& state = current_state("placeholder");
+  const Tensor t = call_op("Placeholder", {}, {{"dtype", dtype}, {"shape", shape}})[0];
+  if (name != "Placeholder") state.name_last(name);
+  return t;
+}
+
+Initializer zeros_initializer() {
+  return [](const Shape& shape, DType dtype) { return zeros(shape, dtype); };
+}
+Initializer ones_initializer() {
+  return [](const Shape& shape, DType dtype) { return ones(shape, dtype); };
+}
+Initializer constant_initializer(double value) {
+  return [value](const Shape& shape, DType dtype) { return fill(shape, Operand(value).as(dtype)); };
+}
+Initializer random_normal_initializer(double mean, double stddev) {
+  return [=](const Shape& shape, DType dtype) { return random::normal(shape, mean, stddev, dtype); };
+}
+Initializer truncated_normal_initializer(double mean, double stddev) {
+  return [=](const Shape& shape, DType dtype) { return random::truncated_normal(shape, mean, stddev, dtype); };
+}
+Initializer glorot_uniform_initializer() {
+  return [](const Shape& shape, DType dtype) {
+    // The last two dimensions are inputs and outputs, those before them a window that both see.
+    double fan_in = 1;
+    double fan_out = 1;
+    if (shape.rank() == 1) fan_in = fan_out = static_cast<double>(shape[0]);
+    if (shape.rank() > 1) {
+      double window = 1;
+      for (int i = 0; i < shape.rank() - 2; ++i) window *= static_cast<double>(shape[i]);
+      fan_in = window * static_cast<double>(shape[shape.rank() - 2]);
+      fan_out = window * static_cast<double>(shape[shape.rank() - 1]);
+    }
+    const double limit = std::sqrt(6.0 / std::max(1.0, fan_in + fan_out));
+    return random::uniform(shape, -limit, limit, dtype);
+  };
+}
+
+Variable get_variable(const std::string& name, const Shape& shape, const GetVariable& options) {
+  GraphState& state = current_state("get_variable");
+  for (const auto& each : state.variables) {
+    if (each.variable.name() == name) {
+      throw make_error(Code::already_exists, "[get_variable] the graph has a variable '{}' already", name);
+    }
+  }
+  Tensor handle = Tensor::empty(DType::resource, {});
+  handle.mutable_data<ResourceHandle>()->object =
+      std::make_shared<VariableSlot>(name, options.dtype, PartialShape(shape), options.trainable);
+  const Variable variable = Variable::from_handle(handle);
+  const Initializer init = options.initializer       ? options.initializer
+                           : is_float(options.dtype) ? glorot_uniform_initializer()
+                                                     : zeros_initializer();
+  variable.assign(init(shape, options.dtype));
+  state.name_last(name + "/Assign");
+  const Operation initializer = state.last();
+  const Tensor read = variable.value();
+  state.name_last(name + "/Read");
+  state.name(*const_cast<Node*>(state.tracer.captured_as(handle)), name);
+  state.variables.push_back({variable, initializer, read});
+  return variable;
+}
+
+Tensor assign(const Variable& variable, const Operand& value) {
+  GraphState& state = current_state("assign");
+  variable.assign(value);
+  return read_after_last(state, variable);
+}
+Tensor assign_add(const Variable& variable, const Operand& delta) {
+  GraphState& state = current_state("assign_add");
+  variable.assign_add(delta);
+  return read_after_last(state, variable);
+}
+Tensor assign_sub(const Variable& variable, const Operand& delta) {
+  GraphState& state = current_state("assign_sub");
+  variable.assign_sub(delta);
+  return read_after_last(state, variable);
+}
+
+std::vector<Variable> global_variables() { return variables_of(*default_state(), false); }
+std::vector<Variable> trainable_variables() { return variables_of(*default_state(), true); }
+
+Operation no_op(const std::string& name) {
+  GraphState& state = current_state("no_op");
+  call_op("NoOp", {});
+  if (name != "NoOp") state.name_last(name);
+  return state.last();
+}
+Operation group(const std::vector<Fetch>& operations, const std::string& name) {
+  const ControlDependencies after(operations);
+  return no_op(name);
+}
+Operation variables_initializer(const std::vector<Variable>& variables) {
+  const GraphState& state = current_state("variables_initializer");
+  std::vector<Fetch> all;
+  for (const Variable& v : variables) all.emplace_back(state.declared(v).initializer);
+  return group(all, "init");
+}
+Operation global_variables_initializer() { return variables_initializer(global_variables()); }
+
+ControlDependencies::ControlDependencies(const std::vector<Fetch>& before)
+    : state_(current_state("control_dependencies").shared_from_this()) {
+  std::vector<Node*> nodes;
+  for (const Fetch& each : before) nodes.push_back(state_->fetched(each).node);
+  state_->tracer.dependencies.push_back(std::move(nodes));
+}
+ControlDependencies::~ControlDependencies() { state_->tracer.dependencies.pop_back(); }
+
+std::vector<Gradient> gradients(const Tensor& y, const std::vector<Variable>& xs) {
+  GraphState& state = current_state("gradients");
+  const NodeOutput target = state.output_of(y);
+  const std::vector<Node*> inputs = state.graph()->inputs();
+  std::vector<int> input_of;  // per variable, -1 where the graph does not use it
+  std::vector<bool> needed(inputs.size(), false);
+  for (const Variable& x : xs) {
+    const auto at = std::ranges::find(inputs, state.tracer.captured_as(x.handle()));
+    input_of.push_back(at == inputs.end() ? -1 : static_cast<int>(at - inputs.begin()));
+    if (at != inputs.end()) needed[static_cast<size_t>(input_of.back())] = true;
+  }
+  const BackwardGraph backward = build_backward(state.graph(), {target}, {true}, needed);
+  std::vector<Tensor> args(backward.dy_of.size(), ones_like(y));
+  args.insert(args.end(), backward.captures.begin(), backward.captures.end());
+  const std::vector<Tensor> values = replay(*backward.graph, args);
+  std::vector<Gradient> by_input;
+  size_t at = 0;
+  for (const Derivative::Kind kind : backward.result) {
+    switch (kind) {
+      case Derivative::Kind::none: by_input.emplace_back(); break;
+      case Derivative::Kind::dense: by_input.emplace_back(values[at++]); break;
+      case Derivative::Kind::slices:
+        by_input.emplace_back(IndexedSlices{values[at], values[at + 1], values[at + 2]});
+        at += 3;
+        break;
+    }
+  }
+  std::vector<Gradient> result;
+  for (int i : input_of) result.push_back(i < 0 ? Gradient() : by_input[static_cast<size_t>(i)]);
+  return result;
+}
+
+}  // namespace runnel::compat::v1

@@ -1,0 +1,50 @@
+#pragma once
+
+// Internal: what a v1 graph holds.
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runnel/compat/v1.h"
+#include "runnel/graph/graph.h"
+#include "runnel/graph/tracer.h"
+
+namespace runnel::compat::v1 {
+
+// A tracer that leaves the order of effects to control_dependencies.
+class GraphTracer : public Tracer {
+ public:
+  GraphTracer() : Tracer("v1") {}
+  void call(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outputs, int num_outputs,
+            const std::source_location& where) override;
+  std::vector<std::vector<Node*>> dependencies;  // of the open scopes of control_dependencies
+};
+
+class GraphState : public std::enable_shared_from_this<GraphState> {
+ public:
+  struct Declared {
+    Variable variable;
+    Operation initializer;
+    Tensor read;
+  };
+
+  GraphTracer tracer;
+  std::vector<Declared> variables;
+
+  const std::shared_ptr<runnel::Graph>& graph() const { return tracer.graph(); }
+  Operation operation(Node* node) const { return Operation(graph(), node); }
+  Operation last() const { return operation(graph()->nodes().back().get()); }
+  // Gives the newest node a name, unless it is taken.
+  void name_last(const std::string& wish) { name(*graph()->nodes().back(), wish); }
+  void name(Node& node, const std::string& wish) { node.name = graph()->unique_name(wish); }
+  // The value that is fetched; an output of -1 for a node without one.
+  NodeOutput fetched(const Fetch& fetch) const;
+  NodeOutput output_of(const Tensor& tensor) const;  // an Error when the tensor is not of this graph
+  const Declared& declared(const Variable& variable) const;
+};
+
+// The graph that ops of this thread go into; an Error naming the caller when they run eagerly.
+GraphState& current_state(const char* caller);
+
+}  // namespace runnel::compat::v1
