@@ -14,11 +14,14 @@ constexpr size_t kMostInputs = 4;
 
 int64_t static_size(const PartialShape& s) { return s.is_static() ? Shape(s).num_elements() : -1; }
 
-// A tensor that shows `n` elements of another from `begin` on; moved along by changing its impl.
+void* first_element(const Tensor& t, int64_t index) {
+  return static_cast<char*>(t.impl()->data) + static_cast<size_t>(index) * dtype_size(t.dtype());
+}
+
+// A tensor that shows `n` elements of another from `begin` on.
 Tensor view_of(const Tensor& t, int64_t begin, int64_t n) {
-  const auto offset = static_cast<char*>(t.impl()->data) - static_cast<char*>(t.impl()->buffer->data());
-  const auto from = static_cast<size_t>(offset) + static_cast<size_t>(begin) * dtype_size(t.dtype());
-  return Tensor(make_ref<TensorImpl>(t.dtype(), Shape{n}, t.impl()->buffer, from));
+  const auto offset = static_cast<char*>(first_element(t, begin)) - static_cast<char*>(t.impl()->buffer->data());
+  return Tensor(make_ref<TensorImpl>(t.dtype(), Shape{n}, t.impl()->buffer, static_cast<size_t>(offset)));
 }
 
 }  // namespace
@@ -96,17 +99,18 @@ void BlockChain::run(Tensor* slots, const std::function<void(size_t)>& failed) c
   parallel_for(size_, kTask, [&](int64_t begin, int64_t end) {
     std::vector<Tensor> buffers;
     for (const DType dtype : places_) buffers.push_back(Tensor::empty(dtype, Shape{kBlock}));
+    std::vector<Tensor> views(values_.size());
     for (int64_t at = begin; at < end; at += kBlock) {
       const int64_t n = std::min(kBlock, end - at);
-      std::vector<Tensor> views(values_.size());
       for (size_t i = 0; i < values_.size(); ++i) {
         const Value& v = values_[i];
-        if (v.kind == Value::scalar) {
+        const bool moves = v.kind == Value::whole || v.kind == Value::made;
+        if (at > begin && n == kBlock) {  // the views are right but for where they start
+          if (moves) views[i].impl()->data = first_element(slots[v.slot], at);
+        } else if (v.kind == Value::scalar) {
           views[i] = slots[v.slot];
-        } else if (v.kind == Value::inner) {
-          views[i] = view_of(buffers[static_cast<size_t>(v.place)], 0, n);
         } else {
-          views[i] = view_of(slots[v.slot], at, n);
+          views[i] = moves ? view_of(slots[v.slot], at, n) : view_of(buffers[static_cast<size_t>(v.place)], 0, n);
         }
       }
       for (size_t i = 0; i < steps_.size(); ++i) {

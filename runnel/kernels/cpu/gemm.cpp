@@ -91,9 +91,9 @@ void run_vector(const Problem& g) {
   }
   // Cut the outputs; where they are few and the sum is long, cut the sum and add the parts in order.
   const double size = static_cast<double>(n) * static_cast<double>(g.k);
-  const auto wanted = static_cast<int64_t>(std::clamp(size / (96 << 10), 1.0, 16.0));
+  const auto wanted = static_cast<int64_t>(std::clamp(size / (32 << 10), 1.0, 16.0));
   const int64_t columns = std::clamp<int64_t>(n / (dots ? 4 : 256), 1, wanted);
-  const int64_t sums = std::clamp<int64_t>(g.k / 1024, 1, wanted / columns);
+  const int64_t sums = std::clamp<int64_t>(g.k / 256, 1, wanted / columns);
   float* y = frame.get<float>(n * sums);
   parallel_for(columns * sums, 1, [&](int64_t i, int64_t) {
     const Range r = part(n, columns, i % columns), s = part(g.k, sums, i / columns);
