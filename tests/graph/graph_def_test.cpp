@@ -73,7 +73,8 @@ TEST(GraphDef, IsWhatTensorFlowWrites) {
   const auto t = traced({{kUnknownDim, 2}}, [](const auto& x) {
     return std::vector<Tensor>{matmul(x[0], constant({{1.f}, {2.f}}), {.transpose_b = false})};
   });
-  const auto nodes = nodes_of(t.graph->to_graph_def());
+  const std::string bytes = t.graph->to_graph_def();  // the nodes are views of it
+  const auto nodes = nodes_of(bytes);
   ASSERT_EQ(nodes.size(), 4u);
   EXPECT_EQ(nodes.at("x0").op, "Placeholder");
   EXPECT_EQ(nodes.at("x0").attrs.at("dtype"), "\x30\x01");
