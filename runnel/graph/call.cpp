@@ -127,6 +127,11 @@ std::vector<Tensor> call_function(const GraphFunctionPtr& f, const std::vector<T
   if (!tapes_follow(inputs)) return f->run(inputs);
   const GraphFunctionPtr extended = f->extended(num_recording_tapes() > 1);
   std::vector<Tensor> outputs = extended->run(inputs);
+  // Tapes tell values apart by their handles: an input, a constant or a variable's value given back, or one value given
+  // back twice, is an output of its own.
+  for (Tensor& t : outputs) {
+    if (!t.impl()->unique() && is_plain(t.dtype())) t = t.with_shape(t.shape());
+  }
   record_step(inputs, outputs, [extended, inputs, outputs](std::span<const Gradient> dy, std::span<const bool> needed) {
     return function_gradient(extended, inputs, outputs, dy, std::vector<bool>(needed.begin(), needed.end()));
   });

@@ -125,6 +125,7 @@ bool has_side_effects(const FuncAttr& f) {
 FuncAttr func_attr(const GraphFunctionPtr& f) { return {f->name(), f}; }
 
 std::vector<Tensor> replay(const Graph& graph, const std::vector<Tensor>& inputs) {
+  const UnloggedHandles unlogged;  // the handles in here, those of constants among them, are nobody's variables
   std::vector<std::vector<Tensor>> values(static_cast<size_t>(graph.num_nodes()));
   Tracer* tracer = Tracer::current();
   for (size_t i = 0; i < graph.inputs().size(); ++i) values[static_cast<size_t>(graph.inputs()[i]->id)] = {inputs[i]};

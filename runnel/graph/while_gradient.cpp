@@ -46,8 +46,9 @@ const WhileRecord& extend(const Loop& loop) {
   record.num_state = static_cast<int>(num_state);
   record.num_captures = static_cast<int>(loop.node->inputs.size() - num_state);
   record.count = static_cast<int>(num_state);
-  std::vector<bool> all_dy;
-  for (const NodeOutput& out : body->graph().outputs()) all_dy.push_back(has_gradient(out.node->dtype(out.index)));
+  // As backward() asks: gradients come in by the state alone.
+  std::vector<bool> all_dy(body->graph().outputs().size(), false);
+  for (size_t i = 0; i < num_state; ++i) all_dy[i] = has_gradient(body->graph().inputs()[i]->dtype());
   const std::vector<bool> all_inputs(body->graph().inputs().size(), true);
   for (const Derivative::Saved& s : body->derivative(all_dy, all_inputs).saved) {
     const bool varies =

@@ -225,8 +225,9 @@ Tensor scatter_nd(const Operand& indices, const Operand& updates, const ShapeArg
   // The shape takes the dtype of the indices.
   Tensor whole = shape.tensor();
   const Tensor at = indices.value();
-  if (const auto sizes = static_ints(whole); sizes && whole.dtype() != at.dtype()) {
-    whole = constant_ints_of(*sizes, at.dtype());
+  if (whole.dtype() != at.dtype()) {
+    const auto sizes = static_ints(whole);
+    whole = sizes ? constant_ints_of(*sizes, at.dtype()) : cast(whole, at.dtype());
   }
   return op({Operand(at, indices.where()), updates, whole});
 }

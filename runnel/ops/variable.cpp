@@ -18,11 +18,15 @@ struct VariableAttrs {
   static constexpr auto fields() { return std::tuple{field("dtype", &VariableAttrs::dtype)}; }
 };
 
-void check_fits(const VariableSlot& slot, const Tensor& value) {
+void check_dtype(const VariableSlot& slot, const Tensor& value) {
   if (value.dtype() != slot.dtype) {
     throw invalid_argument("{} holds {}, assigned {}", slot.describe(), dtype_name(slot.dtype),
                            dtype_name(value.dtype()));
   }
+}
+
+void check_fits(const VariableSlot& slot, const Tensor& value) {
+  check_dtype(slot, value);
   if (!slot.shape.compatible_with(value.shape())) {
     throw invalid_argument("{} has shape {}, assigned {}", slot.describe(), slot.shape.str(), value.shape().str());
   }
@@ -32,6 +36,7 @@ template <class F, class T>
 void update(KernelContext& c) {
   VariableSlot& slot = variable_slot(c.in(0));
   const Tensor& delta = c.in(1);
+  check_dtype(slot, delta);
   std::lock_guard lock(slot.mutex);
   slot.require_value();
   if (!(slot.value.shape() == delta.shape())) {

@@ -218,6 +218,43 @@ TEST(WhileLoop, CondInsideAndVariables) {
   EXPECT_FLOAT_EQ(g[1].value().item<float>(), 3 * 3 * 4 - 2 * 2);
 }
 
+TEST(WhileLoop, DerivativesOfLoopsInLoops) {
+  // Twice x -> x^4: x^16; the inner loop's bound is known at run time only.
+  const auto f = [](const Tensor& x) {
+    const Tensor n = cast(x * 0 + 2, DType::int32);
+    const auto squared = [&](const Tensor& start) {
+      return std::get<1>(while_loop([&](const Tensor& i, const Tensor&) { return i < n; },
+                                    [&](const Tensor& i, const Tensor& y) {
+                                      return std::tuple{i + 1, y * y};
+                                    },
+                                    std::tuple{Tensor(0), start}));
+    };
+    return std::get<1>(while_loop([&](const Tensor& i, const Tensor&) { return i < n; },
+                                  [&](const Tensor& i, const Tensor& y) {
+                                    return std::tuple{i + 1, squared(y)};
+                                  },
+                                  std::tuple{Tensor(0), x}));
+  };
+  derivatives(f, 1.1f, 16 * std::pow(1.1, 15), 240 * std::pow(1.1, 14));
+}
+
+TEST(MapFn, SecondDerivativeWithoutKnownShapes) {
+  auto f = function(
+      [](const Tensor& x) {
+        GradientTape outer;
+        outer.watch(x);
+        Tensor d;
+        {
+          GradientTape inner;
+          inner.watch(x);
+          d = inner.gradient(map_fn([](const Tensor& row) { return row * row * row + reduce_sum(row); }, x), x);
+        }
+        return outer.gradient(d, x).value();
+      },
+      {.input_signature = {{{kUnknownDim, kUnknownDim}, DType::float32}}});
+  EXPECT_EQ(f(Tensor{{1.f, 2.f}, {3.f, 4.f}}).to_vector<float>(), (std::vector<float>{6, 12, 18, 24}));
+}
+
 TEST(MapFn, ScanAndFoldl) {
   const Tensor x{{1.f, 2.f}, {3.f, 4.f}, {5.f, 6.f}};
   same_traced([](const Tensor& t) { return map_fn([](const Tensor& row) { return reduce_sum(row) * row; }, t); }, {x});

@@ -122,6 +122,34 @@ TEST(FunctionGradient, SeveralOutputsAndUnknownShapes) {
   EXPECT_FALSE(tape.gradient(b, y).defined());
 }
 
+// Tapes around a call tell its outputs from its inputs and from each other, though they are the same values.
+TEST(FunctionGradient, InputsGivenBackAndOutputsGivenTwice) {
+  const Variable v(5.f);
+  auto f = function([&](const Tensor& x) {
+    const Tensor y = x * 2;
+    return std::vector<Tensor>{x, stop_gradient(x), y, y, identity(x), v.value()};
+  });
+  const auto derivatives = [&](size_t k) {
+    GradientTape tape;
+    const Tensor x(3.f);
+    tape.watch(x);
+    const std::vector<Tensor> y = f(x);
+    const auto g = tape.gradient(y[k] * 10, {x, v}, {}, UnconnectedGradients::zero);
+    return std::pair{g[0].value().item<float>(), g[1].value().item<float>()};
+  };
+  EXPECT_EQ(derivatives(0), std::pair(10.f, 0.f));
+  EXPECT_EQ(derivatives(1), std::pair(0.f, 0.f));
+  EXPECT_EQ(derivatives(2), std::pair(20.f, 0.f));
+  EXPECT_EQ(derivatives(3), std::pair(20.f, 0.f));
+  EXPECT_EQ(derivatives(4), std::pair(10.f, 0.f));
+  EXPECT_EQ(derivatives(5), std::pair(0.f, 10.f));
+  GradientTape tape;
+  const Tensor x(3.f);
+  tape.watch(x);
+  const std::vector<Tensor> y = f(x);
+  EXPECT_EQ(tape.gradient(y[0] + y[2] + y[3] * 3, x).value().item<float>(), 1 + 2 + 6);
+}
+
 // Where not even ranks are known while the gradients are written down.
 template <class F>
 void same_without_ranks(F f, const Tensor& x) {
@@ -146,6 +174,18 @@ TEST(FunctionGradient, UnknownRanks) {
   same_without_ranks([](const Tensor& t) { return square(gather(t, Tensor{1, 1, 0})); }, x);
   same_without_ranks([](const Tensor& t) { return reduce_mean(t * t) + reduce_max(t); }, x);
   same_without_ranks([](const Tensor& t) { return transpose(reshape(t, {4, 1})) * t[0][1]; }, x);
+}
+
+// The rows of a gradient are counted in int64, a shape that is not known in int32.
+TEST(FunctionGradient, SlicesOfUnknownShapes) {
+  auto f = function(
+      [](const Tensor& x) {
+        GradientTape tape;
+        tape.watch(x);
+        return tape.gradient(square(boolean_mask(x, x > 1.5f)), x).value();
+      },
+      {.input_signature = {{{kUnknownDim}, DType::float32}}});
+  EXPECT_EQ(f(Tensor{1.f, 2.f, 3.f}).to_vector<float>(), (std::vector<float>{0, 4, 6}));
 }
 
 TEST(FunctionGradient, ARecursiveFunctionSaysThatItHasNone) {

@@ -217,5 +217,23 @@ TEST(Natural, ErrorsInsideABlockLeaveTheThreadUsable) {
   EXPECT_EQ((Tensor(1) + 1).item<int32_t>(), 2);
 }
 
+// A block's second pass puts handles back; the constants of a function called inside are none of them.
+TEST(Natural, FunctionsWithConstantsInsideBlocks) {
+  auto inner = function([](const Tensor& x) { return reshape(x * 3, {2, 1}) + Tensor{{1.f}, {2.f}}; });
+  auto f = function([&](const Tensor& x, const Tensor& n) {
+    Tensor y = x;
+    Tensor i(0);
+    WHILE(i < n) {
+      IF(i > 0) { y = inner(y); }
+      else {
+        y = inner(y) * 2;
+      }
+      i = i + 1;
+    }
+    return y;
+  });
+  EXPECT_EQ(f(Tensor{{1.f}, {2.f}}, Tensor(2)).to_vector<float>(), (std::vector<float>{25, 50}));
+}
+
 }  // namespace
 }  // namespace runnel

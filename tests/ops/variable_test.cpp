@@ -31,6 +31,13 @@ TEST(Variable, HoldsAndChangesItsValue) {
   EXPECT_EQ(counter.value().item<int32_t>(), 1);
 }
 
+TEST(Variable, UpdatesHaveItsDtype) {
+  const Variable v(1);
+  EXPECT_THROW(v.assign_add(Tensor(1.f)), Error);
+  EXPECT_THROW(v.assign_sub(cast(Tensor(1.f), DType::float64)), Error);
+  EXPECT_EQ(v.value().item<int32_t>(), 1);
+}
+
 TEST(Variable, AReadNeverChanges) {
   Variable v(Tensor{1.f, 2.f});
   const Tensor before = v;
