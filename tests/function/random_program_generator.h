@@ -14,7 +14,8 @@ namespace runnel::random_program {
 // Small and the same everywhere, unlike the distributions of the standard library.
 class Dice {
  public:
-  explicit Dice(uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15u + 0x1234567u) {}
+  // Scattered, so that the streams of neighbouring seeds have nothing in common.
+  explicit Dice(uint64_t seed) : state_(seed) { state_ = next() ^ 0x5851F42D4C957F2Du; }
   uint64_t next() {
     uint64_t z = (state_ += 0x9E3779B97F4A7C15u);
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
