@@ -92,8 +92,8 @@ class RUNNEL_API Graph : public std::enable_shared_from_this<Graph> {
 
   std::string to_text() const;
   std::string to_dot() const;
-  // The bytes of TensorFlow's GraphDef, the functions that nodes call in its library. Parameters become Placeholder nodes
-  // (captured variables of dtype resource), results Identity nodes at the end. from_graph_def reads it back.
+  // The bytes of TensorFlow's GraphDef, the functions that nodes call in its library. Parameters become Placeholder
+  // nodes (captured variables of dtype resource), results Identity nodes at the end. from_graph_def reads it back.
   std::string to_graph_def() const;
 
  private:

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <set>
 
 #include "runnel/graph/passes/pass.h"
 #include "tests/function/random_program_generator.h"

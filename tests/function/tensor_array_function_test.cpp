@@ -25,12 +25,12 @@ TEST(TensorArrayInFunctions, AsArgumentAndResult) {
 
 // x_0 = x, x_{i+1} = x_i^2 + c, all of them.
 TensorArray iterate(const Tensor& x, const Tensor& c, const Tensor& n) {
-  const auto [i, last, all] = while_loop(
-      [&](const Tensor& i, const Tensor&, const TensorArray&) { return i < n; },
-      [&](const Tensor& i, const Tensor& now, const TensorArray& all) {
-        return std::tuple{i + 1, now * now + c, all.write(i, now)};
-      },
-      std::tuple{Tensor(0), x, TensorArray(x.dtype(), n, {.element_shape = PartialShape{}})});
+  const auto [i, last, all] =
+      while_loop([&](const Tensor& i, const Tensor&, const TensorArray&) { return i < n; },
+                 [&](const Tensor& i, const Tensor& now, const TensorArray& all) {
+                   return std::tuple{i + 1, now * now + c, all.write(i, now)};
+                 },
+                 std::tuple{Tensor(0), x, TensorArray(x.dtype(), n, {.element_shape = PartialShape{}})});
   return all;
 }
 
