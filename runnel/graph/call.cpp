@@ -39,6 +39,18 @@ void call_shapes(InferContext& c, const CallAttrs& a) {
   }
 }
 
+auto define_call(Registry& r, const char* name) {
+  return r.define<CallAttrs>(name)
+      .in_any_list("args", "Tin")
+      .out_any_list("output", "Tout")
+      .shape([](InferContext& c, const CallAttrs& a) { call_shapes(c, a); })
+      .forwards()
+      .cpu([](KernelContext& c, const CallAttrs& a) { run_call(c, a); })
+      .grad([](const GradCtx&, const CallAttrs& a) -> Gradients {
+        throw make_error(Code::unimplemented, "the derivative of '{}', which calls itself", a.f.name);
+      });
+}
+
 }  // namespace
 
 void register_graph(Registry& r) {
@@ -64,28 +76,8 @@ void register_graph(Registry& r) {
       .cpu([](KernelContext&) {})
       .stateful()
       .doc("Does nothing; other ops can wait for it.");
-  r.define<CallAttrs>("PartitionedCall")
-      .in_any_list("args", "Tin")
-      .out_any_list("output", "Tout")
-      .shape([](InferContext& c, const CallAttrs& a) { call_shapes(c, a); })
-      .forwards()
-      .cpu([](KernelContext& c, const CallAttrs& a) { run_call(c, a); })
-      .grad([](const GradCtx&, const CallAttrs& a) -> Gradients {
-        throw make_error(Code::unimplemented, "the derivative of '{}', which calls itself", a.f.name);
-      })
-      .doc("Calls a function without side effects.");
-  r.define<CallAttrs>("StatefulPartitionedCall")
-      .in_any_list("args", "Tin")
-      .out_any_list("output", "Tout")
-      .shape([](InferContext& c, const CallAttrs& a) { call_shapes(c, a); })
-      .forwards()
-      .cpu([](KernelContext& c, const CallAttrs& a) { run_call(c, a); })
-      .grad([](const GradCtx&, const CallAttrs& a) -> Gradients {
-        throw make_error(Code::unimplemented, "the derivative of '{}', which calls itself", a.f.name);
-      })
-      .stateful()
-      .reads_variable()
-      .doc("Calls a function.");
+  define_call(r, "PartitionedCall").doc("Calls a function without side effects.");
+  define_call(r, "StatefulPartitionedCall").stateful().reads_variable().doc("Calls a function.");
 }
 
 Gradients function_gradient(const GraphFunctionPtr& extended, const std::vector<Tensor>& inputs,
