@@ -6,6 +6,8 @@
 #include "runnel/base/parallel.h"
 #include "runnel/function/control_flow.h"
 #include "runnel/function/function.h"
+#include "runnel/io/record_reader.h"
+#include "runnel/io/record_writer.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/bitwise.h"
 #include "runnel/ops/composite.h"

@@ -1,0 +1,222 @@
+#include "runnel/io/record_reader.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "runnel/base/crc32c.h"
+#include "runnel/base/format.h"
+#include "runnel/base/varint.h"
+#include "runnel/io/gzip.h"
+
+namespace runnel::io {
+namespace {
+
+bool valid_header(const std::byte* p) { return crc32c_mask(crc32c(p, 8)) == load_fixed32(p + 8); }
+
+// A plain file's first header carries a checksum, which a compressed stream cannot have by chance.
+Compression detect(ByteSpan bytes) {
+  if (bytes.size() >= kRecordHeader && valid_header(bytes.data())) return Compression::none;
+  if (is_gzip(bytes)) return Compression::gzip;
+  if (is_zlib(bytes)) return Compression::zlib;
+  return Compression::none;
+}
+
+}  // namespace
+
+struct RecordReader::State {
+  using Block = std::vector<std::byte>;
+
+  std::string path;
+  Compression compression = Compression::none;
+  bool verify = true;
+  size_t buffer_size = 0;
+
+  std::shared_ptr<const void> file_owner;
+  ByteSpan file;
+
+  // Decompressed data, if any: `window` is the part of `block` not yet handed out.
+  std::optional<InflateReader> inflate;
+  std::shared_ptr<Block> block;
+  bool inflate_ended = false;
+  std::optional<Error> inflate_error;
+
+  ByteSpan window;  // from the next record on: the rest of the mapped file, or of the block
+  RecordPosition at;
+  RecordError error;
+  uint64_t damaged_size = 0;  // of the whole damaged record, 0 if unknown
+
+  State(std::shared_ptr<const void> owner, ByteSpan bytes, std::string name, const RecordReaderOptions& options)
+      : path(std::move(name)),
+        compression(options.detect_compression ? detect(bytes) : options.compression),
+        verify(options.verify),
+        buffer_size(std::max<size_t>(options.buffer_size, 1024)),
+        file_owner(std::move(owner)),
+        file(bytes) {
+    if (compression != Compression::none && !bytes.empty()) {
+      inflate.emplace(bytes, compression, fmt::format("{} as {}", path, compression_name(compression)));
+    } else {
+      window = bytes;
+    }
+  }
+
+  // Makes the window at least n bytes long; false if the data ends before that.
+  bool require(size_t n) {
+    if (window.size() >= n) return true;
+    return inflate && refill(n);
+  }
+
+  bool refill(size_t n) {
+    // Lengths come from the file: the buffer grows only as fast as data really arrives.
+    while (window.size() < n && !inflate_ended) {
+      const size_t kept = window.size();
+      const size_t wanted = std::max(std::min(n, 2 * kept), buffer_size);
+      const bool shared = block.use_count() > 1;  // somebody still looks at records inside
+      if (block == nullptr || shared || block->size() < wanted) {
+        auto larger = std::make_shared<Block>(wanted);
+        if (kept > 0) std::memcpy(larger->data(), window.data(), kept);
+        block = std::move(larger);
+      } else if (kept > 0) {
+        std::memmove(block->data(), window.data(), kept);
+      }
+      size_t got = 0;
+      try {
+        got = inflate->read(std::span(*block).subspan(kept));
+      } catch (const Error& failure) {
+        inflate_error = failure;
+      }
+      inflate_ended = got == 0;
+      window = ByteSpan(block->data(), kept + got);
+    }
+    return window.size() >= n;
+  }
+
+  Status damaged(std::string what, uint64_t size = 0) {
+    if (inflate_error) {
+      what = inflate_error->what();
+    } else if (at.offset == 0 && compression == Compression::none && window.size() >= 2) {
+      // The commonest cause by far of a first record that makes no sense.
+      if (is_gzip(window))
+        what += "; the file looks like GZIP: open it with that compression";
+      else if (is_zlib(window))
+        what += "; the file looks like ZLIB: open it with that compression";
+    }
+    error = {.code = Code::data_loss, .what = std::move(what), .offset = at.offset, .record = at.record};
+    damaged_size = size;
+    return Status::damaged;
+  }
+
+  Status read(ByteSpan* record) {
+    if (!require(kRecordHeader)) [[unlikely]] {
+      if (window.empty() && !inflate_error) return Status::end;
+      return damaged(fmt::format("truncated header ({} of {} bytes left)", window.size(), kRecordHeader));
+    }
+    if (!valid_header(window.data())) [[unlikely]]
+      return damaged("bad length checksum");
+    const uint64_t length = load_fixed64(window.data());
+    constexpr uint64_t frame = kRecordHeader + kRecordFooter;
+    if (length > SIZE_MAX - frame || !require(static_cast<size_t>(length + frame))) [[unlikely]] {
+      return damaged(fmt::format("truncated record (length {}, {} bytes left)", length, window.size() - kRecordHeader));
+    }
+    const std::byte* data = window.data() + kRecordHeader;
+    const auto size = static_cast<size_t>(length);
+    if (verify && crc32c_mask(crc32c(data, size)) != load_fixed32(data + size)) [[unlikely]] {
+      return damaged("bad data checksum", length + frame);
+    }
+    *record = {data, size};
+    step(length + frame);
+    return Status::record;
+  }
+
+  void step(uint64_t size) {
+    window = window.subspan(static_cast<size_t>(size));
+    at.offset += size;
+    ++at.record;
+  }
+
+  void seek(const RecordPosition& to) {
+    if (!inflate) {
+      if (to.offset > file.size()) {
+        throw make_error(Code::out_of_range, "{}: cannot go to byte {} of {}: has the file been replaced?", path,
+                         to.offset, file.size());
+      }
+      window = file.subspan(static_cast<size_t>(to.offset));
+    } else {
+      if (to.offset < at.offset) {
+        inflate->rewind();
+        inflate_ended = false;
+        inflate_error.reset();
+        window = {};
+        at = {};
+      }
+      uint64_t skip = to.offset - at.offset;
+      while (skip > 0) {
+        if (window.empty() && !refill(1)) {
+          if (inflate_error) throw Error(*inflate_error);
+          throw make_error(Code::out_of_range, "{}: cannot go to byte {}: the data ends {} bytes before it", path,
+                           to.offset, skip);
+        }
+        const auto here = static_cast<size_t>(std::min<uint64_t>(skip, window.size()));
+        window = window.subspan(here);
+        skip -= here;
+      }
+    }
+    at = to;
+  }
+};
+
+RecordReader::RecordReader(const std::string& path, const RecordReaderOptions& options, Env& env) {
+  std::shared_ptr<MappedFile> file = env.map(path);
+  const ByteSpan bytes = file->bytes();
+  state_ = std::make_unique<State>(std::move(file), bytes, path, options);
+}
+
+RecordReader::RecordReader(std::shared_ptr<const void> owner, ByteSpan bytes, std::string name,
+                           const RecordReaderOptions& options)
+    : state_(std::make_unique<State>(std::move(owner), bytes, std::move(name), options)) {}
+
+RecordReader::~RecordReader() = default;
+RecordReader::RecordReader(RecordReader&&) noexcept = default;
+RecordReader& RecordReader::operator=(RecordReader&&) noexcept = default;
+
+RecordReader::Status RecordReader::read(ByteSpan* record) { return state_->read(record); }
+
+const RecordError& RecordReader::error() const { return state_->error; }
+
+std::optional<ByteSpan> RecordReader::next() {
+  ByteSpan record;
+  switch (state_->read(&record)) {
+    case Status::record: return record;
+    case Status::end: return std::nullopt;
+    case Status::damaged: break;
+  }
+  throw_error();
+}
+
+void RecordReader::throw_error() const {
+  const RecordError& e = state_->error;
+  throw make_error(e.code, "[TFRecord] {}: record {} at byte {}: {}", state_->path, e.record, e.offset, e.what);
+}
+
+std::shared_ptr<const void> RecordReader::owner() const {
+  if (state_->inflate) return state_->block;
+  return state_->file_owner;
+}
+
+bool RecordReader::skip_damaged() {
+  if (state_->damaged_size == 0 || state_->error.offset != state_->at.offset) return false;
+  state_->step(state_->damaged_size);
+  state_->damaged_size = 0;
+  return true;
+}
+
+RecordPosition RecordReader::position() const { return state_->at; }
+void RecordReader::seek(const RecordPosition& position) { state_->seek(position); }
+const std::string& RecordReader::path() const { return state_->path; }
+Compression RecordReader::compression() const { return state_->compression; }
+uint64_t RecordReader::file_size() const { return state_->file.size(); }
+uint64_t RecordReader::file_position() const {
+  return state_->inflate ? state_->inflate->consumed() : state_->at.offset;
+}
+
+}  // namespace runnel::io
