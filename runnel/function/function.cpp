@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <exception>
 
 #include "runnel/autodiff/record.h"
 #include "runnel/base/format.h"
@@ -132,6 +133,7 @@ struct Core::Active {
   const SmallVector<uint64_t, 48>* words;
   std::shared_ptr<GraphFunction> function;
   std::vector<DType> outputs;  // as they are taken to be
+  const std::vector<Tensor>* captures;  // what the function captures, as far as that is known
   bool* called_itself;
   Active* outer;
   static thread_local Active* innermost;
@@ -266,23 +268,33 @@ TracePtr Core::trace(const CallKey& key, CallText text, int num_fixed, const Tra
   };
   for (const TensorSpec& s : specs) guess_dtype(s.dtype);
   for (const DType t : {DType::float32, DType::int32, DType::int64, DType::float64, DType::bool_}) guess_dtype(t);
-  for (size_t i = 0;; ++i) {
+  // What it captures is handed on from call to call, so that derivatives see it; the first trace finds out what it is.
+  std::vector<Tensor> captures;
+  std::exception_ptr first_error;
+  for (size_t i = 0;;) {
     const std::vector<DType> guess(static_cast<size_t>(std::max(num_fixed, 0)), guesses[i]);
     bool called_itself = false;
+    const size_t known = captures.size();
     try {
-      if (TracePtr made = build(key, text, specs, guess, body, trace, called_itself)) return made;
+      if (TracePtr made = build(key, text, specs, guess, body, trace, called_itself, captures)) return made;
     } catch (const Error&) {
-      if (!called_itself || i + 1 == guesses.size()) throw;
+      if (!called_itself) throw;
+      if (!first_error) first_error = std::current_exception();
+    }
+    if (captures.size() == known && ++i == guesses.size()) {
+      if (first_error) std::rethrow_exception(first_error);
+      throw make_error(Code::unimplemented, "[{}] calls itself, and its results have dtypes that cannot be guessed",
+                       options_.name);
     }
   }
 }
 
 TracePtr Core::build(const CallKey& key, const CallText& text, const std::vector<TensorSpec>& specs,
                      const std::vector<DType>& guess, const TraceFn& body, const std::shared_ptr<Trace>& trace,
-                     bool& called_itself) {
+                     bool& called_itself, std::vector<Tensor>& captures) {
   Tracer tracer(fmt::format("{}_{}", options_.name, traced_));
   auto function = std::make_shared<GraphFunction>(tracer.graph());
-  Active active{this, &key.words, function, guess, &called_itself, Active::innermost};
+  Active active{this, &key.words, function, guess, &captures, &called_itself, Active::innermost};
   struct Restore {
     Active* outer;
     ~Restore() { Active::innermost = outer; }
@@ -290,6 +302,7 @@ TracePtr Core::build(const CallKey& key, const CallText& text, const std::vector
   std::vector<Tensor> parameters;
   for (const TensorSpec& s : specs) parameters.push_back(tracer.add_parameter(s.dtype, s.shape, s.name));
   tracer.allow_variables = !variables_made_;
+  for (const Tensor& t : captures) tracer.localise(t, {});
   tracer.open();
   TracedResult made = body(parameters);
   tracer.set_outputs(made.outputs);
@@ -297,6 +310,10 @@ TracePtr Core::build(const CallKey& key, const CallText& text, const std::vector
   if (called_itself) {
     for (size_t i = 0; i < guess.size(); ++i) {
       if (made.outputs[i].dtype() != guess[i]) return nullptr;
+    }
+    if (tracer.captures().size() > captures.size()) {
+      captures = tracer.captures();
+      return nullptr;
     }
   }
   if (tracer.variables_created > 0) variables_made_ = true;
@@ -328,10 +345,9 @@ std::optional<std::vector<Tensor>> Core::call_self(const CallKey& key, int num_f
     again->target = a->function;
     CallAttrs attrs;
     std::vector<const Tensor*> in;
-    for (const Tensor* t : key.tensors) {
-      in.push_back(t);
-      attrs.Tin.push_back(t->dtype());
-    }
+    for (const Tensor* t : key.tensors) in.push_back(t);
+    for (const Tensor& t : *a->captures) in.push_back(&t);
+    for (const Tensor* t : in) attrs.Tin.push_back(t->dtype());
     attrs.Tout = a->outputs;
     attrs.f = {a->function->name(), again};
     attrs.output_shapes.assign(a->outputs.size(), PartialShape::unknown());

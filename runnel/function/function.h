@@ -92,10 +92,11 @@ class RUNNEL_API Core {
   std::vector<TensorSpec> specs_of(const CallKey& key) const;
   void generalise(const CallKey& key, std::vector<TensorSpec>& specs, Trace& trace);
   std::string difference(const CallText& text) const;
-  // Null when the function calls itself and the guess of its results' dtypes was wrong.
+  // Null when the function calls itself and the guess of its results' dtypes, or what was known of its captures, was
+  // wrong.
   TracePtr build(const CallKey& key, const CallText& text, const std::vector<TensorSpec>& specs,
                  const std::vector<DType>& guess, const TraceFn& body, const std::shared_ptr<Trace>& trace,
-                 bool& called_itself);
+                 bool& called_itself, std::vector<Tensor>& captures);
 
   FunctionOptions options_;
   mutable std::mutex mutex_;

@@ -3,9 +3,11 @@
 
 #include "runnel/autodiff/record.h"
 #include "runnel/base/format.h"
+#include "runnel/graph/branch_gradient.h"
 #include "runnel/graph/register.h"
 #include "runnel/graph/tracer.h"
 #include "runnel/op/builder.h"
+#include "runnel/ops/array.h"
 
 namespace runnel {
 namespace {
@@ -46,9 +48,7 @@ auto define_call(Registry& r, const char* name) {
       .shape([](InferContext& c, const CallAttrs& a) { call_shapes(c, a); })
       .forwards()
       .cpu([](KernelContext& c, const CallAttrs& a) { run_call(c, a); })
-      .grad([](const GradCtx&, const CallAttrs& a) -> Gradients {
-        throw make_error(Code::unimplemented, "the derivative of '{}', which calls itself", a.f.name);
-      });
+      .grad([](const GradCtx& g, const CallAttrs&) { return call_gradient(g); });
 }
 
 }  // namespace
@@ -87,7 +87,10 @@ Gradients function_gradient(const GraphFunctionPtr& extended, const std::vector<
   for (size_t i = 0; i < dy.size(); ++i) has_dy[i] = dy[i].defined();
   const Derivative& d = extended->derivative(has_dy, needed);
   std::vector<Tensor> args;
-  for (const int i : d.dy_of) args.push_back(dy[static_cast<size_t>(i)].value());
+  for (const int i : d.dy_of) {
+    const auto k = static_cast<size_t>(i);
+    args.push_back(has_dy[k] ? dy[k].value() : zeros_like(outputs[k]));
+  }
   for (const Derivative::Saved& s : d.saved) {
     switch (s.from) {
       case Derivative::From::input: args.push_back(inputs[static_cast<size_t>(s.index)]); break;
@@ -117,14 +120,15 @@ std::vector<Tensor> call_function(const GraphFunctionPtr& f, const std::vector<T
     return replay(f->graph(), inputs);
   }
   if (!tapes_follow(inputs)) return f->run(inputs);
-  const GraphFunctionPtr extended = f->extended(num_recording_tapes() > 1);
+  const GraphFunctionPtr extended = f->extended(num_recording_tapes());
   std::vector<Tensor> outputs = extended->run(inputs);
   // Tapes tell values apart by their handles: an input, a constant or a variable's value given back, or one value given
   // back twice, is an output of its own.
   for (Tensor& t : outputs) {
-    if (!t.impl()->unique() && is_plain(t.dtype())) t = t.with_shape(t.shape());
+    if (!t.impl()->unique() && t.dtype() != DType::resource) t = t.with_shape(t.shape());
   }
-  record_step(inputs, outputs, [extended, inputs, outputs](std::span<const Gradient> dy, std::span<const bool> needed) {
+  // `f` stays alive with the tape: its graph may refer to it weakly.
+  record_step(inputs, outputs, [f, extended, inputs, outputs](std::span<const Gradient> dy, std::span<const bool> needed) {
     return function_gradient(extended, inputs, outputs, dy, std::vector<bool>(needed.begin(), needed.end()));
   });
   outputs.resize(f->graph().outputs().size());

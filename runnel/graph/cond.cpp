@@ -1,10 +1,8 @@
-// If, Case and their derivative.
+// If and Case.
 #include <algorithm>
-#include <cstring>
 
-#include "runnel/autodiff/record.h"
 #include "runnel/base/format.h"
-#include "runnel/graph/call.h"
+#include "runnel/graph/branch_gradient.h"
 #include "runnel/graph/control_flow.h"
 #include "runnel/graph/register.h"
 #include "runnel/op/builder.h"
@@ -42,138 +40,6 @@ Tensors unify_inputs(std::vector<Body>& branches) {
   return all;
 }
 
-// Lets a node's branches also return what their derivatives need; each returns a stand-in for what others do.
-std::vector<GraphFunctionPtr> extend_branches(const std::vector<GraphFunctionPtr>& branches, Node* node) {
-  if (std::all_of(branches.begin(), branches.end(), [](const auto& f) { return f->is_extended(); })) return branches;
-  const auto own = static_cast<size_t>(node->num_outputs());
-  std::vector<GraphFunctionPtr> extended;
-  for (const GraphFunctionPtr& f : branches) extended.push_back(f->extended(true));
-  std::vector<std::shared_ptr<Graph>> graphs;
-  for (const GraphFunctionPtr& f : extended) graphs.push_back(f->graph().clone());
-  std::vector<std::vector<NodeOutput>> outputs;
-  for (const auto& g : graphs)
-    outputs.emplace_back(g->outputs().begin(), g->outputs().begin() + static_cast<ptrdiff_t>(own));
-  for (size_t i = 0; i < graphs.size(); ++i) {
-    for (size_t k = own; k < graphs[i]->outputs().size(); ++k) {
-      const NodeOutput extra = graphs[i]->outputs()[k];
-      const DType dtype = extra.node->dtype(extra.index);
-      for (size_t j = 0; j < graphs.size(); ++j) {
-        if (i == j) {
-          outputs[j].push_back(extra);
-          continue;
-        }
-        Tensor nothing = Tensor::empty(dtype, {});
-        if (is_plain(dtype)) std::memset(nothing.mutable_data<char>(), 0, nothing.num_bytes());
-        outputs[j].push_back({graphs[j]->add_constant(nothing, {}), 0});
-      }
-      node->dtypes.push_back(dtype);
-      node->shapes.push_back(extra.node->shape(extra.index));
-      node->values.emplace_back();
-    }
-  }
-  std::vector<GraphFunctionPtr> result;
-  for (size_t i = 0; i < graphs.size(); ++i) {
-    graphs[i]->set_outputs(outputs[i]);
-    auto f = std::make_shared<GraphFunction>(graphs[i]);
-    f->mark_extended();
-    result.push_back(std::move(f));
-  }
-  node->inferred = false;
-  return result;
-}
-
-Gradients branch_gradient(const Tensor& selector, const std::vector<GraphFunctionPtr>& branches, const Tensors& inputs,
-                          const Tensors& outputs, const std::vector<Gradient>& dy, const std::vector<bool>& needed) {
-  std::vector<size_t> wanted;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (needed[i]) wanted.push_back(i);
-  }
-  std::vector<Body> bodies;
-  for (const GraphFunctionPtr& f : branches) {
-    bodies.push_back(trace_branch(f->name() + "_grad", [&] {
-      const Gradients dx = function_gradient(f, inputs, outputs, dy, needed);
-      Tensors values;
-      for (const size_t i : wanted) values.push_back(dx[i].defined() ? dx[i].value() : zero_gradient(inputs[i]));
-      return values;
-    }));
-  }
-  Tensors values;
-  if (branches.size() == 2 && selector.dtype() != DType::int32) {
-    values = add_cond(selector, std::move(bodies[0]), std::move(bodies[1]), {});
-  } else {
-    values = add_case(selector, std::move(bodies), {});
-  }
-  Gradients dx(inputs.size() + 1);
-  for (size_t k = 0; k < wanted.size(); ++k) dx[wanted[k] + 1] = values[k];
-  return dx;
-}
-
-// `replace` gives the node its new branches.
-template <class Replace>
-Gradients select_gradient(const GradCtx& g, const std::vector<GraphFunctionPtr>& given, const Replace& replace) {
-  const NodeSymbol* symbol = node_symbol(g.y(0));
-  if (!symbol) throw make_error(Code::unimplemented, "the derivative is known inside functions only");
-  Node* node = symbol->output().node;
-  const auto before = static_cast<size_t>(g.num_outputs());
-  const std::vector<GraphFunctionPtr> branches = extend_branches(given, node);
-  replace(node, branches);
-  Tensors inputs;
-  std::vector<bool> needed;
-  for (int i = 1; i < g.num_inputs(); ++i) {
-    inputs.push_back(g.x(i));
-    needed.push_back(g.needs(i) && is_differentiable(g.x(i).dtype()));
-  }
-  Tensors outputs;
-  for (int i = 0; i < node->num_outputs(); ++i) {
-    outputs.push_back(i < g.num_outputs() ? g.y(i) : symbolic(symbol->graph(), {node, i}));
-  }
-  std::vector<Gradient> dy(outputs.size());
-  for (int i = 0; i < g.num_outputs(); ++i) dy[static_cast<size_t>(i)] = g.raw_dy(i);
-  const Tensor selector = g.x(0);
-  if (before < outputs.size()) {
-    // Tapes outside know the node without its new outputs: for them these come from the inputs in a step of their own.
-    const Tensors extras(outputs.begin() + static_cast<ptrdiff_t>(before), outputs.end());
-    Tensors all{selector};
-    all.insert(all.end(), inputs.begin(), inputs.end());
-    record_step(all, extras, [=](std::span<const Gradient> d, std::span<const bool> need) {
-      std::vector<Gradient> full(outputs.size());
-      std::copy(d.begin(), d.end(), full.begin() + static_cast<ptrdiff_t>(before));
-      std::vector<bool> wants;
-      for (size_t i = 0; i < inputs.size(); ++i) wants.push_back(need[i + 1] && is_differentiable(inputs[i].dtype()));
-      return branch_gradient(selector, branches, inputs, outputs, full, wants);
-    });
-  }
-  return branch_gradient(selector, branches, inputs, outputs, dy, needed);
-}
-
-Gradients if_gradient(const GradCtx& g, const IfAttrs& a) {
-  const NodeSymbol* s = node_symbol(g.y(0));
-  const IfAttrs now = s ? s->output().node->attrs_as<IfAttrs>() : a;  // an earlier gradient may have changed the node
-  return select_gradient(g, {function_ptr(now.then_branch), function_ptr(now.else_branch)},
-                         [&](Node* node, const std::vector<GraphFunctionPtr>& branches) {
-                           auto attrs = std::make_shared<IfAttrs>(now);
-                           attrs->then_branch = func_attr(branches[0]);
-                           attrs->else_branch = func_attr(branches[1]);
-                           attrs->Tout = node->dtypes;
-                           attrs->output_shapes = node->shapes;
-                           node->attrs = std::move(attrs);
-                         });
-}
-
-Gradients case_gradient(const GradCtx& g, const CaseAttrs& a) {
-  const NodeSymbol* s = node_symbol(g.y(0));
-  const CaseAttrs now = s ? s->output().node->attrs_as<CaseAttrs>() : a;
-  std::vector<GraphFunctionPtr> given;
-  for (const FuncAttr& f : now.branches) given.push_back(function_ptr(f));
-  return select_gradient(g, given, [&](Node* node, const std::vector<GraphFunctionPtr>& branches) {
-    auto attrs = std::make_shared<CaseAttrs>(now);
-    for (size_t i = 0; i < branches.size(); ++i) attrs->branches[i] = func_attr(branches[i]);
-    attrs->Tout = node->dtypes;
-    attrs->output_shapes = node->shapes;
-    node->attrs = std::move(attrs);
-  });
-}
-
 template <class A>
 void given_shapes(InferContext& c, const A& a) {
   for (int i = 0; i < c.num_outputs(); ++i) c.output(i, a.output_shapes[static_cast<size_t>(i)]);
@@ -188,7 +54,7 @@ void define_if(B b) {
       .shape([](InferContext& c, const IfAttrs& a) { given_shapes(c, a); })
       .forwards()
       .cpu([](KernelContext& c, const IfAttrs& a) { run_branch(c, truth(c.in(0)) ? a.then_branch : a.else_branch); })
-      .grad([](const GradCtx& g, const IfAttrs& a) { return if_gradient(g, a); })
+      .grad([](const GradCtx& g, const IfAttrs&) { return branch_gradient(g); })
       .doc("One of two functions of the inputs.");
 }
 
@@ -204,7 +70,7 @@ void define_case(B b) {
         const auto i = c.in(0).item<int32_t>();
         run_branch(c, a.branches[static_cast<size_t>(i < 0 || i >= n ? n - 1 : i)]);
       })
-      .grad([](const GradCtx& g, const CaseAttrs& a) { return case_gradient(g, a); })
+      .grad([](const GradCtx& g, const CaseAttrs&) { return branch_gradient(g); })
       .doc("One of several functions of the inputs.");
 }
 

@@ -1,6 +1,7 @@
 #include "runnel/graph/graph_function.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "runnel/autodiff/record.h"
 #include "runnel/base/format.h"
@@ -35,78 +36,116 @@ std::vector<Tensor> GraphFunction::run(const std::vector<Tensor>& inputs) const 
 
 namespace {
 
-bool has_loops(const Graph& graph) {
-  for (const auto& node : graph.nodes()) {
-    if (node->is("While") || node->is("StatelessWhile")) return true;
-    for (const FuncAttr& f : functions_of(*node)) {
-      const auto* body = dynamic_cast<const GraphFunction*>(f.body.get());
-      if (body && has_loops(body->graph())) return true;
-    }
-  }
-  return false;
+// Derivatives are made rarely, and making one may need others: one lock for all cannot be taken in two orders.
+std::recursive_mutex& derivation_mutex() {
+  static std::recursive_mutex mutex;
+  return mutex;
 }
 
 }  // namespace
 
-GraphFunctionPtr GraphFunction::extended(bool all_orders) const {
-  const std::lock_guard lock(mutex_);
-  if (is_extended_) return shared_from_this();
-  GraphFunctionPtr& known = extended_[all_orders ? 1 : 0];
-  if (known) return known;
+GraphFunctionPtr GraphFunction::extended(int orders) const {
+  if (complete_ || orders <= this->orders()) return shared_from_this();
+  const std::lock_guard deriving(derivation_mutex());
+  GraphFunctionPtr more;
+  {
+    const std::lock_guard lock(mutex_);
+    more = more_;
+  }
+  if (!more) {
+    more = extend_once();
+    const std::lock_guard lock(mutex_);
+    more_ = more;
+  }
+  return more->extended(orders);
+}
+
+GraphFunctionPtr GraphFunction::extend_once() const {
   auto graph = graph_->clone();
   const std::vector<bool> all_inputs(graph->inputs().size(), true);
   std::vector<NodeOutput> outputs = graph->outputs();
-  // Loops keep more for every order: two are enough there.
-  const int rounds = !all_orders ? 1 : has_loops(*graph) ? 2 : 100;
-  for (int round = 0; round < rounds; ++round) {
-    std::vector<bool> has_dy;
-    for (const NodeOutput& out : outputs) has_dy.push_back(has_gradient(out.node->dtype(out.index)));
-    const BackwardGraph backward = build_backward(graph, outputs, has_dy, all_inputs);
-    const size_t before = outputs.size();
-    for (const Tensor& t : backward.captures) {
-      const NodeSymbol* s = node_symbol(t);
-      if (!s || s->output().node->is("_Arg")) continue;
-      if (std::find(outputs.begin(), outputs.end(), s->output()) == outputs.end()) outputs.push_back(s->output());
-    }
-    graph->sort();
-    if (outputs.size() == before) break;
+  const size_t before = outputs.size();
+  std::vector<bool> has_dy;
+  for (const NodeOutput& out : outputs) has_dy.push_back(has_gradient(out.node->dtype(out.index)));
+  for (const Tensor& t : build_backward(graph, outputs, has_dy, all_inputs).captures) {
+    const NodeSymbol* s = node_symbol(t);
+    if (!s || s->output().node->is("_Arg")) continue;
+    if (std::find(outputs.begin(), outputs.end(), s->output()) == outputs.end()) outputs.push_back(s->output());
   }
+  graph->sort();
+  const bool complete = outputs.size() == before;
   graph->set_outputs(std::move(outputs));
   auto made = std::make_shared<GraphFunction>(std::move(graph));
   made->captures = captures;
-  made->is_extended_ = true;
-  return known = made;
+  std::vector<size_t> served = served_;
+  served.push_back(before);
+  made->set_orders(std::move(served), complete);
+  return made;
 }
 
-const Derivative& GraphFunction::derivative(const std::vector<bool>& has_dy, const std::vector<bool>& needed) const {
-  const std::lock_guard lock(mutex_);
-  std::unique_ptr<Derivative>& known = derivatives_[{has_dy, needed}];
-  if (known) return *known;
-  BackwardGraph built = build_backward(graph_, graph_->outputs(), has_dy, needed);
-  auto d = std::make_unique<Derivative>();
+std::shared_ptr<const Derivative> GraphFunction::build_derivative(const Pattern& pattern) const {
+  // On a copy: branches and loops of the graph itself stay as they were when it was planned.
+  const std::shared_ptr<Graph> graph = graph_->clone();
+  BackwardGraph built = build_backward(graph, graph->outputs(), pattern.first, pattern.second);
+  auto d = std::make_shared<Derivative>();
   d->dy_of = std::move(built.dy_of);
   d->result = std::move(built.result);
-  built.graph->keep = graph_->keep;
-  d->backward = std::make_shared<GraphFunction>(std::move(built.graph));
+  const auto& inputs = graph->inputs();
+  const auto& outputs = graph->outputs();
   for (const Tensor& t : built.captures) {
     const NodeSymbol* s = node_symbol(t);
     if (!s) {
       d->saved.push_back({Derivative::From::value, 0, t});
-      continue;
-    }
-    const auto& inputs = graph_->inputs();
-    const auto& outputs = graph_->outputs();
-    if (auto in = std::find(inputs.begin(), inputs.end(), s->output().node); in != inputs.end()) {
+    } else if (auto in = std::find(inputs.begin(), inputs.end(), s->output().node); in != inputs.end()) {
       d->saved.push_back({Derivative::From::input, static_cast<int>(in - inputs.begin()), {}});
     } else if (auto out = std::find(outputs.begin(), outputs.end(), s->output()); out != outputs.end()) {
       d->saved.push_back({Derivative::From::output, static_cast<int>(out - outputs.begin()), {}});
     } else {
-      throw make_error(Code::internal, "[{}] the derivative needs '{}', which the forward function does not return",
-                       name(), s->output().node->name);
+      return nullptr;
     }
   }
-  known = std::move(d);
-  return *known;
+  built.graph->keep = graph->keep;
+  d->backward = std::make_shared<GraphFunction>(std::move(built.graph));
+  return d;
+}
+
+const Derivative* GraphFunction::find_derivative(const std::vector<bool>& has_dy,
+                                                 const std::vector<bool>& needed) const {
+  const Pattern pattern{has_dy, needed};
+  const auto known = [&](const Pattern& p) -> std::optional<const Derivative*> {
+    const std::lock_guard lock(mutex_);
+    auto it = derivatives_.find(p);
+    if (it == derivatives_.end()) return std::nullopt;
+    return it->second.get();
+  };
+  const auto store = [&](const Pattern& p, std::shared_ptr<const Derivative> d) {
+    const std::lock_guard lock(mutex_);
+    return (derivatives_[p] = std::move(d)).get();
+  };
+  if (const auto found = known(pattern)) return *found;
+  const std::lock_guard deriving(derivation_mutex());
+  if (const auto found = known(pattern)) return *found;
+  if (auto exact = build_derivative(pattern)) return store(pattern, std::move(exact));
+  // Where some gradients are missing others may be computed from values that nobody kept (zeros like an intermediate);
+  // what was kept serves gradients of all outputs of one order.
+  const auto last = std::find(has_dy.rbegin(), has_dy.rend(), true);
+  const auto wanted = static_cast<size_t>(has_dy.rend() - last);
+  for (const size_t served : served_) {
+    if (served < wanted) continue;
+    Pattern full{std::vector<bool>(has_dy.size(), false), std::vector<bool>(needed.size(), true)};
+    for (size_t i = 0; i < served; ++i) {
+      const NodeOutput& out = graph_->outputs()[i];
+      full.first[i] = has_gradient(out.node->dtype(out.index));
+    }
+    if (auto whole = build_derivative(full)) return store(pattern, std::move(whole));
+  }
+  return store(pattern, nullptr);
+}
+
+const Derivative& GraphFunction::derivative(const std::vector<bool>& has_dy, const std::vector<bool>& needed) const {
+  if (const Derivative* d = find_derivative(has_dy, needed)) return *d;
+  throw make_error(Code::internal, "[{}] was run for derivatives of {} orders, and one more is asked for", name(),
+                   orders());
 }
 
 const GraphFunction* graph_function(const FuncAttr& f) {

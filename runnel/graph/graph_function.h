@@ -13,6 +13,7 @@
 namespace runnel {
 
 class GraphFunction;
+struct SelfDerivative;
 using GraphFunctionPtr = std::shared_ptr<const GraphFunction>;
 
 // How the derivative of a function is computed: a backward function of (the gradients of the outputs `dy_of`, then the
@@ -42,36 +43,56 @@ class RUNNEL_API GraphFunction : public FunctionBody, public std::enable_shared_
   const std::shared_ptr<Graph>& graph_ptr() const { return graph_; }
   const Plan& plan() const;  // made with the first use
   bool has_side_effects() const;
-  // Does it return all that derivatives need?
-  bool is_extended() const { return is_extended_; }
-  void mark_extended() { is_extended_ = true; }
+  // How many orders of derivatives it returns the intermediates for.
+  int orders() const { return static_cast<int>(served_.size()); }
+  // By order: how many of its outputs, from the first on, may have gradients then. `complete`: any, in every order.
+  const std::vector<size_t>& served() const { return served_; }
+  bool is_complete() const { return complete_; }
+  void set_orders(std::vector<size_t> served, bool complete) {
+    served_ = std::move(served);
+    complete_ = complete;
+  }
 
   // Values of the last inputs, which callers need not give: what a function captured.
   std::vector<Tensor> captures;
 
   std::vector<Tensor> run(const std::vector<Tensor>& inputs) const;
 
-  // The function that also returns, after its outputs, the intermediates that its derivative needs; with all_orders
-  // those that derivatives of any order need. Made once.
-  GraphFunctionPtr extended(bool all_orders) const;
-  // The derivative of an extended function: which outputs have gradients, and which inputs' are needed.
+  // The function that also returns, after its outputs, the intermediates that derivatives of so many orders need. The
+  // outputs for one order are the first of those for the next. Made once.
+  GraphFunctionPtr extended(int orders) const;
+  // The derivative of an extended function: which outputs have gradients, and which inputs' are needed. Null where one
+  // order more is needed.
+  const Derivative* find_derivative(const std::vector<bool>& has_dy, const std::vector<bool>& needed) const;
   const Derivative& derivative(const std::vector<bool>& has_dy, const std::vector<bool>& needed) const;
+
+  // The derivative of a function that calls itself, once it was asked for.
+  mutable std::shared_ptr<SelfDerivative> self_derivative;
 
  private:
   std::shared_ptr<Graph> graph_;
   mutable std::once_flag planned_;
   mutable std::shared_ptr<Graph> planned_graph_;  // after the passes; the graph itself stays as it was traced
   mutable std::unique_ptr<Plan> plan_;
-  mutable std::recursive_mutex mutex_;
-  mutable GraphFunctionPtr extended_[2];
-  bool is_extended_ = false;
-  mutable std::map<std::pair<std::vector<bool>, std::vector<bool>>, std::unique_ptr<Derivative>> derivatives_;
+  using Pattern = std::pair<std::vector<bool>, std::vector<bool>>;
+  GraphFunctionPtr extend_once() const;
+  std::shared_ptr<const Derivative> build_derivative(const Pattern& pattern) const;
+
+  mutable std::mutex mutex_;  // of what follows
+  mutable GraphFunctionPtr more_;
+  mutable std::map<Pattern, std::shared_ptr<const Derivative>> derivatives_;
+  std::vector<size_t> served_;
+  bool complete_ = false;
 };
 
 // A function that calls itself refers to itself so: its graph would keep itself alive otherwise.
 class RUNNEL_API RecursiveFunction : public FunctionBody {
  public:
   std::weak_ptr<const GraphFunction> target;
+  // Set where it is another function that also returns a list, as output number `list_at`, of what the derivative of
+  // that one needs.
+  std::shared_ptr<const RecursiveFunction> base;
+  size_t list_at = 0;
 };
 
 // The graph behind a function attribute; null where it is no graph.

@@ -5,6 +5,7 @@
 
 #include "runnel/autodiff/record.h"
 #include "runnel/base/format.h"
+#include "runnel/graph/branch_gradient.h"
 #include "runnel/graph/call.h"
 #include "runnel/graph/gradient.h"
 #include "runnel/ops/array.h"
@@ -40,7 +41,7 @@ DType dtype_of_saved(const GraphFunction& f, const Derivative::Saved& s) {
 const WhileRecord& extend(const Loop& loop) {
   const WhileAttrs before = loop.attrs();
   const auto num_state = static_cast<size_t>(before.num_state);
-  const GraphFunctionPtr body = function_ptr(before.body)->extended(true);
+  const GraphFunctionPtr body = function_ptr(before.body)->extended(1);
   WhileRecord record;
   record.body = body;
   record.num_state = static_cast<int>(num_state);
@@ -125,9 +126,8 @@ LoopGradient backward(const Loop& loop, const WhileRecord& record, const std::ve
   for (size_t k = 0; k < captures.size(); ++k) {
     if (captures_needed[k]) fixed.push_back(k);
   }
-  std::vector<bool> needed(body.graph().inputs().size(), false);
-  for (const size_t i : moving) needed[i] = true;
-  for (const size_t k : fixed) needed[num_state + k] = true;
+  // All, as when the loop was extended: what nobody uses is dropped.
+  const std::vector<bool> needed(body.graph().inputs().size(), true);
 
   const auto count = static_cast<size_t>(record.count);
   Tensors state(outputs.begin() + static_cast<ptrdiff_t>(count),
@@ -147,6 +147,7 @@ LoopGradient backward(const Loop& loop, const WhileRecord& record, const std::ve
         Tensors in(num_state);
         in.insert(in.end(), captures.begin(), captures.end());
         Tensors result(body.graph().outputs().size());
+        for (size_t k = 0; k < captures.size(); ++k) result[num_state + k] = captures[k];  // handed on unchanged
         for (size_t k = 0; k < kept.size(); ++k) {
           const auto popped = list_ops::pop_back(s[1 + k], list_ops::element_shape_tensor(shape_of(body, kept[k])),
                                                  dtype_of_saved(body, kept[k]));
@@ -193,7 +194,7 @@ WhileRecord record_for(const Loop& loop, const std::vector<Gradient>& dy) {
 
 Gradients while_gradient(const GradCtx& g, const WhileAttrs& then) {
   const NodeSymbol* symbol = node_symbol(g.y(0));
-  if (!symbol) throw make_error(Code::unimplemented, "the derivative is known inside functions only");
+  if (!symbol) throw make_error(Code::unimplemented, kSymbolicOnly);
   const Loop loop{symbol->graph(), symbol->output().node};
   const auto num_state = static_cast<size_t>(then.num_state);  // as it was when the call was recorded
   const auto num_captures = static_cast<size_t>(g.num_inputs()) - num_state;

@@ -70,7 +70,7 @@ constexpr auto mean_grad = [](const GradCtx& g, const ReduceAttrs& a) -> Gradien
     dy = dy.dtype() == DType::float16 ? dy * (1 / count) : dy / count;
   } else {
     const Tensor count = cast(size(g.x(0)), DType::float64) / cast(maximum(size(g.y()), 1), DType::float64);
-    dy = dy * cast(reciprocal(count), dy.dtype());
+    dy = dy.dtype() == DType::float16 ? dy * cast(reciprocal(count), dy.dtype()) : dy / cast(count, dy.dtype());
   }
   return {broadcast_to(dy, shape_arg(g.x(0))), {}};
 };

@@ -188,19 +188,5 @@ TEST(FunctionGradient, SlicesOfUnknownShapes) {
   EXPECT_EQ(f(Tensor{1.f, 2.f, 3.f}).to_vector<float>(), (std::vector<float>{0, 4, 6}));
 }
 
-TEST(FunctionGradient, ARecursiveFunctionSaysThatItHasNone) {
-  std::function<Tensor(const Tensor&)> self;
-  auto f = function([&](const Tensor& x) {
-    return cond(
-        x < 1, [&] { return x; }, [&] { return self(x - 1) * x; });
-  });
-  self = [&](const Tensor& x) { return f(x); };
-  EXPECT_EQ(f(Tensor(3.5f)).item<float>(), 3.5f * 2.5f * 1.5f * 0.5f);
-  GradientTape tape;
-  const Tensor x(3.5f);
-  tape.watch(x);
-  EXPECT_THROW(tape.gradient(f(x), x), Error);
-}
-
 }  // namespace
 }  // namespace runnel
