@@ -132,7 +132,7 @@ struct Core::Active {
   const Core* core;
   const SmallVector<uint64_t, 48>* words;
   std::shared_ptr<GraphFunction> function;
-  std::vector<DType> outputs;  // as they are taken to be
+  std::vector<DType> outputs;           // as they are taken to be
   const std::vector<Tensor>* captures;  // what the function captures, as far as that is known
   bool* called_itself;
   Active* outer;

@@ -128,9 +128,10 @@ std::vector<Tensor> call_function(const GraphFunctionPtr& f, const std::vector<T
     if (!t.impl()->unique() && t.dtype() != DType::resource) t = t.with_shape(t.shape());
   }
   // `f` stays alive with the tape: its graph may refer to it weakly.
-  record_step(inputs, outputs, [f, extended, inputs, outputs](std::span<const Gradient> dy, std::span<const bool> needed) {
-    return function_gradient(extended, inputs, outputs, dy, std::vector<bool>(needed.begin(), needed.end()));
-  });
+  record_step(
+      inputs, outputs, [f, extended, inputs, outputs](std::span<const Gradient> dy, std::span<const bool> needed) {
+        return function_gradient(extended, inputs, outputs, dy, std::vector<bool>(needed.begin(), needed.end()));
+      });
   outputs.resize(f->graph().outputs().size());
   return outputs;
 }

@@ -1,5 +1,6 @@
 // Random programs give the same values eagerly, traced, and traced with every pass switched off in turn, with one
-// thread and two. RUNNEL_PROGRAM_SEED=n runs the program of that seed alone, RUNNEL_PROGRAM_SEEDS=n:m those from n to m.
+// thread and two. RUNNEL_PROGRAM_SEED=n runs the program of that seed alone, RUNNEL_PROGRAM_SEEDS=n:m those from n to
+// m.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -16,7 +16,8 @@ using F = std::function<Tensor(Tensor, Tensor)>;
 F power() {
   auto self = std::make_shared<F>();
   auto f = function([weak = std::weak_ptr<F>(self)](const Tensor& x, const Tensor& n) -> Tensor {
-    return cond(n > 0, [&] { return x * (*weak.lock())(x, n - 1); }, [&] { return ones_like(x); });
+    return cond(
+        n > 0, [&] { return x * (*weak.lock())(x, n - 1); }, [&] { return ones_like(x); });
   });
   *self = f;
   return [self](const Tensor& x, const Tensor& n) { return (*self)(x, n); };
@@ -106,7 +107,8 @@ TEST(Recursion, CapturedVariablesHaveGradients) {
   const Variable w(scalar(1.5));
   auto self = std::make_shared<F>();
   auto f = function([&w, weak = std::weak_ptr<F>(self)](const Tensor& x, const Tensor& n) -> Tensor {
-    return cond(n > 0, [&] { return w * (*weak.lock())(x, n - 1); }, [&] { return x + 0.0; });
+    return cond(
+        n > 0, [&] { return w * (*weak.lock())(x, n - 1); }, [&] { return x + 0.0; });
   });
   *self = f;
   const Tensor x = scalar(2.0);
@@ -126,7 +128,8 @@ TEST(Recursion, EffectsHappenOnceUnderATape) {
   auto self = std::make_shared<F>();
   auto f = function([&count, weak = std::weak_ptr<F>(self)](const Tensor& x, const Tensor& n) -> Tensor {
     count.assign_add(Tensor(1));
-    return cond(n > 0, [&] { return x * (*weak.lock())(x, n - 1); }, [&] { return x + 0.0; });
+    return cond(
+        n > 0, [&] { return x * (*weak.lock())(x, n - 1); }, [&] { return x + 0.0; });
   });
   *self = f;
   const Tensor x = scalar(2.0);
