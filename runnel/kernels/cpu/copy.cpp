@@ -273,6 +273,10 @@ void copy_elements(DType dtype, const void* from, void* to, int64_t n) {
   });
 }
 
+void transpose_tile(const float* from, int64_t from_stride, float* to, int64_t to_stride, int64_t n, int64_t m) {
+  tile(from, from_stride, to, to_stride, n, m);
+}
+
 runnel::Dims dense_strides(std::span<const int64_t> dims) {
   Dims strides(dims.size());
   int64_t step = 1;

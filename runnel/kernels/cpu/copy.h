@@ -20,6 +20,9 @@ RUNNEL_API void copy_strided(DType dtype, std::span<const int64_t> dims, const v
 // n elements one after the other.
 RUNNEL_API void copy_elements(DType dtype, const void* from, void* to, int64_t n);
 
+// to[a * to_stride + b] = from[b * from_stride + a] for a in [0, n), b in [0, m), on the calling thread.
+void transpose_tile(const float* from, int64_t from_stride, float* to, int64_t to_stride, int64_t n, int64_t m);
+
 // The address `elements` after `base`.
 inline const void* element_at(const void* base, DType dtype, int64_t elements) {
   return static_cast<const char*>(base) + elements * static_cast<int64_t>(dtype_size(dtype));

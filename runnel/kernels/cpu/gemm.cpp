@@ -209,9 +209,10 @@ bool run_narrow(const Problem& g) {
   return true;
 }
 
-// Few rows: columns are cut among the threads. sgemm is slow where rows of B are far apart (k = 3136, n = 1024).
+// Few rows: columns are cut among the threads. sgemm is slow where rows of B are far apart (k = 3136, n = 1024), and
+// where the sum is too short to pay for its packing (k = 10).
 bool run_skinny(const Problem& g) {
-  if (g.ta || g.tb || g.m < 4 || g.m > 64 || g.n < 2 * kNarrow) return false;
+  if (g.ta || (g.tb && g.k > kShortSum) || g.m < 4 || g.m > 64 || g.n < 2 * kNarrow) return false;
   if (!has_avx2() || g.alpha != 1 || g.beta != 0) return false;
   const int64_t tasks = narrow_tasks(g.flops(), std::max<int64_t>(2, g.n / 256));
   parallel_for(tasks, 1, [&](int64_t i, int64_t) {
@@ -220,7 +221,8 @@ bool run_skinny(const Problem& g) {
     ScratchFrame frame;
     float* packed = frame.get<float>(skinny_scratch(columns.size(), g.k));
     float* c = g.c + columns.begin;
-    gemm_skinny(g.m, columns.size(), g.k, g.a, g.lda, g.b + columns.begin, g.ldb, c, g.ldc, packed);
+    const float* b = g.b + columns.begin * (g.tb ? g.ldb : 1);
+    gemm_skinny(g.tb, g.m, columns.size(), g.k, g.a, g.lda, b, g.ldb, c, g.ldc, packed);
     finish_rows(g, g.m, columns, c);
   });
   return true;

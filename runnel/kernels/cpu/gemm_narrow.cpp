@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runnel/kernels/cpu/copy.h"
 #include "runnel/kernels/cpu/isa.h"
 
 // Every element is one chain of fused multiply-adds over p in order, whatever tile computes it, so a cut of rows or
@@ -160,6 +161,14 @@ RUNNEL_AVX2 void pack(int64_t n, int64_t depth, int64_t width, const float* b, i
   }
 }
 
+// The same from B stored as [n, depth].
+void pack_transposed(int64_t n, int64_t depth, int64_t width, const float* b, int64_t ldb, float* packed) {
+  for (int64_t j = 0; j < n; j += width) {
+    float* block = packed + j / width * block_stride(depth, width);
+    transpose_tile(b + j * ldb, ldb, block, width, depth, std::min(width, n - j));
+  }
+}
+
 }  // namespace
 
 void gemm_narrow(bool ta, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* b, int64_t ldb,
@@ -181,31 +190,43 @@ void gemm_narrow(bool ta, int64_t m, int64_t n, int64_t k, const float* a, int64
 
 int64_t skinny_scratch(int64_t n, int64_t k) { return (std::min(k, kPackedRows) + 2) * (n + 2 * kNarrow); }
 
-void gemm_skinny(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* b, int64_t ldb, float* c,
-                 int64_t ldc, float* packed) {
+void gemm_skinny(bool tb, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* b, int64_t ldb,
+                 float* c, int64_t ldc, float* packed) {
   const bool wide = has_avx512();
   const int64_t width = wide ? 2 * kNarrow : kNarrow;
   for (int64_t p = 0; p < k; p += kPackedRows) {
     const int64_t depth = std::min(kPackedRows, k - p);
-    pack(n, depth, width, b + p * ldb, ldb, packed);
-    const bool whole_next = p + kPackedRows + depth < k;
+    if (tb) {
+      pack_transposed(n, depth, width, b + p, ldb, packed);
+    } else {
+      pack(n, depth, width, b + p * ldb, ldb, packed);
+    }
+    const bool whole_next = !tb && p + kPackedRows + depth < k;
     int64_t tiles = 0;
-    for (int64_t j = 0; j < n; j += width) {
-      const float* block = packed + j / width * block_stride(depth, width);
-      const int64_t columns = std::min(width, n - j);
-      for_row_groups(m, wide ? kWideRows : kTileRows, [&](int64_t begin, int64_t rows) {
-        const float* x = a + begin * lda + p;
-        float* y = c + begin * ldc + j;
-        if (!wide) return rows_by_columns(rows, columns, depth, x, lda, block, width, y, ldc, p > 0);
-        // Tile by tile, every other line of a column of lines of the rows of B that are packed next.
-        const int64_t line = tiles / 2 * kNarrow, parity = tiles % 2;
-        ++tiles;
-        const bool fetch = whole_next && line < n;
-        const float* ahead = fetch ? b + (p + kPackedRows + parity) * ldb + line : x;
-        const uint64_t mask = (uint64_t{1} << columns) - 1;
-        kWideTiles[rows - 1](depth, x, lda, block, y, ldc, static_cast<__mmask16>(mask),
-                             static_cast<__mmask16>(mask >> 16), p > 0, ahead, fetch ? ldb : 0);
+    auto tile = [&](int64_t i, int64_t begin, int64_t rows) {
+      const float* block = packed + i * block_stride(depth, width);
+      const int64_t j = i * width, columns = std::min(width, n - j);
+      const float* x = a + begin * lda + p;
+      float* y = c + begin * ldc + j;
+      if (!wide) return rows_by_columns(rows, columns, depth, x, lda, block, width, y, ldc, p > 0);
+      // Tile by tile, every other line of a column of lines of the rows of B that are packed next.
+      const int64_t line = tiles / 2 * kNarrow, parity = tiles % 2;
+      ++tiles;
+      const bool fetch = whole_next && line < n;
+      const float* ahead = fetch ? b + (p + kPackedRows + parity) * ldb + line : x;
+      const uint64_t mask = (uint64_t{1} << columns) - 1;
+      kWideTiles[rows - 1](depth, x, lda, block, y, ldc, static_cast<__mmask16>(mask),
+                           static_cast<__mmask16>(mask >> 16), p > 0, ahead, fetch ? ldb : 0);
+    };
+    const int64_t most = wide ? kWideRows : kTileRows, blocks = (n + width - 1) / width;
+    if (k <= kShortSum) {  // all of B is in the first-level cache: along the rows of C, which are written once
+      for_row_groups(m, most, [&](int64_t begin, int64_t rows) {
+        for (int64_t i = 0; i < blocks; ++i) tile(i, begin, rows);
       });
+    } else {
+      for (int64_t i = 0; i < blocks; ++i) {
+        for_row_groups(m, most, [&](int64_t begin, int64_t rows) { tile(i, begin, rows); });
+      }
     }
   }
 }
