@@ -4,6 +4,7 @@
 #include "runnel/autodiff/tape.h"
 #include "runnel/base/error.h"
 #include "runnel/base/parallel.h"
+#include "runnel/data/dataset.h"
 #include "runnel/function/control_flow.h"
 #include "runnel/function/function.h"
 #include "runnel/io/record_reader.h"

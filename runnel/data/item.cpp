@@ -1,0 +1,159 @@
+#include "runnel/data/item.h"
+
+#include <mutex>
+
+#include "runnel/base/format.h"
+
+namespace runnel::data {
+namespace {
+
+template <class A, class B>
+bool same(const NestOf<A>& a, const NestOf<B>& b) {
+  if (a.kind() != b.kind() || a.size() != b.size() || a.keys() != b.keys()) return false;
+  if (a.spec() != b.spec() && (!a.spec() || !b.spec() || !a.spec()->fits(*b.spec()))) return false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (!same(a.items()[i], b.items()[i])) return false;
+  }
+  return true;
+}
+
+template <class Leaf>
+NestOf<Slot> bare(const NestOf<Leaf>& nest) {
+  auto next = [] { return Slot{}; };
+  return nest::detail::fill<Slot>(nest, next);
+}
+
+struct Table {
+  std::mutex mutex;
+  std::vector<std::unique_ptr<Structure>> all;
+};
+Table& table() {
+  static auto* made = new Table;
+  return *made;
+}
+
+template <class Leaf>
+const Structure* find(const NestOf<Leaf>& nest) {
+  Table& t = table();
+  const std::lock_guard lock(t.mutex);
+  for (const auto& s : t.all) {
+    if (same(s->nest, nest)) return s.get();
+  }
+  auto made = std::make_unique<Structure>();
+  made->nest = bare(nest);
+  made->leaves = nest::flatten(made->nest).size();
+  t.all.push_back(std::move(made));
+  return t.all.back().get();
+}
+
+void collect(const Nest& nest, std::vector<Tensor>& out) {
+  if (nest.is_leaf()) {
+    out.push_back(nest.leaf());
+  } else {
+    for (const Nest& each : nest.items()) collect(each, out);
+  }
+}
+
+}  // namespace
+
+const Structure* structure_of(const NestOf<Slot>& nest) { return find(nest); }
+const Structure* structure_of(const ElementSpec& spec) { return find(spec); }
+const Structure* structure_of(const Nest& nest, const Structure* guess) {
+  if (guess != nullptr && same(guess->nest, nest)) return guess;
+  return find(nest);
+}
+
+Nest to_nest(const Item& item) { return nest::pack(item.structure->nest, item.tensors); }
+
+void from_nest(const Nest& nest, Item& out) {
+  thread_local const Structure* last = nullptr;
+  last = out.structure = structure_of(nest, last);
+  out.tensors.clear();
+  collect(nest, out.tensors);
+}
+
+size_t bytes_of(const Item& item) {
+  size_t bytes = 0;
+  for (const Tensor& t : item.tensors) {
+    bytes += t.num_bytes();
+    if (t.dtype() == DType::string) {
+      for (int64_t i = 0; i < t.num_elements(); ++i) bytes += t.data<Bytes>()[i].size();
+    }
+  }
+  return bytes;
+}
+
+ElementSpec spec_of(const Item& item) {
+  std::vector<TensorSpec> leaves;
+  for (const Tensor& t : item.tensors) leaves.push_back({t.partial_shape(), t.dtype(), ""});
+  return nest::pack(item.structure->nest, leaves);
+}
+
+ElementSpec relaxed(const ElementSpec& a, const ElementSpec& b, const char* what) {
+  nest::assert_same_structure(a, b);
+  const std::vector<std::string> paths = nest::paths(a);
+  size_t at = 0;
+  return nest::map_structure(
+      [&](const TensorSpec& x, const TensorSpec& y) {
+        const std::string& path = paths[at++];
+        TensorSpec out;
+        if (x.dtype != y.dtype && x.dtype != DType::invalid && y.dtype != DType::invalid) {
+          throw invalid_argument("[{}] the datasets differ at element{}: {} and {}", what, path, x.str(), y.str());
+        }
+        out.dtype = x.dtype == y.dtype ? x.dtype : DType::invalid;
+        if (!x.shape.has_rank() || !y.shape.has_rank() || x.shape.rank() != y.shape.rank()) {
+          out.shape = PartialShape::unknown();
+        } else {
+          Dims dims;
+          for (int i = 0; i < x.shape.rank(); ++i) {
+            dims.push_back(x.shape[i] == y.shape[i] ? x.shape[i] : kUnknownDim);
+          }
+          out.shape = PartialShape(dims);
+        }
+        return out;
+      },
+      a, b);
+}
+
+namespace {
+std::string leaf_text(const TensorSpec& spec) {
+  if (spec.dtype == DType::invalid) return spec.shape.has_rank() ? fmt::format("?{}", spec.shape.str()) : "?";
+  return spec.str();
+}
+}  // namespace
+
+std::string str(const ElementSpec& spec) {
+  if (spec.is_leaf()) return leaf_text(spec.leaf());
+  std::string text;
+  for (size_t i = 0; i < spec.size(); ++i) {
+    if (i > 0) text += ", ";
+    if (i < spec.keys().size()) text += fmt::format("'{}': ", spec.keys()[i]);
+    text += str(spec.items()[i]);
+  }
+  switch (spec.kind()) {
+    case NestKind::tuple: return fmt::format("({})", text);
+    case NestKind::list: return fmt::format("[{}]", text);
+    case NestKind::map: return fmt::format("{{{}}}", text);
+    case NestKind::sparse: return fmt::format("SparseTensor({})", text);
+    case NestKind::ragged: return fmt::format("RaggedTensor({})", text);
+    case NestKind::slices: return fmt::format("IndexedSlices({})", text);
+    default: return spec.spec() ? spec.spec()->describe() : text;
+  }
+}
+
+TensorSpec scalar_spec(DType dtype) {
+  TensorSpec spec;
+  spec.dtype = dtype;
+  return spec;
+}
+
+void detail::wrong_structure(const Structure* wanted, const Structure* got) {
+  const auto text = [](const Structure* s) {
+    if (s == nullptr) return std::string("nothing");
+    auto next = [] { return TensorSpec{PartialShape::unknown(), DType::invalid, ""}; };
+    return str(nest::detail::fill<TensorSpec>(s->nest, next));
+  };
+  throw invalid_argument("an element has the structure {}, not {}", text(got), text(wanted));
+}
+
+}  // namespace runnel::data

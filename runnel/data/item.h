@@ -1,0 +1,135 @@
+#pragma once
+
+// One element of a dataset as pipelines move it: its tensors in order, and what structure they make up.
+#include <concepts>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "runnel/function/tensor_spec.h"
+#include "runnel/tensor/nest.h"
+
+namespace runnel::data {
+
+// What the elements of a dataset look like. A dtype that is not known is DType::invalid.
+using ElementSpec = NestOf<TensorSpec>;
+
+// A structure without its leaves. There is one object for equal structures, and it is never freed: structures are
+// compared by address.
+struct Slot {};
+struct Structure {
+  NestOf<Slot> nest;
+  size_t leaves = 0;
+};
+
+RUNNEL_API const Structure* structure_of(const NestOf<Slot>& nest);
+RUNNEL_API const Structure* structure_of(const ElementSpec& spec);
+// `guess` is tried first: elements of one dataset mostly have one structure.
+RUNNEL_API const Structure* structure_of(const Nest& nest, const Structure* guess = nullptr);
+
+struct Item {
+  const Structure* structure = nullptr;
+  std::vector<Tensor> tensors;
+};
+
+RUNNEL_API Nest to_nest(const Item& item);
+RUNNEL_API void from_nest(const Nest& nest, Item& out);
+// Bytes that the tensors hold, those of strings included.
+RUNNEL_API size_t bytes_of(const Item& item);
+RUNNEL_API ElementSpec spec_of(const Item& item);
+// Leaves at the same place: the dtype both have, and what both shapes say. An Error naming the place where they differ.
+RUNNEL_API ElementSpec relaxed(const ElementSpec& a, const ElementSpec& b, const char* what);
+RUNNEL_API std::string str(const ElementSpec& spec);
+RUNNEL_API TensorSpec scalar_spec(DType dtype);
+
+namespace detail {
+
+template <class T>
+inline constexpr bool is_tuple = nest::detail::is_tuple<T>;
+
+// Tensors in a value of this type where the type alone says so, else -1.
+template <class T>
+constexpr int fixed_leaves() {
+  if constexpr (std::same_as<T, Tensor>) {
+    return 1;
+  } else if constexpr (is_tuple<T>) {
+    return []<size_t... I>(std::index_sequence<I...>) {
+      constexpr bool all = ((fixed_leaves<std::tuple_element_t<I, T>>() >= 0) && ...);
+      return all ? (fixed_leaves<std::tuple_element_t<I, T>>() + ... + 0) : -1;
+    }(std::make_index_sequence<std::tuple_size_v<T>>());
+  } else {
+    return -1;
+  }
+}
+
+template <class T>
+NestOf<Slot> fixed_nest() {
+  if constexpr (std::same_as<T, Tensor>) {
+    return Slot{};
+  } else {
+    return []<size_t... I>(std::index_sequence<I...>) {
+      return NestOf<Slot>::tuple({fixed_nest<std::tuple_element_t<I, T>>()...});
+    }(std::make_index_sequence<std::tuple_size_v<T>>());
+  }
+}
+template <class T>
+const Structure* fixed_structure() {
+  static const Structure* const made = structure_of(fixed_nest<T>());
+  return made;
+}
+
+[[noreturn]] RUNNEL_API void wrong_structure(const Structure* wanted, const Structure* got);
+
+template <class T>
+T take(std::vector<Tensor>& tensors, size_t& at) {
+  if constexpr (std::same_as<T, Tensor>) {
+    return std::move(tensors[at++]);
+  } else {
+    return [&]<size_t... I>(std::index_sequence<I...>) {
+      return T{take<std::tuple_element_t<I, T>>(tensors, at)...};
+    }(std::make_index_sequence<std::tuple_size_v<T>>());
+  }
+}
+
+template <class T>
+void put(const T& value, std::vector<Tensor>& tensors) {
+  if constexpr (std::same_as<T, Tensor>) {
+    tensors.push_back(value);
+  } else {
+    std::apply([&](const auto&... each) { (put(each, tensors), ...); }, value);
+  }
+}
+
+}  // namespace detail
+
+// An item as the C++ type T, which its structure must fit. The item's tensors are moved out.
+template <class T>
+T to_value(Item& item) {
+  if constexpr (detail::fixed_leaves<T>() >= 0) {
+    if (item.structure != detail::fixed_structure<T>())
+      detail::wrong_structure(detail::fixed_structure<T>(), item.structure);
+    size_t at = 0;
+    return detail::take<T>(item.tensors, at);
+  } else {
+    return to_nest(item).template as<T>();
+  }
+}
+
+template <class T>
+void from_value(const T& value, Item& out) {
+  if constexpr (detail::fixed_leaves<T>() >= 0) {
+    out.structure = detail::fixed_structure<T>();
+    out.tensors.clear();
+    detail::put(value, out.tensors);
+  } else if constexpr (std::convertible_to<const T&, Tensor> && !std::same_as<T, Nest>) {
+    out.structure = detail::fixed_structure<Tensor>();
+    out.tensors.assign(1, Tensor(value));
+  } else {
+    from_nest(Nest(value), out);
+  }
+}
+
+}  // namespace runnel::data

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "runnel/data/nodes.h"
+
+namespace runnel::data {
+
+// One pass over a dataset. Copies are the same pass. Used by one thread at a time; when the last copy goes, the threads
+// that work for it are stopped and joined.
+class RUNNEL_API AnyIterator {
+ public:
+  explicit AnyIterator(NodePtr node);
+
+  // The next element, or nothing at the end. An Error of a stage comes out here, in the place of the element it befell;
+  // the call after it goes on with the next one.
+  std::optional<Nest> next();
+  bool next(Item& out);
+
+  // Where this pass stands: positions and seeds, a few kilobytes. An iterator of the same pipeline, in this program or
+  // another, that restores it gives just the elements that this one would give from here on.
+  std::string save() const;
+  void restore(std::string_view state);
+
+  // A table: what each stage does, how fast, and which one holds up the rest.
+  std::string explain() const;
+  const Pipeline& pipeline() const;
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+// What an element of Dataset<T...> is: T itself, or a tuple of several.
+namespace detail {
+template <class... T>
+struct ElementType {
+  using type = std::tuple<T...>;
+};
+template <class T>
+struct ElementType<T> {
+  using type = T;
+};
+}  // namespace detail
+template <class... T>
+using ElementOf = typename detail::ElementType<T...>::type;
+
+template <class... T>
+class Iterator {
+ public:
+  using value_type = ElementOf<T...>;
+  explicit Iterator(AnyIterator any) : any_(std::move(any)) {}
+
+  std::optional<value_type> next() {
+    Item item;
+    if (!any_.next(item)) return std::nullopt;
+    return to_value<value_type>(item);
+  }
+  std::string save() const { return any_.save(); }
+  void restore(std::string_view state) { any_.restore(state); }
+  std::string explain() const { return any_.explain(); }
+  const AnyIterator& any() const { return any_; }
+
+ private:
+  AnyIterator any_;
+};
+
+}  // namespace runnel::data

@@ -1,0 +1,177 @@
+#include "runnel/data/node.h"
+
+#include <cstring>
+
+#include "runnel/base/format.h"
+#include "runnel/data/runner.h"
+#include "runnel/kernels/random_context.h"
+
+namespace runnel::data {
+
+bool IteratorNode::next(Item& out) {
+  if (stats_ == nullptr || !sampled()) {
+    const bool got = produce(out);
+    if (got && stats_ != nullptr) stats_->elements.fetch_add(1, std::memory_order_relaxed);
+    return got;
+  }
+  const int64_t start = now_ns();
+  const bool got = produce(out);
+  if (got) {
+    stats_->elements.fetch_add(1, std::memory_order_relaxed);
+    stats_->samples.fetch_add(1, std::memory_order_relaxed);
+    stats_->sampled_ns.fetch_add(now_ns() - start, std::memory_order_relaxed);
+  }
+  return got;
+}
+
+Wish Wish::with(const Wish& other) const {
+  const auto larger = [](int a, int b) { return a == AUTOTUNE || b == AUTOTUNE ? AUTOTUNE : std::max(a, b); };
+  return {larger(parallel, other.parallel), larger(depth, other.depth), serial || other.serial,
+          ordered && other.ordered};
+}
+
+namespace {
+
+// Counts every call in the mean: a sampled one stands for sixteen.
+template <class F>
+void timed(StageStats* stats, int64_t elements, const F& call) {
+  if (stats == nullptr || !sampled()) return call();
+  const int64_t start = now_ns();
+  call();
+  stats->elements.fetch_add(16 * elements, std::memory_order_relaxed);
+  stats->samples.fetch_add(elements, std::memory_order_relaxed);
+  stats->sampled_ns.fetch_add(now_ns() - start, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+void Indexed::at(int64_t i, Item& out) const {
+  timed(stats, 1, [&] { compute(i, out); });
+}
+
+void Indexed::gather(std::span<const int64_t> indices, Item& out) const {
+  timed(stats, static_cast<int64_t>(indices.size()), [&] { collect(indices, out); });
+}
+
+void Indexed::collect(std::span<const int64_t> indices, Item& out) const {
+  Stacker stacker(static_cast<int64_t>(indices.size()));
+  Item item;
+  for (const int64_t i : indices) {
+    compute(i, item);
+    stacker.add(item);
+  }
+  stacker.finish(out);
+}
+
+std::shared_ptr<Indexed> DatasetNode::index(const Context& ctx) const {
+  StageStats& stats = ctx.pipeline->stage(ctx.stage, name(), details());
+  std::shared_ptr<Indexed> view = make_indexed(ctx.in_stage(stats));
+  if (view) view->stats = &stats;
+  return view;
+}
+
+IteratorPtr DatasetNode::iterate(const Context& ctx) const {
+  StageStats& stats = ctx.pipeline->stage(ctx.stage, name(), details());
+  const Context inner = ctx.in_stage(stats);
+  if (std::shared_ptr<Indexed> view = make_indexed(inner)) {
+    return iterate_indexed(inner, view, stats);
+  }
+  IteratorPtr it = make_iterator(inner);
+  it->set_stats(&stats);
+  return it;
+}
+
+IteratorPtr DatasetNode::iterate_ahead(const Context& ctx, int depth) const {
+  StageStats& stats = ctx.pipeline->stage(ctx.stage, name(), details());
+  IteratorPtr it = make_iterator_ahead(ctx.in_stage(stats), depth);
+  if (it) it->set_stats(&stats);
+  return it;
+}
+
+uint64_t DatasetNode::seed_in(const Context& ctx) const {
+  const auto found = ctx.pipeline->seeds.find(this);
+  return found != ctx.pipeline->seeds.end() ? found->second : seed();
+}
+
+std::string DatasetNode::fingerprint() const {
+  std::string text = name() + "(" + details();
+  for (const NodePtr& in : inputs_) text += "," + in->fingerprint();
+  return text + ")";
+}
+
+IteratorPtr IndexedNode::make_iterator(const Context&) const {
+  throw make_error(Code::internal, "[data] {} has no iterator of its own", name());
+}
+
+void Stacker::add(const Item& item) {
+  if (count_ == 0) {
+    made_.structure = item.structure;
+    made_.tensors.clear();
+    for (const Tensor& t : item.tensors) {
+      Dims dims;
+      dims.push_back(rows_);
+      for (const int64_t d : t.shape()) dims.push_back(d);
+      made_.tensors.push_back(Tensor::empty(t.dtype(), Shape(dims)));
+    }
+  }
+  if (item.structure != made_.structure) detail::wrong_structure(made_.structure, item.structure);
+  for (size_t k = 0; k < item.tensors.size(); ++k) {
+    const Tensor from = item.tensors[k].to_host();
+    const Tensor& to = made_.tensors[k];
+    const Dims& whole = to.shape().dims();
+    const bool fits = from.dtype() == to.dtype() && from.shape().dims().size() + 1 == whole.size() &&
+                      std::equal(from.shape().begin(), from.shape().end(), whole.begin() + 1);
+    if (!fits) {
+      const Shape first(std::span<const int64_t>(whole.begin() + 1, whole.size() - 1));
+      throw invalid_argument(
+          "[batch] element {} of the batch has {}{} at element{}, the ones before it {}{}; padded_batch and "
+          "ragged_batch "
+          "take elements of differing shapes",
+          count_, dtype_name(from.dtype()), from.shape().str(), nest::paths(made_.structure->nest)[k],
+          dtype_name(to.dtype()), first.str());
+    }
+    const int64_t n = from.num_elements();
+    if (is_plain(from.dtype())) {
+      const size_t bytes = from.num_bytes();
+      std::memcpy(to.mutable_data<char>() + static_cast<size_t>(count_) * bytes, from.raw(), bytes);
+    } else if (from.dtype() == DType::string) {
+      std::copy(from.data<Bytes>(), from.data<Bytes>() + n, to.mutable_data<Bytes>() + count_ * n);
+    } else if (from.dtype() == DType::variant) {
+      std::copy(from.data<VariantValue>(), from.data<VariantValue>() + n, to.mutable_data<VariantValue>() + count_ * n);
+    } else {
+      std::copy(from.data<ResourceHandle>(), from.data<ResourceHandle>() + n,
+                to.mutable_data<ResourceHandle>() + count_ * n);
+    }
+  }
+  ++count_;
+}
+
+void Stacker::finish(Item& out) {
+  if (count_ < rows_) {
+    for (Tensor& t : made_.tensors) t = t.rows(0, count_);
+  }
+  out = std::move(made_);
+}
+
+Tensor row_of(const Tensor& t, int64_t i) {
+  const Dims& dims = t.shape().dims();
+  const Shape shape(std::span<const int64_t>(dims.begin() + 1, dims.size() - 1));
+  const size_t bytes = static_cast<size_t>(shape.num_elements()) * dtype_size(t.dtype());
+  const auto begin =
+      static_cast<size_t>(static_cast<const char*>(t.raw()) - static_cast<const char*>(t.impl()->buffer->data()));
+  return Tensor(make_ref<TensorImpl>(t.dtype(), shape, t.impl()->buffer, begin + static_cast<size_t>(i) * bytes));
+}
+
+void check_cancelled(const Pipeline& pipeline) {
+  if (pipeline.cancelled.load(std::memory_order_relaxed)) {
+    throw Error(Code::cancelled, "[data] the iterator is being destroyed");
+  }
+}
+
+uint64_t draw_seed() {
+  Philox gen = RandomContext::current().reserve(1);
+  const Philox::Block block = gen();
+  return (uint64_t{block[0]} << 32 | block[1]) | 1;  // not 0, which says that nothing is random
+}
+
+}  // namespace runnel::data

@@ -1,0 +1,170 @@
+#pragma once
+
+// The two halves of a pipeline: DatasetNode, an immutable description, and IteratorNode, the state of one pass over it.
+// A node whose elements can be computed one by one from their number has an Indexed view besides: shuffles of it are
+// permutations, batches one gather, parallel work needs no queue before it, and its whole state is a position.
+#include <atomic>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runnel/base/export.h"
+#include "runnel/data/item.h"
+#include "runnel/data/pipeline.h"
+#include "runnel/data/state.h"
+
+namespace runnel::data {
+
+class DatasetNode;
+using NodePtr = std::shared_ptr<const DatasetNode>;
+
+// A number that depends on all of these alone; scatters well.
+inline uint64_t mix(uint64_t a, uint64_t b) {
+  uint64_t x = a + 0x9e3779b97f4a7c15u * (b + 1);
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+// Where in a running pipeline an iterator is made.
+struct Context {
+  std::shared_ptr<Pipeline> pipeline;
+  uint64_t epoch = 0;  // which pass this is: decides the order of shuffles and the numbers drawn in map
+  int stage = -1;      // the stage that asks
+
+  Context in_stage(const StageStats& stats) const { return {pipeline, epoch, stats.id}; }
+  Context in_epoch(uint64_t e) const { return {pipeline, e, stage}; }
+};
+
+class RUNNEL_API IteratorNode {
+ public:
+  virtual ~IteratorNode() = default;
+
+  // The next element; false at the end. A call that throws has passed over the element in question: the following call
+  // gives the one after it. Used by one thread at a time.
+  bool next(Item& out);
+  virtual void save(StateWriter& out) const = 0;
+  // Continues where the iterator that was saved stood. May be called at any time.
+  virtual void restore(StateReader& in) = 0;
+
+  void set_stats(StageStats* stats) { stats_ = stats; }
+
+ protected:
+  virtual bool produce(Item& out) = 0;
+  StageStats* stats_ = nullptr;
+};
+using IteratorPtr = std::unique_ptr<IteratorNode>;
+
+// What the stages of an indexed view ask of whoever runs it.
+struct Wish {
+  int parallel = 0;     // num_parallel_calls: 0 none, AUTOTUNE, or a number
+  int depth = 0;        // prefetch: 0 none, AUTOTUNE, or a number
+  bool serial = false;  // has a callable that is called by one thread at a time
+  bool ordered = true;
+
+  Wish with(const Wish& other) const;
+};
+
+// Elements by number. May be used by many threads at once unless wish.serial.
+class RUNNEL_API Indexed {
+ public:
+  virtual ~Indexed() = default;
+  virtual int64_t size() const = 0;
+  void at(int64_t i, Item& out) const;
+  // These elements, stacked.
+  void gather(std::span<const int64_t> indices, Item& out) const;
+
+  Wish wish;
+  StageStats* stats = nullptr;
+
+ protected:
+  virtual void compute(int64_t i, Item& out) const = 0;
+  virtual void collect(std::span<const int64_t> indices, Item& out) const;
+};
+using IndexedPtr = std::shared_ptr<const Indexed>;
+inline constexpr int64_t kEndless = int64_t{1} << 62;  // the size of an infinite view
+
+class RUNNEL_API DatasetNode : public std::enable_shared_from_this<DatasetNode> {
+ public:
+  explicit DatasetNode(std::vector<NodePtr> inputs = {}) : inputs_(std::move(inputs)) {}
+  virtual ~DatasetNode() = default;
+
+  virtual std::string name() const = 0;  // "Map"
+  virtual std::string details() const { return ""; }
+  virtual ElementSpec element_spec() const = 0;
+  virtual int64_t cardinality() const = 0;
+  // Seed of what is random in this stage; 0: nothing is.
+  virtual uint64_t seed() const { return 0; }
+  virtual const DatasetOptions* options() const { return nullptr; }
+  const std::vector<NodePtr>& inputs() const { return inputs_; }
+  const NodePtr& input() const { return inputs_.front(); }
+
+  // An iterator in the best way there is.
+  IteratorPtr iterate(const Context& ctx) const;
+  // An iterator that computes `depth` elements ahead (or AUTOTUNE), where the node has threads of its own; else null.
+  IteratorPtr iterate_ahead(const Context& ctx, int depth) const;
+  // The view, or null.
+  std::shared_ptr<Indexed> index(const Context& ctx) const;
+  uint64_t seed_in(const Context& ctx) const;
+  std::string fingerprint() const;  // of the whole description; a saved state fits only the same
+
+  mutable std::atomic<uint64_t> iterations{0};  // iterators made of this dataset so far
+  mutable std::mutex last_mutex;
+  mutable std::shared_ptr<const Pipeline> last;  // the latest that ran, for explain()
+
+ protected:
+  virtual IteratorPtr make_iterator(const Context& ctx) const = 0;
+  virtual IteratorPtr make_iterator_ahead(const Context&, int) const { return nullptr; }
+  virtual std::shared_ptr<Indexed> make_indexed(const Context&) const { return nullptr; }
+
+ private:
+  std::vector<NodePtr> inputs_;
+};
+
+// A node that is always indexed needs no iterator of its own.
+class RUNNEL_API IndexedNode : public DatasetNode {
+ public:
+  using DatasetNode::DatasetNode;
+
+ protected:
+  IteratorPtr make_iterator(const Context& ctx) const override;
+};
+
+// Puts elements of one shape on top of each other, row by row.
+class RUNNEL_API Stacker {
+ public:
+  explicit Stacker(int64_t rows) : rows_(rows) {}
+  void add(const Item& item);
+  int64_t count() const { return count_; }
+  // What was added; fewer rows than announced are fine.
+  void finish(Item& out);
+
+ private:
+  int64_t rows_;
+  int64_t count_ = 0;
+  Item made_;
+};
+
+// A row of a tensor, sharing its memory.
+RUNNEL_API Tensor row_of(const Tensor& t, int64_t i);
+
+// The state of one iterator inside that of another.
+inline void save_nested(const IteratorNode& it, StateWriter& out) {
+  StateWriter inner;
+  it.save(inner);
+  out.text(inner.bytes());
+}
+inline void restore_nested(IteratorNode& it, StateReader& in) {
+  StateReader inner(in.text());
+  it.restore(inner);
+}
+
+RUNNEL_API void check_cancelled(const Pipeline& pipeline);
+// A seed from the program's generator, for stages that were given none.
+RUNNEL_API uint64_t draw_seed();
+
+}  // namespace runnel::data

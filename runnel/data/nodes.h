@@ -1,0 +1,71 @@
+#pragma once
+
+// How the stages of pipelines are made; Dataset and AnyDataset are the front of these.
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runnel/base/env.h"
+#include "runnel/data/node.h"
+#include "runnel/data/options.h"
+
+namespace runnel {
+class ConcreteFunction;
+}
+
+namespace runnel::data {
+
+// A callable on elements. The input's tensors may be moved out of it.
+struct ItemFn {
+  std::function<void(Item& in, Item& out)> call;
+  // May it be called on whole batches at once, with the results that it gives element by element? Null: no.
+  std::function<bool(const std::vector<TensorSpec>& element)> vectorises;
+  const Structure* structure = nullptr;  // of what it gives, where its type says so
+  bool thread_safe = false;              // may be called by many threads though none was asked for
+};
+using Predicate = std::function<bool(Item& in)>;
+using KeyFn = std::function<int64_t(Item& in)>;
+using ExpandFn = std::function<NodePtr(Item& in)>;
+// Fills an element; false: there is none left. A generator's source makes one for each pass.
+using GeneratorFn = std::function<bool(Item& out)>;
+
+// Is a traced function made of ops alone that treat every element of their arguments by itself?
+RUNNEL_API bool is_elementwise(const ConcreteFunction& f);
+
+// What f gives for elements of this kind, found by tracing a call of it; unknown where that cannot be done.
+RUNNEL_API ElementSpec result_spec(const std::function<void(Item& in, Item& out)>& f, const ElementSpec& in,
+                                   const Structure* structure);
+// Nothing is known but the structure; null: not even that.
+RUNNEL_API ElementSpec unknown_spec(const Structure* structure);
+
+namespace nodes {
+
+// Sources.
+RUNNEL_API NodePtr tensors(Item element);
+RUNNEL_API NodePtr tensor_slices(Item components);
+RUNNEL_API NodePtr range(int64_t start, int64_t stop, int64_t step);
+RUNNEL_API NodePtr counter(int64_t start, int64_t step);
+RUNNEL_API NodePtr random(std::optional<int64_t> seed, bool rerandomize_each_iteration);
+RUNNEL_API NodePtr generator(std::function<GeneratorFn()> make, ElementSpec spec);
+RUNNEL_API NodePtr zip(std::vector<NodePtr> inputs);
+RUNNEL_API NodePtr concatenate(NodePtr first, NodePtr second);
+RUNNEL_API NodePtr choose(std::vector<NodePtr> inputs, NodePtr choice, bool stop_on_empty);
+RUNNEL_API NodePtr sample(std::vector<NodePtr> inputs, std::vector<double> weights, std::optional<int64_t> seed,
+                          bool stop_on_empty, bool rerandomize_each_iteration);
+
+// Transformations.
+RUNNEL_API NodePtr map(NodePtr input, ItemFn f, const MapOptions& options);
+RUNNEL_API NodePtr batch(NodePtr input, int64_t size, const BatchOptions& options);
+RUNNEL_API NodePtr shuffle(NodePtr input, int64_t buffer_size, const ShuffleOptions& options);
+RUNNEL_API NodePtr repeat(NodePtr input, int64_t count);
+RUNNEL_API NodePtr take(NodePtr input, int64_t count);
+RUNNEL_API NodePtr skip(NodePtr input, int64_t count);
+RUNNEL_API NodePtr shard(NodePtr input, int64_t num_shards, int64_t index);
+RUNNEL_API NodePtr prefetch(NodePtr input, int64_t buffer_size);
+RUNNEL_API NodePtr with_options(NodePtr input, const DatasetOptions& options);
+
+}  // namespace nodes
+}  // namespace runnel::data

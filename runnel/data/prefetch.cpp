@@ -1,0 +1,126 @@
+#include "runnel/base/format.h"
+#include "runnel/data/nodes.h"
+#include "runnel/data/runner.h"
+
+namespace runnel::data {
+namespace {
+
+// The same elements under another number of threads or depth.
+class SameView : public Indexed {
+ public:
+  explicit SameView(IndexedPtr input) : input_(std::move(input)) { wish = input_->wish; }
+  int64_t size() const override { return input_->size(); }
+
+ protected:
+  void compute(int64_t i, Item& out) const override { input_->at(i, out); }
+  void collect(std::span<const int64_t> indices, Item& out) const override { input_->gather(indices, out); }
+
+ private:
+  IndexedPtr input_;
+};
+
+class PullJob : public RunnerJob {
+ public:
+  explicit PullJob(IteratorPtr input) : input_(std::move(input)) {}
+  bool claim(Block& block, int64_t want) override {
+    for (int64_t k = 0; k < want; ++k) {
+      Block::Result r;
+      try {
+        if (!input_->next(r.item)) break;
+      } catch (...) {
+        r.error = std::current_exception();
+      }
+      const bool failed = r.error != nullptr;
+      block.results.push_back(std::move(r));
+      if (failed) break;
+    }
+    return !block.results.empty();
+  }
+  void run(Block&, size_t, Item&) override {}
+  void skip(int64_t n) override {
+    for (Item item; n > 0; --n) {
+      try {
+        if (!input_->next(item)) return;
+      } catch (const Error&) {
+        // It was delivered before the state was saved.
+      }
+    }
+  }
+  void save(StateWriter& out) const override { save_nested(*input_, out); }
+  void restore(StateReader& in) override { restore_nested(*input_, in); }
+
+ private:
+  IteratorPtr input_;
+};
+
+class PrefetchNode : public DatasetNode {
+ public:
+  PrefetchNode(NodePtr input, int depth) : DatasetNode({std::move(input)}), depth_(depth) {}
+  std::string name() const override { return "Prefetch"; }
+  std::string details() const override { return depth_ == AUTOTUNE ? "AUTOTUNE" : fmt::format("{}", depth_); }
+  ElementSpec element_spec() const override { return input()->element_spec(); }
+  int64_t cardinality() const override { return input()->cardinality(); }
+
+ protected:
+  std::shared_ptr<Indexed> make_indexed(const Context& ctx) const override {
+    const IndexedPtr view = input()->index(ctx);
+    if (!view) return nullptr;
+    auto made = std::make_shared<SameView>(view);
+    made->wish = view->wish.with({.depth = depth_});
+    return made;
+  }
+  IteratorPtr make_iterator(const Context& ctx) const override {
+    if (IteratorPtr it = input()->iterate_ahead(ctx, depth_)) return it;
+    return std::make_unique<Runner>(ctx, std::make_unique<PullJob>(input()->iterate(ctx)), 1, depth_, true,
+                                    ctx.pipeline->stage_by_id(ctx.stage));
+  }
+
+ private:
+  int depth_;
+};
+
+class OptionsNode : public DatasetNode {
+ public:
+  OptionsNode(NodePtr input, const DatasetOptions& options) : DatasetNode({std::move(input)}), options_(options) {}
+  std::string name() const override { return "Options"; }
+  ElementSpec element_spec() const override { return input()->element_spec(); }
+  int64_t cardinality() const override { return input()->cardinality(); }
+  const DatasetOptions* options() const override { return &options_; }
+
+ protected:
+  std::shared_ptr<Indexed> make_indexed(const Context& ctx) const override {
+    const IndexedPtr view = input()->index(ctx);
+    return view ? std::make_shared<SameView>(view) : nullptr;
+  }
+  IteratorPtr make_iterator(const Context& ctx) const override {
+    struct It : IteratorNode {
+      IteratorPtr input;
+      bool produce(Item& out) override { return input->next(out); }
+      void save(StateWriter& out) const override { input->save(out); }
+      void restore(StateReader& in) override { input->restore(in); }
+    };
+    auto it = std::make_unique<It>();
+    it->input = input()->iterate(ctx);
+    return it;
+  }
+  IteratorPtr make_iterator_ahead(const Context& ctx, int depth) const override {
+    return input()->iterate_ahead(ctx, depth);
+  }
+
+ private:
+  DatasetOptions options_;
+};
+
+}  // namespace
+
+NodePtr nodes::prefetch(NodePtr input, int64_t buffer_size) {
+  if (buffer_size < AUTOTUNE) throw invalid_argument("[prefetch] buffer_size is {}", buffer_size);
+  if (buffer_size == 0) return input;
+  return std::make_shared<PrefetchNode>(std::move(input), static_cast<int>(std::min<int64_t>(buffer_size, 1 << 20)));
+}
+
+NodePtr nodes::with_options(NodePtr input, const DatasetOptions& options) {
+  return std::make_shared<OptionsNode>(std::move(input), options);
+}
+
+}  // namespace runnel::data

@@ -1,0 +1,436 @@
+#include "runnel/data/runner.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "runnel/base/format.h"
+#include "runnel/base/parallel.h"
+
+namespace runnel::data {
+namespace {
+
+constexpr int64_t kBlockNs = 20'000;     // the work worth a hand-over between threads
+constexpr int64_t kPatienceNs = 50'000;  // a consumer that sleeps is woken for one element after so long, else for many
+constexpr int64_t kTuneNs = 10'000'000;  // between two looks at the figures
+constexpr int64_t kSnapshotEvery = 16;   // elements between two saved states of the input
+constexpr int kMaxThreads = 64;
+constexpr int64_t kMaxDepth = 4096;
+
+struct ThreadTimes {
+  int64_t cpu_ns;
+  int64_t blocked;  // how often it gave up the CPU by itself
+};
+ThreadTimes thread_times() {
+  rusage usage{};
+  getrusage(RUSAGE_THREAD, &usage);
+  const auto ns = [](const timeval& t) { return static_cast<int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_usec * 1000; };
+  return {ns(usage.ru_utime) + ns(usage.ru_stime), usage.ru_nvcsw};
+}
+
+double smoothed(double mean, double value) { return mean == 0 ? value : 0.8 * mean + 0.2 * value; }
+
+}  // namespace
+
+Runner::Runner(const Context& ctx, std::unique_ptr<RunnerJob> job, int parallel, int depth, bool ordered,
+               StageStats& stats)
+    : pipeline_(ctx.pipeline),
+      job_(std::move(job)),
+      auto_parallel_(parallel == AUTOTUNE),
+      auto_depth_(depth <= 0),
+      ordered_(ordered),
+      stage_(stats),
+      limit_(std::clamp(parallel == AUTOTUNE ? ctx.pipeline->threads : parallel, 1, kMaxThreads)),
+      depth_(depth <= 0 ? int64_t{2} * limit_ : depth) {
+  stage_.tuned = auto_parallel_ || depth == AUTOTUNE;
+  stage_.parallelism = limit_;
+  stage_.depth = static_cast<int>(depth_);
+}
+
+Runner::~Runner() { stop(); }
+
+void Runner::spawn() {
+  // Signals stay with the threads of the program.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    while (static_cast<int>(threads_.size()) < limit_) {
+      threads_.emplace_back([this, number = static_cast<int>(threads_.size())] { work(number); });
+      pthread_setname_np(threads_.back().native_handle(), "runnel-data");
+    }
+  } catch (const std::exception&) {
+    // The system gives no more threads: fewer do the same work.
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (threads_.empty()) throw Error(Code::resource_exhausted, "[data] no thread can be started");
+}
+
+void Runner::start() {
+  if (base_state_.empty()) {
+    StateWriter w;
+    job_->save(w);
+    base_state_ = w.take();
+  }
+  const Lock lock(mutex_);
+  started_ = true;
+  spawn();
+}
+
+void Runner::stop() {
+  {
+    const Lock lock(mutex_);
+    stop_ = true;
+    work_.notify_all();
+  }
+  for (std::thread& t : threads_) t.join();
+  threads_.clear();
+  stop_ = false;
+  for (const auto& b : blocks_) pipeline_->budget.give(b->bytes);
+  blocks_.clear();
+  current_.reset();
+  at_ = 0;
+  outstanding_ = 0;
+  ended_ = false;
+  waiting_ = false;
+  started_ = false;
+}
+
+int64_t Runner::block_size() const {
+  if (element_ns_ == 0) return 1;
+  const auto n = static_cast<int64_t>(static_cast<double>(kBlockNs) / std::max(element_ns_, 1.0));
+  return std::clamp<int64_t>(n, 1, auto_depth_ ? 256 : std::max<int64_t>(1, depth_ / (2 * limit_)));
+}
+
+bool Runner::has_room() const {
+  if (outstanding_ == 0) return true;
+  if (outstanding_ >= depth_) return false;
+  // What is under way will take about as much as what came before.
+  int64_t coming = block_size();
+  for (auto b = blocks_.rbegin(); b != blocks_.rend() && !(*b)->done; ++b) {
+    coming += static_cast<int64_t>((*b)->results.size());
+  }
+  return pipeline_->budget.fits(static_cast<int64_t>(element_bytes_ * static_cast<double>(coming)));
+}
+
+void Runner::work(int number) {
+  const SerialScope parallel_over_elements;
+  Lock lock(mutex_);
+  while (true) {
+    while (!stop_ && !ended_ && (number >= limit_ || !has_room())) {
+      if (outstanding_ >= depth_) was_full_ = true;
+      if (waiting_) ready_.notify_one();
+      ++idle_;
+      if (number < limit_ && outstanding_ < depth_) {
+        work_.wait_for(lock, std::chrono::milliseconds(2));  // another stage may give bytes back
+      } else {
+        work_.wait(lock);
+      }
+      --idle_;
+    }
+    if (stop_ || ended_) {
+      if (waiting_) ready_.notify_one();
+      return;
+    }
+    const int64_t want = block_size();
+    outstanding_ += want;
+    ++claiming_;
+    lock.unlock();
+    auto block = std::make_shared<Block>();
+    int64_t start = 0;
+    ThreadTimes before{};
+    {
+      const std::lock_guard claim(claim_mutex_);
+      start = now_ns();
+      before = thread_times();
+      lock.lock();
+      const bool over = stop_ || ended_;
+      lock.unlock();
+      bool more = false;
+      if (!over) {
+        try {
+          if (job_->state_is_small() || claimed_ >= snapshot_at_) {
+            StateWriter w;
+            job_->save(w);
+            block->snapshot = w.take();
+            snapshot_at_ = claimed_ + kSnapshotEvery;
+          }
+          more = job_->claim(*block, want);
+        } catch (...) {
+          block->results.clear();
+          block->results.emplace_back().error = std::current_exception();
+          more = true;
+        }
+      }
+      block->first = claimed_;
+      for (size_t i = 0; i < block->results.size(); ++i) {
+        const size_t at = static_cast<size_t>(claimed_) + i;
+        block->results[i].dropped = at < passed_over_.size() && passed_over_[at];
+      }
+      claimed_ += static_cast<int64_t>(block->results.size());
+      lock.lock();
+      outstanding_ += static_cast<int64_t>(block->results.size()) - want;
+      --claiming_;
+      if (more) blocks_.push_back(block);
+      if (!more && !over) ended_ = true;
+      if (!more) {
+        work_.notify_all();
+        ready_.notify_one();
+        continue;
+      }
+      lock.unlock();
+    }
+    run_block(*block);
+    const ThreadTimes after = thread_times();
+    const int64_t wall = now_ns() - start;
+    const double share =
+        after.blocked == before.blocked
+            ? 1.0
+            : std::min(1.0, static_cast<double>(after.cpu_ns - before.cpu_ns) / static_cast<double>(wall));
+    lock.lock();
+    finish(*block, wall, share);
+  }
+}
+
+void Runner::run_block(Block& block) {
+  for (size_t i = 0; i < block.results.size(); ++i) {
+    Block::Result& r = block.results[i];
+    if (r.error || r.dropped) continue;
+    if (stop_.load(std::memory_order_relaxed)) return;
+    try {
+      job_->run(block, i, r.item);
+    } catch (...) {
+      r.error = std::current_exception();
+    }
+    block.bytes += static_cast<int64_t>(bytes_of(r.item));
+  }
+  block.inputs.clear();
+}
+
+void Runner::finish(Block& block, int64_t wall, double cpu_share) {
+  const double n = static_cast<double>(std::max<size_t>(1, block.results.size()));
+  block.done = true;
+  pipeline_->budget.take(block.bytes);
+  element_ns_ = smoothed(element_ns_, static_cast<double>(wall) / n);
+  element_bytes_ = smoothed(element_bytes_, static_cast<double>(block.bytes) / n);
+  cpu_share_ = 0.8 * cpu_share_ + 0.2 * cpu_share;
+  stage_.busy_ns.fetch_add(wall, std::memory_order_relaxed);
+  if (auto_depth_) depth_ = std::clamp(depth_, std::min(kMaxDepth, 4 * limit_ * block_size()), kMaxDepth);
+  if (!waiting_) return;
+  const bool wanted = !ordered_ || blocks_.front()->done;
+  if (!wanted) return;
+  // Waking a thread costs as much as a small batch: it is worth it for many elements, or once the time is long.
+  if (outstanding_ >= depth_ || ended_ || now_ns() - waiting_since_ > kPatienceNs) ready_.notify_one();
+}
+
+std::shared_ptr<Block> Runner::take_ready() {
+  for (const auto& b : blocks_) {
+    if (b->done && b->delivered == 0) return b;
+    if (ordered_) break;
+  }
+  return nullptr;
+}
+
+// The current block was delivered: its place is free.
+void Runner::retire() {
+  if (!current_) return;
+  outstanding_ -= static_cast<int64_t>(current_->results.size());
+  pipeline_->budget.give(current_->bytes);
+  current_->bytes = 0;
+  current_->delivered = current_->results.size();
+  current_.reset();
+  while (!blocks_.empty() && blocks_.front()->delivered > 0 &&
+         blocks_.front()->delivered == blocks_.front()->results.size()) {
+    retired_ = blocks_.front()->first + static_cast<int64_t>(blocks_.front()->results.size());
+    blocks_.pop_front();
+    if (!blocks_.empty() && !blocks_.front()->snapshot.empty()) {
+      base_ = blocks_.front()->first;
+      base_state_ = blocks_.front()->snapshot;
+    }
+  }
+  if (idle_ > 0 && depth_ - outstanding_ >= std::max(block_size(), depth_ / 4)) work_.notify_all();
+}
+
+bool Runner::advance() {
+  if (!started_) start();
+  Lock lock(mutex_);
+  retire();
+  int64_t waited_from = 0;
+  while (!(current_ = take_ready())) {
+    if (ended_ && blocks_.empty()) return false;
+    if (waited_from == 0) {
+      waited_from = waiting_since_ = now_ns();
+      waiting_ = true;
+    }
+    if (idle_ > 0 && has_room()) work_.notify_all();
+    ready_.wait(lock);
+  }
+  waiting_ = false;
+  at_ = 0;
+  if (waited_from != 0) {
+    const int64_t waited = now_ns() - waited_from;
+    waited_ += waited;
+    stage_.wait_ns.fetch_add(waited, std::memory_order_relaxed);
+  }
+  if (auto_parallel_ || auto_depth_) tune(now_ns());
+  int ready = 0;
+  for (const auto& b : blocks_) ready += b->done ? static_cast<int>(b->results.size()) : 0;
+  stage_.ready.store(ready, std::memory_order_relaxed);
+  return true;
+}
+
+void Runner::tune(int64_t now) {
+  if (tuned_at_ == 0) tuned_at_ = now;
+  if (now - tuned_at_ < kTuneNs) return;
+  const double share = static_cast<double>(waited_ - waited_before_) / static_cast<double>(now - tuned_at_);
+  tuned_at_ = now;
+  waited_before_ = waited_;
+  if (share > 0.05) {
+    // Work that mostly blocks (files, sleep) keeps more threads than CPUs; work that computes does not.
+    const int most =
+        std::min(kMaxThreads, static_cast<int>(std::ceil(pipeline_->threads / std::max(cpu_share_, 0.02))));
+    if (auto_parallel_ && cpu_share_ < 0.7 && limit_ < most) {
+      limit_ = std::min(most, limit_ + std::max(1, limit_ / 2));
+      spawn();
+      work_.notify_all();
+    }
+    if (auto_depth_ && was_full_) depth_ = std::min(kMaxDepth, depth_ * 2);
+  }
+  was_full_ = false;
+  stage_.parallelism = limit_;
+  stage_.depth = static_cast<int>(depth_);
+}
+
+bool Runner::produce(Item& out) {
+  while (true) {
+    while (current_ && at_ < current_->results.size()) {
+      Block::Result& r = current_->results[at_++];
+      current_->delivered = at_;
+      if (r.dropped) continue;
+      if (r.error) std::rethrow_exception(std::exchange(r.error, nullptr));
+      out = std::move(r.item);
+      return true;
+    }
+    if (!advance()) return false;
+  }
+}
+
+bool Runner::ready() {
+  if (current_ && at_ < current_->results.size()) return true;
+  if (!started_) return false;
+  const Lock lock(mutex_);
+  retire();
+  return take_ready() != nullptr || (ended_ && blocks_.empty());
+}
+
+// The input's state at some element not later than where the consumer is, and which elements from there on it has had.
+void Runner::save(StateWriter& out) const {
+  const Lock lock(mutex_);
+  if (!started_ && base_state_.empty()) {
+    StateWriter w;
+    job_->save(w);
+    out.text(w.bytes());
+    out.integer(0);
+    out.integer(0);
+    return;
+  }
+  std::vector<int64_t> had;  // in order
+  int64_t end = base_;
+  for (const auto& b : blocks_) {
+    for (; end < b->first; ++end) had.push_back(end);
+    for (size_t i = 0; i < b->results.size(); ++i, ++end) {
+      if (i < b->delivered || b->results[i].dropped) had.push_back(end);
+    }
+  }
+  if (blocks_.empty()) {
+    for (; end < retired_; ++end) had.push_back(end);
+  }
+  for (; end < static_cast<int64_t>(passed_over_.size()); ++end) {
+    if (passed_over_[static_cast<size_t>(end)]) had.push_back(end);
+  }
+  size_t prefix = 0;
+  while (prefix < had.size() && had[prefix] == base_ + static_cast<int64_t>(prefix)) ++prefix;
+  out.text(base_state_);
+  out.integer(prefix);
+  out.integer(had.size() - prefix);
+  for (size_t i = prefix; i < had.size(); ++i) out.integer(static_cast<uint64_t>(had[i] - base_));
+}
+
+void Runner::restore(StateReader& in) {
+  stop();
+  StateReader job(in.text());
+  job_->restore(job);
+  const int64_t prefix = in.count();
+  job_->skip(prefix);
+  passed_over_.clear();
+  for (int64_t n = in.count(); n > 0; --n) {
+    const auto at = static_cast<size_t>(in.count() - prefix);
+    if (passed_over_.size() <= at) passed_over_.resize(at + 1);
+    passed_over_[at] = true;
+  }
+  claimed_ = snapshot_at_ = base_ = retired_ = 0;
+  base_state_.clear();
+}
+
+namespace {
+
+class IndexedIterator : public IteratorNode {
+ public:
+  explicit IndexedIterator(IndexedPtr view) : view_(std::move(view)) {}
+  void save(StateWriter& out) const override { out.integer(static_cast<uint64_t>(at_)); }
+  void restore(StateReader& in) override { at_ = in.count(); }
+
+ protected:
+  bool produce(Item& out) override {
+    if (at_ >= view_->size()) return false;
+    view_->at(at_++, out);
+    return true;
+  }
+
+ private:
+  IndexedPtr view_;
+  int64_t at_ = 0;
+};
+
+class IndexedJob : public RunnerJob {
+ public:
+  explicit IndexedJob(IndexedPtr view) : view_(std::move(view)) {}
+  bool claim(Block& block, int64_t want) override {
+    const int64_t n = std::min(want, view_->size() - at_);
+    if (n <= 0) return false;
+    block.position = at_;
+    block.results.resize(static_cast<size_t>(n));
+    at_ += n;
+    return true;
+  }
+  void run(Block& block, size_t i, Item& out) override { view_->at(block.position + static_cast<int64_t>(i), out); }
+  void skip(int64_t n) override { at_ += n; }
+  void save(StateWriter& out) const override { out.integer(static_cast<uint64_t>(at_)); }
+  void restore(StateReader& in) override { at_ = in.count(); }
+  bool state_is_small() const override { return true; }
+
+ private:
+  IndexedPtr view_;
+  int64_t at_ = 0;
+};
+
+}  // namespace
+
+IteratorPtr iterate_indexed(const Context& ctx, const IndexedPtr& view, StageStats& stats) {
+  const Wish& w = view->wish;
+  IteratorPtr it;
+  if (w.depth == 0 && (w.parallel == 0 || w.serial)) {
+    it = std::make_unique<IndexedIterator>(view);
+  } else {
+    const int parallel = w.serial || w.parallel == 0 ? 1 : w.parallel;
+    const int depth = w.depth > 0 ? w.depth + std::max(parallel, 0) : w.depth;
+    it = std::make_unique<Runner>(ctx, std::make_unique<IndexedJob>(view), parallel, depth, w.ordered, stats);
+  }
+  it->set_stats(&stats);
+  return it;
+}
+
+}  // namespace runnel::data

@@ -1,0 +1,119 @@
+#pragma once
+
+// Threads that compute elements ahead of their consumer: under prefetch, and under parallel map and batch.
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "runnel/data/node.h"
+
+namespace runnel::data {
+
+// A few successive elements, claimed, computed and handed on together: a hand-over between threads costs microseconds.
+struct Block {
+  struct Result {
+    Item item;
+    std::exception_ptr error;
+    bool dropped = false;  // was delivered before the state was saved
+  };
+  int64_t first = 0;             // the number of its first element, counted by the runner
+  int64_t position = 0;          // the same, counted by the job
+  std::vector<Item> inputs;      // what claim() pulled, for each result
+  std::vector<int64_t> numbers;  // of the inputs, for jobs that need them
+  std::vector<Result> results;
+  std::string snapshot;  // the job's state before this block was claimed; empty: none was taken
+  int64_t bytes = 0;
+  bool done = false;
+  size_t delivered = 0;
+};
+
+// What a Runner runs. claim() and the state are for one thread at a time, run() for many.
+class RunnerJob {
+ public:
+  virtual ~RunnerJob() = default;
+  // Takes up to `want` elements from the input and sizes block.results; false when there is nothing more. An error met
+  // on the way becomes the result it stands for.
+  virtual bool claim(Block& block, int64_t want) = 0;
+  virtual void run(Block& block, size_t i, Item& out) = 0;
+  // Passes over elements without computing them.
+  virtual void skip(int64_t elements) = 0;
+  virtual void save(StateWriter& out) const = 0;
+  virtual void restore(StateReader& in) = 0;
+  // Is the state a number or two? Then each block has it.
+  virtual bool state_is_small() const { return false; }
+};
+
+class Runner : public IteratorNode {
+ public:
+  Runner(const Context& ctx, std::unique_ptr<RunnerJob> job, int parallel, int depth, bool ordered, StageStats& stats);
+  ~Runner() override;
+
+  void save(StateWriter& out) const override;
+  void restore(StateReader& in) override;
+  // Is an element ready, or the end reached?
+  bool ready();
+
+ protected:
+  bool produce(Item& out) override;
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+  void start();
+  void stop();
+  void spawn();
+  void work(int number);
+  bool has_room() const;
+  void run_block(Block& block);
+  void finish(Block& block, int64_t wall, double cpu_share);
+  bool advance();
+  std::shared_ptr<Block> take_ready();
+  void retire();
+  void tune(int64_t now);
+  int64_t block_size() const;
+
+  std::shared_ptr<Pipeline> pipeline_;
+  std::unique_ptr<RunnerJob> job_;
+  const bool auto_parallel_, auto_depth_, ordered_;
+  StageStats& stage_;
+
+  std::mutex claim_mutex_;  // held while the job claims; before mutex_
+  int64_t claimed_ = 0;     // elements; guarded by claim_mutex_
+  int64_t snapshot_at_ = 0;
+  std::vector<bool> passed_over_;  // restored while out of order: elements that were delivered before
+
+  mutable std::mutex mutex_;
+  std::condition_variable work_, ready_;
+  std::vector<std::thread> threads_;
+  int limit_;                                  // threads that may work
+  int64_t depth_;                              // elements that may be ready or under way
+  std::deque<std::shared_ptr<Block>> blocks_;  // claimed and not yet retired, in order
+  int64_t outstanding_ = 0;                    // elements in blocks_ or about to be claimed
+  int idle_ = 0;
+  int claiming_ = 0;
+  bool ended_ = false;
+  std::atomic<bool> stop_{false};  // written with mutex_ held
+  bool waiting_ = false;
+  int64_t waiting_since_ = 0;
+  double element_ns_ = 0;  // running mean of the work for one element
+  double element_bytes_ = 0;
+  double cpu_share_ = 1;  // of the time that the work takes
+  bool was_full_ = false;
+  int64_t tuned_at_ = 0, waited_ = 0, waited_before_ = 0;
+
+  // The consumer's.
+  bool started_ = false;
+  std::shared_ptr<Block> current_;
+  size_t at_ = 0;
+  std::string base_state_;  // of the job, before element base_
+  int64_t base_ = 0;
+  int64_t retired_ = 0;  // every element before this one was delivered and its block forgotten
+};
+
+// The iterator over a view: computed where it is asked for, or ahead of that by threads, as the view's stages wish.
+IteratorPtr iterate_indexed(const Context& ctx, const IndexedPtr& view, StageStats& stats);
+
+}  // namespace runnel::data
