@@ -35,6 +35,12 @@ void register_all_ops(Registry& r) {
   register_elementary(r);
   register_graph(r);
   register_histogram(r);
+  register_image_color(r);
+  register_image_crop(r);
+  register_image_decode(r);
+  register_image_encode(r);
+  register_image_resize(r);
+  register_image_scale(r);
   register_linalg_decompose(r);
   register_linalg_solve(r);
   register_logical(r);

@@ -14,6 +14,7 @@
 #include "runnel/ops/composite.h"
 #include "runnel/ops/contraction.h"
 #include "runnel/ops/control.h"
+#include "runnel/ops/image.h"
 #include "runnel/ops/linalg.h"
 #include "runnel/ops/lookup.h"
 #include "runnel/ops/math.h"

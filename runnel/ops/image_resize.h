@@ -1,0 +1,15 @@
+#pragma once
+
+// Shared by the ops that resize.
+#include "runnel/op/context.h"
+#include "runnel/tensor/tensor.h"
+
+namespace runnel {
+
+// [batch, height, width, channels] by a size {height, width}, input 1.
+void resize_shape(InferContext& c);
+
+// {height, width} of a batch of images, as an int32 vector.
+Tensor height_and_width(const Tensor& images);
+
+}  // namespace runnel
