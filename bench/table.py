@@ -34,4 +34,5 @@ FAMILIES = [
     ("function", "_vs_limit", "limit_function", 0.85, ["mlp_step_graph"]),
     ("function", "_vs_limit", "limit_function", 0.91, ["cnn_step_graph"]),
     ("function", "_vs_limit", "limit_function", 0.87, ["cnn_infer1"]),
+    ("image", "_vs_limit", "limit_image", 0.9, ["jpeg_decode", "image_resize"]),
 ]
