@@ -13,6 +13,9 @@ ELEMENTWISE = ["elementwise_add", "elementwise_mul", "elementwise_relu", "exp", 
 # What is added to the name of the case for the opponent, where it has several ways.
 OPPONENT_CASE = {"_vs_eager": "_eager", "_vs_channels_last": "_channels_last"}
 
+# Cases whose number is one of bytes, the same in every run: printed in megabytes.
+BYTES = {"cnn_step_peak_graph", "cnn_step_peak_eager"}
+
 FAMILIES = [
     ("eager", "", "torch_eager", 2.8, ["eager_add10"]),
     ("eager", "", "torch_eager", 3.4, ["eager_add10_recording"]),
@@ -31,6 +34,8 @@ FAMILIES = [
     ("function", "", "torch_function", 1.4, ["cnn_step_graph"]),
     ("function", "_vs_channels_last", "torch_function", 1.15, ["cnn_step_graph"]),
     ("function", "", "torch_function", 1.0, ["cnn_infer1"]),
+    ("function", "", "torch_function", 1 / 0.8, ["cnn_step_peak_graph"]),
+    ("function", "", "torch_function", 1.0, ["cnn_step_peak_eager"]),
     ("function", "_vs_limit", "limit_function", 0.85, ["mlp_step_graph"]),
     ("function", "_vs_limit", "limit_function", 0.91, ["cnn_step_graph"]),
     ("function", "_vs_limit", "limit_function", 0.87, ["cnn_infer1"]),

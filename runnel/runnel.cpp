@@ -33,6 +33,7 @@ void register_all_ops(Registry& r) {
   register_cumulative(r);
   register_division(r);
   register_elementary(r);
+  register_fused(r);
   register_graph(r);
   register_histogram(r);
   register_image_color(r);

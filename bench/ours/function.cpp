@@ -2,6 +2,7 @@
 #include "bench/common.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/runnel.h"
+#include "runnel/tensor/allocator.h"
 
 namespace {
 
@@ -107,6 +108,21 @@ Call step(bool traced) {
   return [=, f = function(body)] { f(x, labels); };
 }
 
+// The most memory of tensors at a time during a step, above the variables and the optimizer's slots.
+template <class M>
+double step_peak(bool traced) {
+  const auto before = host_memory::stats().in_use;
+  const double state = [] {
+    const M model;
+    return static_cast<double>(host_memory::stats().in_use);
+  }();
+  const Call call = step<M>(traced);
+  for (int i = 0; i < 3; ++i) call();
+  host_memory::reset_peak();
+  for (int i = 0; i < 3; ++i) call();
+  return static_cast<double>(host_memory::stats().peak) - (state - static_cast<double>(before));
+}
+
 template <class M>
 Call infer1() {
   auto model = std::make_shared<M>();
@@ -133,5 +149,7 @@ int main(int argc, char** argv) {
   for (const auto& [name, make] : calls) {
     cases.push_back({name, [make = make](int) { return std::vector<Call>{make()}; }});
   }
+  cases.push_back({"cnn_step_peak_graph", nullptr, [] { return step_peak<Cnn>(true); }});
+  cases.push_back({"cnn_step_peak_eager", nullptr, [] { return step_peak<Cnn>(false); }});
   return bench::main_of(argc, argv, cases, set_num_threads);
 }

@@ -94,6 +94,47 @@ Call step(bool channels_last) {
   };
 }
 
+// Counts the bytes of tensors, as they are asked for.
+class Counting : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(size_t bytes) const override {
+    char* block = static_cast<char*>(c10::alloc_cpu(bytes + kHeader));
+    *reinterpret_cast<size_t*>(block) = bytes;
+    now += bytes;
+    peak = std::max(peak, now);
+    return {block + kHeader, block + kHeader, &release, c10::Device(c10::kCPU)};
+  }
+  c10::DeleterFn raw_deleter() const override { return &release; }
+  static inline size_t now = 0, peak = 0;
+
+ private:
+  static constexpr size_t kHeader = 64;
+  static void release(void* data) {
+    if (!data) return;
+    char* block = static_cast<char*>(data) - kHeader;
+    now -= *reinterpret_cast<size_t*>(block);
+    c10::free_cpu(block);
+  }
+};
+
+// The most memory of tensors at a time during a step, above the variables and the optimizer's slots.
+template <class M>
+double step_peak() {
+  static Counting counting;
+  c10::SetAllocator(c10::kCPU, &counting, 255);
+  size_t parameters = 0;
+  {
+    const M model;
+    for (const auto& p : model->parameters()) parameters += p.nbytes();
+  }
+  const size_t before = Counting::now;
+  const Call call = step<M>(false);
+  for (int i = 0; i < 3; ++i) call();
+  Counting::peak = 0;
+  for (int i = 0; i < 3; ++i) call();
+  return static_cast<double>(Counting::peak - before - 3 * parameters);
+}
+
 template <class M>
 Call infer1() {
   M model;
@@ -120,6 +161,9 @@ int main(int argc, char** argv) {
   std::vector<bench::Case> cases;
   for (const auto& [name, make] : calls) {
     cases.push_back({name, [make = make](int) { return std::vector<Call>{make()}; }});
+  }
+  for (const char* name : {"cnn_step_peak_graph", "cnn_step_peak_eager"}) {
+    cases.push_back({name, nullptr, step_peak<Cnn>});
   }
   return bench::main_of(argc, argv, cases, [](int threads) { at::set_num_threads(threads); });
 }

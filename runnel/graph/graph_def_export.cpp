@@ -8,6 +8,7 @@
 #include <set>
 
 #include "runnel/base/format.h"
+#include "runnel/graph/decompose.h"
 #include "runnel/graph/graph.h"
 #include "runnel/graph/graph_function.h"
 #include "runnel/op/attr_proto.h"
@@ -215,7 +216,7 @@ class Exporter {
 }  // namespace
 
 std::string Graph::to_graph_def() const {
-  const pb::GraphDef def = Exporter().graph_def(*this);
+  const pb::GraphDef def = Exporter().graph_def(*decomposed(*this));
   std::string bytes;
   google::protobuf::io::StringOutputStream stream(&bytes);
   google::protobuf::io::CodedOutputStream out(&stream);

@@ -164,6 +164,37 @@ class OpBuilder {
     return *this;
   }
 
+  // For passes: see OpDef. Captureless lambdas.
+  OpBuilder& same_as(SameFn f) {
+    def_.same_as = f;
+    return *this;
+  }
+  // (const std::vector<Tensor>& inputs, const A&) giving the outputs.
+  template <class F>
+  OpBuilder& decompose(F) {
+    def_.decompose = [](const std::vector<Tensor>& inputs, const void* attrs) -> std::vector<Tensor> {
+      return F{}(inputs, *static_cast<const A*>(attrs));
+    };
+    return *this;
+  }
+  OpBuilder& fused_by(const char* op) {
+    def_.fused = op;
+    return *this;
+  }
+  OpBuilder& post_op(const char* name) {
+    def_.post_op = name;
+    return *this;
+  }
+  OpBuilder& packed_by(const char* op, bool (*pays)(InferContext&)) {
+    def_.packed = op;
+    def_.packs = pays;
+    return *this;
+  }
+  OpBuilder& many_by(const char* op) {
+    def_.many = op;
+    return *this;
+  }
+
   OpBuilder& elementwise_op() { return flag(&OpDef::elementwise); }
   OpBuilder& commutative() { return flag(&OpDef::commutative); }
   OpBuilder& stateful() { return flag(&OpDef::stateful); }

@@ -1,5 +1,7 @@
 #include "runnel/op/context.h"
 
+#include <cstring>
+
 #include "runnel/base/format.h"
 #include "runnel/op/op_def.h"
 
@@ -49,6 +51,18 @@ PartialShape InferContext::constant_shape(int i) const {
   }
   if (spelled.has_rank() && spelled[0] >= 0) return PartialShape::unknown_dims(static_cast<int>(spelled[0]));
   return PartialShape::unknown();
+}
+
+bool InferContext::is_scalar(int i, double number) const {
+  const Tensor* t = constant(i);
+  if (!t || t->rank() != 0 || !t->device().is_host()) return false;
+  bool equal = false;
+  numbers.for_each([&]<class T>() {
+    if (dtype_of<T> != t->dtype()) return;
+    const T value = static_cast<T>(static_cast<float>(number));
+    equal = std::memcmp(t->data<T>(), &value, sizeof(T)) == 0;
+  });
+  return equal;
 }
 
 void InferContext::require_rank(int i, int rank) const {

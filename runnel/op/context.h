@@ -54,6 +54,9 @@ class RUNNEL_API InferContext {
   // value is.
   PartialShape constant_shape(int i) const;
 
+  // Is input i known to be a scalar (of rank 0) with the bits of this number? 0 is not -0.
+  bool is_scalar(int i, double number) const;
+
   // Input i must have this rank; unknown rank passes. The Error names the input.
   void require_rank(int i, int rank) const;
   void require_rank_at_least(int i, int rank) const;

@@ -13,6 +13,10 @@ namespace runnel {
 using InferFn = void (*)(InferContext&);
 using KernelFn = void (*)(KernelContext&);
 using GradFn = Gradients (*)(const GradCtx&, const void* attrs);
+// The input that the only output equals bit for bit, as far as shapes (the output's too) and known values tell, or -1.
+using SameFn = int (*)(InferContext&);
+// The same results from public ops.
+using DecomposeFn = std::vector<Tensor> (*)(const std::vector<Tensor>& inputs, const void* attrs);
 
 // A type attribute that inputs share ("T"): its value is the dtype of the inputs declared with it.
 struct TypeVar {
@@ -70,6 +74,15 @@ struct RUNNEL_API OpDef {
   bool forwards = false;            // the kernel hands on a buffer itself: no output is allocated for it
   bool not_differentiable = false;  // floating inputs and outputs, but no derivative by design
   bool reads_variable = false;      // makes a tape watch the trainable variable it reads
+
+  // What passes over graphs go by:
+  SameFn same_as = nullptr;
+  DecomposeFn decompose = nullptr;  // of ops that only passes make: how TensorFlow says it
+  const char* fused = nullptr;      // the op that does this one and then others that have a post_op
+  const char* post_op = nullptr;    // what those ops call this one
+  const char* packed = nullptr;     // the op that keeps input 1, a variable's value, in the layout its kernel wants
+  bool (*packs)(InferContext&) = nullptr;  // does that pay for this call?
+  const char* many = nullptr;              // the op that does any number of calls of this one
 
   bool has_list_input = false;  // set by the builder
   int num_outputs(const void* attr_values) const;

@@ -36,6 +36,7 @@ void register_sums(Registry& r) {
             g, [&] { return g.dy(); }, [&] { return g.dy(); });
       })
       .commutative()
+      .post_op("BiasAdd")
       .doc("x + y, element by element.")
       .sample({.in = {Tensor{1.f, 2.f, 3.f}, Tensor{10.f, 20.f, 30.f}}, .out = {Tensor{11.f, 22.f, 33.f}}})
       .sample({.in = {Tensor{{1.f}, {2.f}}, Tensor{10.f, 20.f}}, .out = {Tensor{{11.f, 21.f}, {12.f, 22.f}}}})
@@ -52,6 +53,7 @@ void register_sums(Registry& r) {
         return binary_gradients(
             g, [&] { return g.dy(); }, [&] { return negative(g.dy()); });
       })
+      .same_as([](InferContext& c) { return c.is_scalar(1, 0) ? 0 : -1; })  // x + 0 is not: -0 + 0 is 0
       .doc("x - y, element by element.")
       .sample(
           {.in = {Tensor{1.f, 2.f}, Tensor{{10.f, 20.f}, {0.5f, 1.f}}}, .out = {Tensor{{-9.f, -18.f}, {0.5f, 1.f}}}})
@@ -109,6 +111,7 @@ void register_products(Registry& r) {
             g, [&] { return g.dy() * conj(g.x(1)); }, [&] { return g.dy() * conj(g.x(0)); });
       })
       .commutative()
+      .same_as([](InferContext& c) { return c.is_scalar(1, 1) ? 0 : c.is_scalar(0, 1) ? 1 : -1; })
       .doc("x * y, element by element.")
       .sample({.in = {Tensor{1.f, -2.f, 3.f}, Tensor(0.5f)}, .out = {Tensor{0.5f, -1.f, 1.5f}}})
       .sample({.in = {Tensor{{1.f}, {2.f}}, Tensor{3.f, 4.f}}, .out = {Tensor{{3.f, 4.f}, {6.f, 8.f}}}});

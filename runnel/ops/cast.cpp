@@ -138,6 +138,7 @@ void register_cast(Registry& r) {
       .in("x")
       .out("y", "DstT")
       .shape(like<0>)
+      .same_as([](InferContext& c) { return c.dtype(0) == c.attrs<CastAttrs>().DstT ? 0 : -1; })
       .forwards()
       .cpu([]<class From>(KernelContext& c, const CastAttrs& a) { cast_from<From>(c, a); })
       .grad([](const GradCtx& g, const CastAttrs& a) -> Gradients {

@@ -102,6 +102,8 @@ Gradients quotient_gradients(const GradCtx& g) {
       g, [&] { return g.dy() / conj(g.x(1)); }, [&] { return g.dy() * conj(negative(g.y()) / g.x(1)); });
 }
 
+int divided_by_one(InferContext& c) { return c.is_scalar(1, 1) ? 0 : -1; }
+
 }  // namespace
 
 void register_division(Registry& r) {
@@ -112,6 +114,7 @@ void register_division(Registry& r) {
       .shape(broadcast<0, 1>)
       .cpu(elementwise([](auto x, auto y) { return x / y; }))
       .grad([](const GradCtx& g) { return quotient_gradients(g); })
+      .same_as(divided_by_one)
       .doc("x / y, element by element.")
       .sample({.in = {Tensor{1.f, -2.f, 3.f}, Tensor{2.f, 4.f, -1.f}}, .out = {Tensor{0.5f, -0.5f, -3.f}}})
       .sample({.in = {Tensor{{1.f}, {2.f}}, Tensor{2.f, 4.f}}, .out = {Tensor{{0.5f, 0.25f}, {1.f, 0.5f}}}});
@@ -128,6 +131,7 @@ void register_division(Registry& r) {
           return x / y;
         }
       }))
+      .same_as(divided_by_one)
       .grad([](const GradCtx& g) { return quotient_gradients(g); })
       .doc("x / y as in C: quotients of integers are cut off towards zero.")
       .sample({.in = {Tensor{1.f, -2.f}, Tensor{2.f, 4.f}}, .out = {Tensor{0.5f, -0.5f}}})

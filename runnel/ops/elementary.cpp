@@ -116,6 +116,7 @@ void register_exponentials(Registry& r) {
       .shape(like<0>)
       .cpu(elementwise(cpu::Sigmoid{}))
       .grad([](const GradCtx& g) { return sigmoid_grad(conj(g.y()), g.dy()); })
+      .post_op("Sigmoid")
       .doc("1 / (1 + exp(-x)).")
       .sample({.in = {Tensor{0.f, 1.f, -1.f}}, .out = {Tensor{0.5f, 0.7310586f, 0.26894143f}}})
       .sample({.in = {Tensor{{2.f}}}, .out = {Tensor{{0.880797f}}}});
@@ -140,6 +141,7 @@ void register_exponentials(Registry& r) {
       .shape(like<0>)
       .cpu(elementwise(cpu::Tanh{}))
       .grad([](const GradCtx& g) { return tanh_grad(conj(g.y()), g.dy()); })
+      .post_op("Tanh")
       .doc("The hyperbolic tangent.")
       .sample({.in = {Tensor{0.f, 1.f, -1.f}}, .out = {Tensor{0.f, 0.7615942f, -0.7615942f}}})
       .sample({.in = {Tensor{{0.5f}}}, .out = {Tensor{{0.46211717f}}}});

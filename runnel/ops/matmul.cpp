@@ -193,6 +193,7 @@ void register_matmul(Registry& r) {
         multiply_matrices<T>(c.in(0), c.in(1), c.out(), a.transpose_a, a.transpose_b, false);
       })
       .grad([](const GradCtx& g, const MatMulAttrs& a) { return matmul_grad(g, a); })
+      .fused_by("_FusedMatMul")
       .doc("The product of two matrices, either of them transposed first.")
       .sample({.in = {Tensor{{1.f, 2.f}, {3.f, 4.f}}, Tensor{{5.f}, {6.f}}}, .out = {Tensor{{17.f}, {39.f}}}})
       .sample({.in = {Tensor{{1.f, 2.f, 3.f}}, Tensor{{0.5f, -1.f}, {2.f, 1.f}}}, .error = "inner dimensions differ"})

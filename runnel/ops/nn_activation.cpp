@@ -57,6 +57,7 @@ void register_relu(Registry& r) {
       .shape(like<0>)
       .cpu(elementwise([](auto x) { return decltype(x)(0) > x ? decltype(x)(0) : x; }))
       .grad([](const GradCtx& g) { return relu_grad(g.dy(), g.y()); })
+      .post_op("Relu")
       .doc("max(features, 0).")
       .sample({.in = {Tensor{-1.f, 0.5f, 2.f}}, .out = {Tensor{0.f, 0.5f, 2.f}}})
       .sample({.in = {Tensor{{-3.f}, {4.f}}}, .out = {Tensor{{0.f}, {4.f}}}});
@@ -84,6 +85,7 @@ void register_relu(Registry& r) {
         return T(6) < low ? T(6) : low;
       }))
       .grad([](const GradCtx& g) { return relu6_grad(g.dy(), g.y()); })
+      .post_op("Relu6")
       .doc("min(max(features, 0), 6).")
       .sample({.in = {Tensor{-1.f, 0.5f, 7.f}}, .out = {Tensor{0.f, 0.5f, 6.f}}});
   r.define("Relu6Grad")
@@ -109,6 +111,7 @@ void register_relu(Registry& r) {
       .cpu(elementwise_attrs(
           [](auto x, const LeakyReluAttrs& a) { return x > 0 ? x : x * static_cast<decltype(x)>(a.alpha); }))
       .grad([](const GradCtx& g, const LeakyReluAttrs& a) { return leaky_relu_grad(g.dy(), g.x(), a.alpha); })
+      .post_op("LeakyRelu")
       .doc("features where they are positive, else alpha * features.")
       .sample({.in = {Tensor{-1.f, 0.5f, 2.f}}, .out = {Tensor{-.2f, 0.5f, 2.f}}})
       .sample({.in = {Tensor{{-2.f}, {2.f}}}, .out = {Tensor{{-1.f}, {2.f}}}}, {.alpha = 0.5});
@@ -135,6 +138,7 @@ void register_elu(Registry& r) {
       .shape(like<0>)
       .cpu(elementwise(cpu::Elu{}))
       .grad([](const GradCtx& g) { return elu_grad(g.dy(), g.y()); })
+      .post_op("Elu")
       .doc("exp(features) - 1 where they are negative, else features.")
       .sample({.in = {Tensor{-1.f, 0.5f, 2.f}}, .out = {Tensor{-0.63212056f, 0.5f, 2.f}}})
       .sample({.in = {Tensor{{-0.25f}, {1.f}}}, .out = {Tensor{{-0.22119922f}, {1.f}}}});

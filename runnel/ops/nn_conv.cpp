@@ -133,6 +133,7 @@ void register_conv2d(Registry& r) {
   const Tensor grouped_x = Tensor{{{{1.f, 2.f}, {3.f, 4.f}}}};              // [1, 1, 2, 2]
   const Tensor grouped_w = Tensor{{{{10.f, 100.f}}}};                       // [1, 1, 1, 2]: two groups
   define_conv<A>(r, floating + Types<int32_t>{})
+      .fused_by("_FusedConv2D")
       .doc(
           "The convolution of [batch, height, width, in_channels] with [height, width, in_channels / groups, "
           "out_channels].")

@@ -30,6 +30,7 @@ void register_control(Registry& r);
 void register_cumulative(Registry& r);
 void register_division(Registry& r);
 void register_elementary(Registry& r);
+void register_fused(Registry& r);
 void register_histogram(Registry& r);
 void register_image_color(Registry& r);
 void register_image_crop(Registry& r);

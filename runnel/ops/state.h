@@ -4,7 +4,9 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "runnel/base/function_ref.h"
 #include "runnel/op/gradient.h"
 #include "runnel/op/operand.h"
 
@@ -22,6 +24,8 @@ class RUNNEL_API VariableSlot : public Object {
   // Call with the mutex held; counts as a write.
   Tensor& writable();
   void require_value() const;
+  // The value rearranged as some kernel wants it, made once for every version. Call with the mutex held.
+  Tensor packed(const std::string& layout, FunctionRef<Tensor(const Tensor&)> make);
 
   const std::string name;
   const DType dtype;
@@ -30,6 +34,14 @@ class RUNNEL_API VariableSlot : public Object {
   std::mutex mutex;
   Tensor value;
   uint64_t version = 0;
+
+ private:
+  struct Packed {
+    std::string layout;
+    uint64_t version;
+    Tensor value;
+  };
+  std::vector<Packed> packed_;
 };
 
 // The slot that a resource tensor refers to; throws Error when it refers to something else.

@@ -2,6 +2,7 @@
 #include "runnel/ops/training.h"
 
 #include <algorithm>
+#include <array>
 #include <mutex>
 #include <vector>
 
@@ -21,56 +22,63 @@ struct Layout {
   static constexpr int kSlots = static_cast<int>(Rule::slots.size());
   static constexpr int kScalars = static_cast<int>(Rule::scalars.size());
   static constexpr int kGrad = 1 + kSlots + Rule::grad_after;
-  static constexpr int scalar(int i, bool sparse) {
-    return 1 + kSlots + i + (i >= Rule::grad_after ? (sparse ? 2 : 1) : 0);
-  }
+  static constexpr int sparse_scalar(int i) { return 1 + kSlots + i + (i >= Rule::grad_after ? 2 : 0); }
 };
 
-// The variable and its slots, locked in a fixed order, their values ready to be written.
+// n variables and their slots (slot k of variable i is input k * n + i), locked in a fixed order, their values ready to be
+// written.
 template <class Rule>
 class Locked {
  public:
-  explicit Locked(KernelContext& c) {
-    std::vector<VariableSlot*> order;
-    for (int i = 0; i <= Layout<Rule>::kSlots; ++i) slots_[i] = &variable_slot(c.in(i));
-    order.assign(slots_, slots_ + Layout<Rule>::kSlots + 1);
+  static constexpr int kWidth = Layout<Rule>::kSlots + 1;
+
+  Locked(KernelContext& c, int n) : n_(n) {
+    for (int i = 0; i < n * kWidth; ++i) slots_.push_back(&variable_slot(c.in(i)));
+    std::vector<VariableSlot*> order = slots_;
     std::sort(order.begin(), order.end());
     if (std::adjacent_find(order.begin(), order.end()) != order.end()) {
       throw invalid_argument("the variable and its slots must be different variables");
     }
     for (VariableSlot* s : order) locks_.emplace_back(s->mutex);
-    for (VariableSlot* s : slots_) {
-      s->require_value();
-      if (!(s->value.shape() == slots_[0]->value.shape())) {
-        throw invalid_argument("{} has shape {}, its slot {} {}", slots_[0]->describe(), slots_[0]->value.shape().str(),
-                               s->describe(), s->value.shape().str());
+    for (int i = 0; i < n; ++i) {
+      for (int k = 0; k < kWidth; ++k) {
+        const VariableSlot& s = slot(i, k);
+        s.require_value();
+        if (!(s.value.shape() == shape(i))) {
+          throw invalid_argument("{} has shape {}, its slot {} {}", variable(i).describe(), shape(i).str(),
+                                 s.describe(), s.value.shape().str());
+        }
       }
     }
   }
-  const Shape& shape() const { return slots_[0]->value.shape(); }
-  const VariableSlot& variable() const { return *slots_[0]; }
+  const Shape& shape(int i = 0) const { return variable(i).value.shape(); }
+  const VariableSlot& variable(int i = 0) const { return slot(i, 0); }
   template <class T>
-  void data(T** p) {
-    for (int i = 0; i <= Layout<Rule>::kSlots; ++i) {
-      if (slots_[i]->dtype != dtype_of<T>) {
-        throw invalid_argument("{} holds {}, the gradient is {}", slots_[i]->describe(), dtype_name(slots_[i]->dtype),
+  void data(T** p, int i = 0) {
+    for (int k = 0; k < kWidth; ++k) {
+      if (slot(i, k).dtype != dtype_of<T>) {
+        throw invalid_argument("{} holds {}, the gradient is {}", slot(i, k).describe(), dtype_name(slot(i, k).dtype),
                                dtype_name(dtype_of<T>));
       }
     }
-    for (int i = 0; i <= Layout<Rule>::kSlots; ++i) p[i] = slots_[i]->writable().template mutable_data<T>();
+    for (int k = 0; k < kWidth; ++k) p[k] = slot(i, k).writable().template mutable_data<T>();
   }
 
  private:
-  VariableSlot* slots_[Layout<Rule>::kSlots + 1];
+  VariableSlot& slot(int i, int k) const { return *slots_[static_cast<size_t>(k * n_ + i)]; }
+
+  int n_;
+  std::vector<VariableSlot*> slots_;
   std::vector<std::unique_lock<std::mutex>> locks_;
 };
 
-template <class Rule, class T>
-auto prepared(KernelContext& c, bool sparse) {
+// `scalar(i)` is where the input with scalar i stands.
+template <class Rule, class T, class At>
+auto prepared(KernelContext& c, At scalar) {
   using C = cpu::compute_t<T>;
   C scalars[std::max(1, Layout<Rule>::kScalars)];
   for (int i = 0; i < Layout<Rule>::kScalars; ++i) {
-    const Tensor& s = c.in(Layout<Rule>::scalar(i, sparse));
+    const Tensor& s = c.in(scalar(i));
     if (s.num_elements() != 1)
       throw invalid_argument("{} must be a scalar, got shape {}", Rule::scalars[static_cast<size_t>(i)],
                              s.shape().str());
@@ -89,27 +97,51 @@ void step_element(T* const* p, int64_t i, T g, const Step& step) {
   for (int k = 0; k < n; ++k) p[k][i] = static_cast<T>(x[k]);
 }
 
+// Updates any number of variables: all ranges of all of them are one list of tasks. The inputs are those of one update,
+// but for lists in place of the variable, each slot and the gradient.
 template <class Rule, class T>
 void apply_dense(KernelContext& c) {
-  const auto step = prepared<Rule, T>(c, false);
-  const Tensor& grad = c.in(Layout<Rule>::kGrad);
-  Locked<Rule> locked(c);
-  if (!(grad.shape() == locked.shape())) {
-    throw invalid_argument("{} has shape {}, the gradient {}", locked.variable().describe(), locked.shape().str(),
-                           grad.shape().str());
+  constexpr int kWidth = Locked<Rule>::kWidth;
+  const int n = (c.num_inputs() - Layout<Rule>::kScalars) / (kWidth + 1);
+  const int first_grad = n * kWidth + Rule::grad_after;
+  const auto step = prepared<Rule, T>(c, [&](int i) { return n * kWidth + i + (i >= Rule::grad_after ? n : 0); });
+  Locked<Rule> locked(c, n);
+  for (int i = 0; i < n; ++i) {
+    const Tensor& grad = c.in(first_grad + i);
+    if (!(grad.shape() == locked.shape(i))) {
+      throw invalid_argument("{} has shape {}, the gradient {}", locked.variable(i).describe(), locked.shape(i).str(),
+                             grad.shape().str());
+    }
   }
-  T* p[Layout<Rule>::kSlots + 1];
-  locked.data(p);
-  const T* g = grad.data<T>();
-  cpu::update_loop<T>(grad.num_elements(), [p, g, step](int64_t i) { step_element<Rule>(p, i, g[i], step); });
+  struct Range {
+    std::array<T*, kWidth> p;
+    const T* g;
+    int64_t begin, end;
+  };
+  std::vector<Range> ranges;
+  for (int i = 0; i < n; ++i) {
+    Range r{};
+    locked.data(r.p.data(), i);
+    r.g = c.in<T>(first_grad + i);
+    const int64_t size = c.in(first_grad + i).num_elements();
+    for (; r.begin < size; r.begin = r.end) {
+      r.end = std::min(size, r.begin + cpu::kGrain);
+      ranges.push_back(r);
+    }
+  }
+  parallel_for(static_cast<int64_t>(ranges.size()), 1, [&](int64_t at, int64_t) {
+    const Range& r = ranges[static_cast<size_t>(at)];
+    cpu::update_range<T>(r.begin, r.end,
+                         [p = r.p, g = r.g, step](int64_t i) { step_element<Rule>(p.data(), i, g[i], step); });
+  });
 }
 
 template <class Rule, class T>
 void apply_rows(KernelContext& c) {
-  const auto step = prepared<Rule, T>(c, true);
+  const auto step = prepared<Rule, T>(c, [](int i) { return Layout<Rule>::sparse_scalar(i); });
   const Tensor& grad = c.in(Layout<Rule>::kGrad);
   const Dims rows = int_values(c.in(Layout<Rule>::kGrad + 1));
-  Locked<Rule> locked(c);
+  Locked<Rule> locked(c, 1);
   const Shape shape = locked.shape();  // a copy: writing may replace the value
   Dims expected = shape.dims();
   if (expected.empty()) throw invalid_argument("{} is a scalar: it has no rows", locked.variable().describe());
@@ -133,50 +165,96 @@ void apply_rows(KernelContext& c) {
 }
 
 template <class Rule>
-void define_rule(Registry& r, const char* name, bool sparse) {
+void define_sparse(Registry& r, const char* name) {
   auto b = r.define<typename Rule::Attrs>(name).type("T", floating);
   b.in("var", DType::resource);
   for (const char* slot : Rule::slots) b.in(slot, DType::resource);
   for (int i = 0; i <= static_cast<int>(Rule::scalars.size()); ++i) {
-    if (i == Rule::grad_after) {
-      b.in(Rule::grad, "T");
-      if (sparse) b.in_host("indices", "Tindices");
-    }
+    if (i == Rule::grad_after) b.in(Rule::grad, "T").in_host("indices", "Tindices");
     if (i < static_cast<int>(Rule::scalars.size())) b.in(Rule::scalars[static_cast<size_t>(i)], "T");
   }
   b.shape([](InferContext&) {}).stateful().doc(Rule::doc);
-  if (sparse) {
-    b.cpu([]<class T>(KernelContext& c) { apply_rows<Rule, T>(c); });
-  } else {
-    b.cpu([]<class T>(KernelContext& c) { apply_dense<Rule, T>(c); });
+  b.cpu([]<class T>(KernelContext& c) { apply_rows<Rule, T>(c); });
+}
+
+template <size_t N>
+struct Name {
+  consteval Name(const char (&text)[N]) { std::copy_n(text, N, chars); }  // NOLINT: implicit
+  char chars[N];
+};
+
+// The op on one variable, and "_Many" of its name on lists of them, which share the scalars.
+template <class Rule, Name name>
+void define_dense(Registry& r) {
+  static constexpr auto many = [] {
+    std::array<char, sizeof(name.chars) + 5> text{'_', 'M', 'a', 'n', 'y'};
+    std::copy_n(name.chars, sizeof(name.chars), text.begin() + 5);
+    return text;
+  }();
+  auto one = r.define<typename Rule::Attrs>(name.chars).type("T", floating);
+  auto all = r.define<typename Rule::Attrs>(many.data()).type("T", floating);
+  const auto handle = [&](const char* input) {
+    one.in(input, DType::resource);
+    all.in_list(input, "N", DType::resource);
+  };
+  handle("var");
+  for (const char* slot : Rule::slots) handle(slot);
+  for (int i = 0; i <= static_cast<int>(Rule::scalars.size()); ++i) {
+    if (i == Rule::grad_after) {
+      one.in(Rule::grad, "T");
+      all.in_list(Rule::grad, "N", "T");
+    }
+    if (i == static_cast<int>(Rule::scalars.size())) break;
+    one.in(Rule::scalars[static_cast<size_t>(i)], "T");
+    all.in(Rule::scalars[static_cast<size_t>(i)], "T");
   }
+  one.shape([](InferContext&) {}).stateful().doc(Rule::doc).many_by(many.data());
+  one.cpu([]<class T>(KernelContext& c) { apply_dense<Rule, T>(c); });
+  all.shape([](InferContext&) {}).stateful().doc(Rule::doc).many_by(many.data());
+  all.cpu([]<class T>(KernelContext& c) { apply_dense<Rule, T>(c); });
+  all.decompose([](const std::vector<Tensor>& in, const typename Rule::Attrs& attrs) {
+    static const Op<typename Rule::Attrs> op(name.chars);
+    constexpr size_t kWidth = Rule::slots.size() + 1;
+    const size_t n = (in.size() - Rule::scalars.size()) / (kWidth + 1);
+    for (size_t i = 0; i < n; ++i) {
+      std::vector<Arg> args;
+      for (size_t k = 0; k < kWidth; ++k) args.emplace_back(in[k * n + i]);
+      for (size_t k = 0; k <= Rule::scalars.size(); ++k) {
+        const size_t at = n * kWidth + k;
+        if (k == Rule::grad_after) args.emplace_back(in[at + i]);
+        if (k < Rule::scalars.size()) args.emplace_back(in[at + (k >= Rule::grad_after ? n : 0)]);
+      }
+      op.many(std::span<const Arg>(args), attrs);
+    }
+    return std::vector<Tensor>();
+  });
 }
 
 }  // namespace
 
 void register_training(Registry& r) {
-  define_rule<rules::GradientDescent>(r, "ResourceApplyGradientDescent", false);
-  define_rule<rules::Momentum>(r, "ResourceApplyMomentum", false);
-  define_rule<rules::Momentum>(r, "ResourceSparseApplyMomentum", true);
-  define_rule<rules::KerasMomentum>(r, "ResourceApplyKerasMomentum", false);
-  define_rule<rules::KerasMomentum>(r, "ResourceSparseApplyKerasMomentum", true);
-  define_rule<rules::Adam>(r, "ResourceApplyAdam", false);
-  define_rule<rules::AdamWithAmsgrad>(r, "ResourceApplyAdamWithAmsgrad", false);
-  define_rule<rules::RMSProp>(r, "ResourceApplyRMSProp", false);
-  define_rule<rules::RMSProp>(r, "ResourceSparseApplyRMSProp", true);
-  define_rule<rules::CenteredRMSProp>(r, "ResourceApplyCenteredRMSProp", false);
-  define_rule<rules::CenteredRMSProp>(r, "ResourceSparseApplyCenteredRMSProp", true);
-  define_rule<rules::Adagrad>(r, "ResourceApplyAdagrad", false);
-  define_rule<rules::Adagrad>(r, "ResourceSparseApplyAdagrad", true);
-  define_rule<rules::AdagradV2>(r, "ResourceApplyAdagradV2", false);
-  define_rule<rules::AdagradV2>(r, "ResourceSparseApplyAdagradV2", true);
-  define_rule<rules::Adadelta>(r, "ResourceApplyAdadelta", false);
-  define_rule<rules::Adadelta>(r, "ResourceSparseApplyAdadelta", true);
-  define_rule<rules::AdaMax>(r, "ResourceApplyAdaMax", false);
-  define_rule<rules::Ftrl>(r, "ResourceApplyFtrl", false);
-  define_rule<rules::Ftrl>(r, "ResourceSparseApplyFtrl", true);
-  define_rule<rules::FtrlV2>(r, "ResourceApplyFtrlV2", false);
-  define_rule<rules::FtrlV2>(r, "ResourceSparseApplyFtrlV2", true);
+  define_dense<rules::GradientDescent, "ResourceApplyGradientDescent">(r);
+  define_dense<rules::Momentum, "ResourceApplyMomentum">(r);
+  define_sparse<rules::Momentum>(r, "ResourceSparseApplyMomentum");
+  define_dense<rules::KerasMomentum, "ResourceApplyKerasMomentum">(r);
+  define_sparse<rules::KerasMomentum>(r, "ResourceSparseApplyKerasMomentum");
+  define_dense<rules::Adam, "ResourceApplyAdam">(r);
+  define_dense<rules::AdamWithAmsgrad, "ResourceApplyAdamWithAmsgrad">(r);
+  define_dense<rules::RMSProp, "ResourceApplyRMSProp">(r);
+  define_sparse<rules::RMSProp>(r, "ResourceSparseApplyRMSProp");
+  define_dense<rules::CenteredRMSProp, "ResourceApplyCenteredRMSProp">(r);
+  define_sparse<rules::CenteredRMSProp>(r, "ResourceSparseApplyCenteredRMSProp");
+  define_dense<rules::Adagrad, "ResourceApplyAdagrad">(r);
+  define_sparse<rules::Adagrad>(r, "ResourceSparseApplyAdagrad");
+  define_dense<rules::AdagradV2, "ResourceApplyAdagradV2">(r);
+  define_sparse<rules::AdagradV2>(r, "ResourceSparseApplyAdagradV2");
+  define_dense<rules::Adadelta, "ResourceApplyAdadelta">(r);
+  define_sparse<rules::Adadelta>(r, "ResourceSparseApplyAdadelta");
+  define_dense<rules::AdaMax, "ResourceApplyAdaMax">(r);
+  define_dense<rules::Ftrl, "ResourceApplyFtrl">(r);
+  define_sparse<rules::Ftrl>(r, "ResourceSparseApplyFtrl");
+  define_dense<rules::FtrlV2, "ResourceApplyFtrlV2">(r);
+  define_sparse<rules::FtrlV2>(r, "ResourceSparseApplyFtrlV2");
 }
 
 }  // namespace runnel

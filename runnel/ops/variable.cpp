@@ -87,6 +87,7 @@ Tensor& VariableSlot::writable() {
                      value.device_name());
   }
   ++version;
+  packed_.clear();
   if (!value.impl()->buffer->unique() || value.impl()->buffer->is_foreign()) {
     Tensor copy = Tensor::empty(value.dtype(), value.shape());
     if (is_plain(dtype)) {
@@ -97,6 +98,16 @@ Tensor& VariableSlot::writable() {
     value = copy;
   }
   return value;
+}
+
+Tensor VariableSlot::packed(const std::string& layout, FunctionRef<Tensor(const Tensor&)> make) {
+  require_value();
+  std::erase_if(packed_, [&](const Packed& p) { return p.version != version; });
+  for (const Packed& p : packed_) {
+    if (p.layout == layout) return p.value;
+  }
+  packed_.push_back({layout, version, make(value)});
+  return packed_.back().value;
 }
 
 void register_variable(Registry& r) {

@@ -51,6 +51,13 @@ void check_traced(const Case& c) {
       const std::vector<Tensor> eager = run(*c.op, first, c.attrs());
       const std::vector<Tensor> traced = run_traced(c, second, known);
       ASSERT_EQ(eager.size(), traced.size());
+      // The memory of graphs is planned by this promise.
+      for (const Tensor& out : eager) {
+        for (const Tensor& in : first) {
+          EXPECT_TRUE(c.op->forwards || c.op->stateful || out.impl()->buffer != in.impl()->buffer)
+              << c.name() << " hands on an input: it must be declared with .forwards()";
+        }
+      }
       for (size_t i = 0; i < eager.size(); ++i) {
         EXPECT_TRUE(same_bits(eager[i], traced[i]))
             << c.name() << ", output " << i << " differs in a graph: " << difference(traced[i], eager[i], 0, 0);

@@ -91,11 +91,6 @@ BlockChain::BlockChain(const Shape& shape, std::vector<Step> steps, const std::v
 }
 
 void BlockChain::run(Tensor* slots, const std::function<void(size_t)>& failed) const {
-  for (const Value& v : values_) {
-    if (v.kind != Value::made) continue;
-    Tensor& t = slots[v.slot];
-    if (!(t.defined() && t.impl()->unique() && t.impl()->buffer->unique())) t = Tensor::empty(v.dtype, shape_);
-  }
   parallel_for(size_, kTask, [&](int64_t begin, int64_t end) {
     std::vector<Tensor> buffers;
     for (const DType dtype : places_) buffers.push_back(Tensor::empty(dtype, Shape{kBlock}));

@@ -35,7 +35,10 @@ class BlockChain {
   BlockChain(const Shape& shape, std::vector<Step> steps, const std::vector<const Node*>& nodes,
              const std::vector<bool>& is_inner);
 
-  // failed(i) is called where step i threw, with the exception in flight.
+  const Shape& shape() const { return shape_; }
+  const std::vector<Value>& values() const { return values_; }
+
+  // The slots of values that are made have memory. failed(i) is called where step i threw, with the exception in flight.
   void run(Tensor* slots, const std::function<void(size_t)>& failed) const;
 
  private:

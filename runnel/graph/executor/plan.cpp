@@ -13,6 +13,7 @@ namespace {
 
 constexpr int64_t kKeptBytes = 16384;  // values up to this size stay in the frame between runs
 constexpr size_t kSpareFrames = 16;
+constexpr int64_t kKeptArena = 256 << 10;  // bytes of an arena that stays with its frame
 
 bool is_kept(const Node& node, int i) {
   return node.inferred && !node.op->forwards && is_plain(node.dtype(i)) &&
@@ -91,6 +92,9 @@ Plan::Plan(const Graph& graph) {
   std::vector<bool> is_result(num_slots_, false);
   for (const NodeOutput& out : graph.outputs()) is_result[slot_of(out)] = true;
   if (pass_is_enabled("elementwise_blocks")) find_chains(last_use, is_result);
+  place_of_.assign(num_slots_, -1);
+  if (pass_is_enabled("memory_plan")) plan_places(last_use, is_result);
+  for (const Place& place : places_) stays[place.slot] = true;
   std::vector<std::vector<uint32_t>> release(steps_.size());
   for (uint32_t s = 0; s < num_slots_; ++s) {
     if (is_result[s] || stays[s]) continue;
@@ -141,8 +145,41 @@ void Plan::find_chains(const std::vector<int>& last_use, const std::vector<bool>
   }
 }
 
+// The tensor that a kernel writes to: at its place in the arena, or what the last run left if nobody else holds it.
+void Plan::prepare_output(uint32_t slot, DType dtype, const Shape& shape, Frame& frame) const {
+  Tensor& t = frame.slots[slot];
+  const int place = place_of_[slot];
+  if (place >= 0) [[likely]] {
+    if (t.defined() && t.impl()->buffer == frame.arena) return;
+    t = Tensor(make_ref<TensorImpl>(dtype, shape, frame.arena, places_[static_cast<size_t>(place)].offset));
+  } else if (!(t.defined() && t.impl()->unique() && t.impl()->buffer->unique())) {
+    t = Tensor::empty(dtype, shape);
+  }
+}
+
+void Plan::open_arena(Frame& frame) const {
+  if (places_.empty() || frame.arena) return;
+  frame.arena = Buffer::allocate(Device::cpu(), DType::uint8, static_cast<size_t>(memory_use_.arena));
+  for (const Place& p : places_) {
+    frame.slots[p.slot] = Tensor(make_ref<TensorImpl>(p.dtype, p.shape, frame.arena, p.offset));
+  }
+}
+
+// A large arena goes back to the allocator between runs, where other functions find it. So does one that somebody holds
+// a part of, against what ops promise: the next run must not write there.
+void Plan::close_arena(Frame& frame) const {
+  if (!frame.arena) return;
+  if (memory_use_.arena <= kKeptArena && frame.arena->ref_count() == static_cast<int32_t>(places_.size()) + 1) return;
+  for (const Place& p : places_) frame.slots[p.slot] = Tensor();
+  frame.arena.reset();
+}
+
 void Plan::run_chain(const Step* first, Frame& frame) const {
-  chains_[static_cast<size_t>(first->chain)].blocks.run(frame.slots.data(), [&](size_t i) {
+  const BlockChain& blocks = chains_[static_cast<size_t>(first->chain)].blocks;
+  for (const BlockChain::Value& v : blocks.values()) {
+    if (v.kind == BlockChain::Value::made) prepare_output(v.slot, v.dtype, blocks.shape(), frame);
+  }
+  blocks.run(frame.slots.data(), [&](size_t i) {
     try {
       throw;
     } catch (const Error& e) {
@@ -185,9 +222,7 @@ void Plan::run_step(const Step& step, Frame& frame) const {
   if (step.ready) [[likely]] {
     if (step.allocate) {
       for (uint32_t i = 0; i < step.num_outputs; ++i) {
-        Tensor& t = outputs[i];
-        if (t.defined() && t.impl()->unique() && t.impl()->buffer->unique()) continue;
-        t = Tensor::empty(step.dtypes[i], shapes_[step.first_shape + i]);
+        prepare_output(step.first_output + i, step.dtypes[i], shapes_[step.first_shape + i], frame);
       }
     }
   } else {
@@ -215,6 +250,7 @@ void Plan::execute(Frame& frame, Inputs inputs, Tensor* outputs, size_t wanted) 
   }
   for (const uint32_t slot : unused_inputs_) frame.slots[slot] = Tensor();
   if (on_host) [[likely]] {
+    open_arena(frame);
     const auto release_after = [&](const Step& step) {
       for (uint32_t i = 0; i < step.num_releases; ++i) frame.slots[releases_[step.first_release + i]] = Tensor();
     };
@@ -234,6 +270,7 @@ void Plan::execute(Frame& frame, Inputs inputs, Tensor* outputs, size_t wanted) 
       }
       release_after(step);
     }
+    close_arena(frame);
   } else {
     run_on_devices(frame);
   }
@@ -252,8 +289,15 @@ void Plan::run_on_devices(Frame& frame) const {
   for (const Step& step : steps_) {
     Tensor* outputs = frame.slots.data() + step.first_output;
     for (uint32_t i = 0; i < step.num_outputs; ++i) outputs[i] = Tensor();
-    dispatch(*step.op, Inputs(frame.inputs.data() + step.first_input, step.num_inputs), step.attrs, outputs,
-             static_cast<int>(step.num_outputs), step.node->where);
+    const Inputs inputs(frame.inputs.data() + step.first_input, step.num_inputs);
+    if (step.op->decompose) {  // devices have kernels for the ops that users call
+      std::vector<Tensor> in;
+      for (const Tensor* t : inputs) in.push_back(*t);
+      std::vector<Tensor> out = step.op->decompose(in, step.attrs);
+      std::move(out.begin(), out.end(), outputs);
+    } else {
+      dispatch(*step.op, inputs, step.attrs, outputs, static_cast<int>(step.num_outputs), step.node->where);
+    }
     for (uint32_t i = 0; i < step.num_releases; ++i) frame.slots[releases_[step.first_release + i]] = Tensor();
   }
 }

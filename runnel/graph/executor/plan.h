@@ -13,9 +13,9 @@ namespace runnel {
 
 // A graph made ready to run: a flat list of steps with resolved kernels. Any number of threads may run it at once.
 //
-// Every output of a node has a slot in the Frame of a run. Frames are kept between runs, and with them small values of
-// static shape: the next run computes into the same memory, provided nobody else holds it. Larger values are released
-// after their last use.
+// Every output of a node has a slot in the Frame of a run. Values of known shape that nobody but the plan sees stand in
+// one block of memory per frame, the arena, at places planned by when they live. Results, and values that some op may hold
+// on to, have memory of their own and are released after their last use. Frames are kept between runs.
 class RUNNEL_API Plan {
  public:
   // The graph must outlive the plan and not change any more.
@@ -28,6 +28,13 @@ class RUNNEL_API Plan {
   int num_outputs() const { return static_cast<int>(results_.size()); }
   // `outputs` has num_outputs() elements.
   void run(Inputs inputs, Tensor* outputs) const;
+
+  // Bytes of the arena of a run, and the largest sum of bytes in it that live at the same time.
+  struct MemoryUse {
+    int64_t arena = 0;
+    int64_t live = 0;
+  };
+  const MemoryUse& memory_use() const { return memory_use_; }
 
  private:
   struct Step {
@@ -51,6 +58,13 @@ class RUNNEL_API Plan {
     BlockChain blocks;
     size_t length;  // in steps
   };
+  // A value in the arena.
+  struct Place {
+    uint32_t slot;
+    DType dtype;
+    Shape shape;
+    size_t offset;
+  };
   struct Result {
     uint32_t slot;
     bool last;  // may be moved out of the frame
@@ -58,6 +72,7 @@ class RUNNEL_API Plan {
   struct Frame {
     std::vector<Tensor> slots;
     std::vector<const Tensor*> inputs;  // per entry of input_slots_
+    Ref<Buffer> arena;
   };
 
  public:
@@ -85,6 +100,10 @@ class RUNNEL_API Plan {
   void run_step(const Step& step, Frame& frame) const;
   void run_chain(const Step* first, Frame& frame) const;
   void find_chains(const std::vector<int>& last_use, const std::vector<bool>& is_result);
+  void plan_places(const std::vector<int>& last_use, const std::vector<bool>& is_result);
+  void open_arena(Frame& frame) const;
+  void close_arena(Frame& frame) const;
+  void prepare_output(uint32_t slot, DType dtype, const Shape& shape, Frame& frame) const;
   void run_on_devices(Frame& frame) const;
   [[noreturn]] void fail(const Error& e, const Step& step, const Frame& frame) const;
 
@@ -96,6 +115,9 @@ class RUNNEL_API Plan {
   std::vector<Shape> shapes_;
   std::vector<uint32_t> releases_;
   std::vector<Result> results_;
+  std::vector<Place> places_;
+  std::vector<int> place_of_;  // by slot: in places_, -1: memory of its own
+  MemoryUse memory_use_;
   std::vector<std::pair<uint32_t, Tensor>> constants_;
   std::vector<uint32_t> unused_inputs_;          // released before the first step
   mutable std::atomic<Frame*> spare_ = nullptr;  // the one that a single thread takes and gives back

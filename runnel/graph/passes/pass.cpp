@@ -4,6 +4,7 @@
 #include <set>
 
 #include "runnel/base/format.h"
+#include "runnel/graph/tracer.h"
 #include "runnel/op/registry.h"
 
 namespace runnel {
@@ -40,7 +41,12 @@ const std::vector<Pass>& all_passes() {
                                         {"algebra", true, simplify_algebra},
                                         {"common_subexpressions", true, merge_common_subexpressions},
                                         {"dead_code", true, prune},
-                                        {"elementwise_blocks", true, nullptr}};
+                                        {"fused_activations", true, fuse_activations},
+                                        {"weight_packing", true, pack_weights},
+                                        {"fused_updates", true, fuse_updates},
+                                        {"elementwise_blocks", true, nullptr},
+                                        {"memory_plan", true, nullptr},
+                                        {"in_place", true, nullptr}};
   return passes;
 }
 
@@ -66,6 +72,39 @@ void optimize(Graph& graph) {
 }
 void optimize_and_verify(Graph& graph) {
   run_all(graph, [&] { graph.verify(); });
+}
+
+NodeView::NodeView(Graph& graph, const Node& node)
+    : tensors_([&] {
+        std::vector<Tensor> in;
+        for (const NodeOutput& v : node.inputs) in.push_back(symbolic(graph.shared_from_this(), v));
+        return in;
+      }()),
+      inputs_([&] {
+        std::vector<const Tensor*> in;
+        for (const Tensor& t : tensors_) in.push_back(&t);
+        return in;
+      }()),
+      context_(*node.op, inputs_, node.attrs.get(), node.num_outputs()) {
+  for (int i = 0; i < node.num_outputs(); ++i) context_.output(i, node.shape(i));
+}
+
+Uses::Uses(const Graph& graph) : entries_(static_cast<size_t>(graph.num_nodes())) {
+  const auto note = [&](const Node* used, Node* user) {
+    Entry& e = entries_[static_cast<size_t>(used->id)];
+    ++e.count;
+    e.user = user;
+  };
+  for (const auto& node : graph.nodes()) {
+    for (const NodeOutput& in : node->inputs) note(in.node, node.get());
+    for (const Node* in : node->control_inputs) note(in, nullptr);
+  }
+  for (const NodeOutput& out : graph.outputs()) note(out.node, nullptr);
+}
+
+Node* Uses::only(const Node& node) const {
+  const Entry& e = entries_[static_cast<size_t>(node.id)];
+  return e.count == 1 && e.user && e.user->inputs[0].node == &node ? e.user : nullptr;
 }
 
 void make_constant(Node& node, const Tensor& value) {

@@ -28,8 +28,38 @@ RUNNEL_API void optimize_and_verify(Graph& graph);
 RUNNEL_API bool fold_constants(Graph& graph);
 RUNNEL_API bool simplify_algebra(Graph& graph);
 RUNNEL_API bool merge_common_subexpressions(Graph& graph);
+RUNNEL_API bool fuse_activations(Graph& graph);
+RUNNEL_API bool pack_weights(Graph& graph);
+RUNNEL_API bool fuse_updates(Graph& graph);
 
 // For passes: turns the node into a constant.
 void make_constant(Node& node, const Tensor& value);
+
+// For passes: what a shape function and its like see of a node.
+class NodeView {
+ public:
+  NodeView(Graph& graph, const Node& node);
+  InferContext& context() { return context_; }
+
+ private:
+  std::vector<Tensor> tensors_;
+  std::vector<const Tensor*> inputs_;
+  InferContext context_;
+};
+
+// For passes: who uses the outputs of nodes.
+class Uses {
+ public:
+  explicit Uses(const Graph& graph);
+  // The only user of the node's only output, which is its input 0 and nothing else; null where it is not so.
+  Node* only(const Node& node) const;
+
+ private:
+  struct Entry {
+    int count = 0;
+    Node* user = nullptr;
+  };
+  std::vector<Entry> entries_;  // by id
+};
 
 }  // namespace runnel

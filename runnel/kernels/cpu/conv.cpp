@@ -56,22 +56,35 @@ const float* reorder_in(const Reordered& r, const float* user, ScratchFrame& fra
   return static_cast<const float*>(inner);
 }
 
-// The weights for every part, reordered once for each layout that occurs.
-std::vector<const float*> prepare_weights(const ConvPlan& plan, const float* w, ScratchFrame& frame) {
-  std::vector<const float*> result;
+// Where the weights of every part stand among those reordered for all parts, in floats; parts of one layout share.
+std::vector<int64_t> weight_offsets(const ConvPlan& plan, int64_t& total) {
+  std::vector<int64_t> offsets;
+  total = 0;
   for (size_t i = 0; i < plan.parts.size(); ++i) {
     size_t same = 0;
     while (same < i && plan.parts[same].w.inner != plan.parts[i].w.inner) ++same;
-    result.push_back(same < i ? result[same] : reorder_in(plan.parts[i].w, w, frame));
+    offsets.push_back(same < i ? offsets[same] : total);
+    const auto floats = static_cast<int64_t>(plan.parts[i].w.inner.get_size() / sizeof(float));
+    if (same == i) total += (floats + 15) / 16 * 16;
   }
-  return result;
+  return offsets;
 }
 
-// x -> y for the forward primitive, y -> x for the backward one; the weights are already inner.
-void run_activations(const ConvPlan& plan, bool backward, const float* from, const float* w, const float* bias,
-                     float* to) {
-  ScratchFrame frame;
-  const auto inner_w = prepare_weights(plan, w, frame);
+void reorder_weights(const ConvPlan& plan, const std::vector<int64_t>& offsets, const float* w, float* inner) {
+  int64_t filled = -1;
+  for (size_t i = 0; i < plan.parts.size(); ++i) {
+    const Reordered& r = plan.parts[i].w;
+    if (r.same || offsets[i] <= filled) continue;
+    filled = offsets[i];
+    run_reorder(r.forth, r.forth_scratch, r.user, w, r.inner, inner + offsets[i]);
+  }
+}
+
+// x -> y for the forward primitive, y -> x for the backward one. `w` are the user's weights (null where no part reads
+// them), `inner` those of the plan. The epilogue runs on each piece while it is in the cache; it is no part of oneDNN's
+// primitive, which may add the bias before the sum is complete.
+void run_inner(const ConvPlan& plan, bool backward, const float* from, const float* w, const float* inner,
+               const std::vector<int64_t>& offsets, float* to, const Epilogue& epilogue) {
   parallel_for(static_cast<int64_t>(plan.pieces.size()), 1, [&](int64_t i, int64_t) {
     const ConvPiece& piece = plan.pieces[static_cast<size_t>(i)];
     const ConvPart& part = plan.parts[static_cast<size_t>(piece.part)];
@@ -84,32 +97,36 @@ void run_activations(const ConvPlan& plan, bool backward, const float* from, con
     void* dst = out.same ? to + out_offset : piece_frame.bytes(out.inner.get_size());
     const int in_arg = backward ? DNNL_ARG_DIFF_DST : DNNL_ARG_SRC;
     const int out_arg = backward ? DNNL_ARG_DIFF_SRC : DNNL_ARG_DST;
-    const float* weights = inner_w[static_cast<size_t>(piece.part)];
-    if (bias) {
-      run_primitive(part.primitive, part.scratchpad,
-                    {{in_arg, &in.inner, src},
-                     {DNNL_ARG_WEIGHTS, &part.w.inner, weights},
-                     {DNNL_ARG_BIAS, &plan.bias, bias},
-                     {out_arg, &out.inner, dst}});
-    } else {
-      run_primitive(part.primitive, part.scratchpad,
-                    {{in_arg, &in.inner, src}, {DNNL_ARG_WEIGHTS, &part.w.inner, weights}, {out_arg, &out.inner, dst}});
-    }
+    const float* weights = part.w.same ? w : inner + offsets[static_cast<size_t>(piece.part)];
+    run_primitive(part.primitive, part.scratchpad,
+                  {{in_arg, &in.inner, src}, {DNNL_ARG_WEIGHTS, &part.w.inner, weights}, {out_arg, &out.inner, dst}});
     if (!out.same) run_reorder(out.back, out.back_scratch, out.inner, dst, out.user, to + out_offset);
+    if (epilogue.empty()) return;
+    const int64_t n = part.shape.out_channels;
+    finish_rows(epilogue, part.shape.out_size() / n, 0, n, to + out_offset, n);
   });
 }
 
+void run_activations(const ConvPlan& plan, bool backward, const float* from, const float* w, float* to,
+                     const Epilogue& epilogue = {}) {
+  ScratchFrame frame;
+  int64_t total = 0;
+  const std::vector<int64_t> offsets = weight_offsets(plan, total);
+  float* inner = frame.get<float>(total);
+  reorder_weights(plan, offsets, w, inner);
+  run_inner(plan, backward, from, w, inner, offsets, to, epilogue);
+}
+
 void finish(const ConvShape& s, float* y, const Epilogue& epilogue) {
-  if (!epilogue.bias && !epilogue.relu) return;
+  if (epilogue.empty()) return;
   const int64_t n = s.out_channels;
   parallel_for(s.out_size() / n, std::max<int64_t>(1, 16384 / n), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      for (int64_t c = 0; c < n; ++c) {
-        const float v = epilogue.bias ? y[i * n + c] + epilogue.bias[c] : y[i * n + c];
-        y[i * n + c] = epilogue.relu && v < 0 ? 0.0f : v;
-      }
-    }
+    finish_rows(epilogue, end - begin, 0, n, y + begin * n, n);
   });
+}
+
+std::shared_ptr<const ConvPlan> forward_plan(const ConvShape& s) {
+  return conv_plan(ConvKind::forward, s, ConvLayout::nhwc, false);
 }
 
 // dy convolved with the taps in reverse gives dx.
@@ -136,10 +153,34 @@ void conv_forward(const ConvShape& s, const float* x, const float* w, float* y, 
     return gemm_f32(false, false, s.batch * s.out_spatial(), s.out_channels, s.in_channels, 1.0f, x, s.in_channels, w,
                     s.out_channels, 0.0f, y, s.out_channels, epilogue);
   }
-  const auto plan = conv_plan(ConvKind::forward, s, ConvLayout::nhwc, false, epilogue.bias != nullptr, epilogue.relu);
-  if (plan->usable) return run_activations(*plan, false, x, w, epilogue.bias, y);
+  const auto plan = forward_plan(s);
+  if (plan->usable) return run_activations(*plan, false, x, w, y, epilogue);
   conv_forward_plain<float>(s, x, w, y);
   finish(s, y, epilogue);
+}
+
+int64_t conv_packed_size(const ConvShape& s) {
+  if (s.out_size() == 0 || s.in_size() == 0 || s.weight_size() == 0 || is_matmul(s)) return 0;
+  const auto plan = forward_plan(s);
+  if (!plan->usable) return 0;
+  for (const ConvPart& part : plan->parts) {
+    if (part.w.same) return 0;
+  }
+  int64_t total = 0;
+  weight_offsets(*plan, total);
+  return total;
+}
+
+void conv_pack(const ConvShape& s, const float* w, float* packed) {
+  const auto plan = forward_plan(s);
+  int64_t total = 0;
+  reorder_weights(*plan, weight_offsets(*plan, total), w, packed);
+}
+
+void conv_forward_packed(const ConvShape& s, const float* x, const float* packed, float* y, const Epilogue& epilogue) {
+  const auto plan = forward_plan(s);
+  int64_t total = 0;
+  run_inner(*plan, false, x, nullptr, packed, weight_offsets(*plan, total), y, epilogue);
 }
 
 void conv_backward_data(const ConvShape& s, const float* dy, const float* w, float* dx) {
@@ -153,7 +194,7 @@ void conv_backward_data(const ConvShape& s, const float* dy, const float* w, flo
                     s.out_channels, 0.0f, dx, s.in_channels);
   }
   if (runs_flipped(s)) {
-    const auto plan = conv_plan(ConvKind::forward, flipped_shape(s), ConvLayout::nhwc, true, false, false);
+    const auto plan = conv_plan(ConvKind::forward, flipped_shape(s), ConvLayout::nhwc, true);
     if (plan->usable) {
       ScratchFrame frame;
       const int64_t taps = s.taps(), size = s.in_channels * s.out_channels;
@@ -161,11 +202,11 @@ void conv_backward_data(const ConvShape& s, const float* dy, const float* w, flo
       for (int64_t t = 0; t < taps; ++t) {
         std::memcpy(reversed + t * size, w + (taps - 1 - t) * size, static_cast<size_t>(size) * sizeof(float));
       }
-      return run_activations(*plan, false, dy, reversed, nullptr, dx);
+      return run_activations(*plan, false, dy, reversed, dx);
     }
   }
-  const auto plan = conv_plan(ConvKind::backward_data, s, data_layout(s), false, false, false);
-  if (plan->usable) return run_activations(*plan, true, dy, w, nullptr, dx);
+  const auto plan = conv_plan(ConvKind::backward_data, s, data_layout(s), false);
+  if (plan->usable) return run_activations(*plan, true, dy, w, dx);
   conv_backward_data_plain<float>(s, dy, w, dx);
 }
 
@@ -180,7 +221,7 @@ void conv_backward_weights(const ConvShape& s, const float* x, const float* dy, 
     return gemm_f32(true, false, s.in_channels, s.out_channels, s.batch * s.out_spatial(), 1.0f, x, s.in_channels, dy,
                     s.out_channels, 0.0f, dw, s.out_channels);
   }
-  const auto plan = conv_plan(ConvKind::backward_weights, s, weights_layout(s), false, false, false);
+  const auto plan = conv_plan(ConvKind::backward_weights, s, weights_layout(s), false);
   if (!plan->usable) return conv_backward_weights_plain<float>(s, x, dy, dw);
 
   // Every piece fills its own gradient; they are added in order, in oneDNN's layout if all pieces share it.

@@ -64,14 +64,14 @@ Reordered reordered(const memory::desc& user, const memory::desc& inner) {
 struct Builder {
   ConvKind kind;
   ConvLayout layout;
-  bool flipped, bias, relu;
+  bool flipped;
 
   // Throws dnnl::error where oneDNN has nothing; returns false where it has only its reference loops.
   bool make(const ConvShape& s, const memory::desc* weights_like, ConvPart& part) const {
     const bool any_x = layout == ConvLayout::any;
     const auto x = activations(s, false, any_x), y = activations(s, true, any_x);
     const auto w = weights_like ? *weights_like : weights(s, layout != ConvLayout::plain, flipped);
-    const memory::desc b = bias ? memory::desc({s.out_channels}, kFloat, Tag::x) : memory::desc();
+    const memory::desc no_bias;
     memory::dims stride, dilation, before, after;
     for (int d = 0; d < s.dims; ++d) {
       stride.push_back(s.stride[d]);
@@ -82,12 +82,7 @@ struct Builder {
     }
     const auto direct = dnnl::algorithm::convolution_direct;
     const dnnl::engine& e = dnnl_engine();
-    dnnl::primitive_attr attr = user_scratchpad();
-    if (relu) {
-      dnnl::post_ops ops;
-      ops.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
-      attr.set_post_ops(ops);
-    }
+    const dnnl::primitive_attr attr = user_scratchpad();
     part.shape = s;
     auto finish = [&](const auto& pd, auto&& primitive, const memory::desc& px, const memory::desc& pw,
                       const memory::desc& py) {
@@ -100,7 +95,7 @@ struct Builder {
       return true;
     };
     const auto prop = dnnl::prop_kind::forward_training;
-    const dnnl::convolution_forward::primitive_desc forward({prop, direct, x, w, b, y, stride, dilation, before, after},
+    const dnnl::convolution_forward::primitive_desc forward({prop, direct, x, w, no_bias, y, stride, dilation, before, after},
                                                             attr, e);
     if (kind == ConvKind::forward) {
       return finish(forward, dnnl::convolution_forward(forward), forward.src_desc(), forward.weights_desc(),
@@ -163,7 +158,6 @@ bool same_piece(const ConvShape& a, const ConvShape& b) {
 
 std::shared_ptr<const ConvPlan> build(const Builder& builder, const ConvShape& s) {
   auto plan = std::make_shared<ConvPlan>();
-  if (builder.bias) plan->bias = memory::desc({s.out_channels}, kFloat, Tag::x);
   const OneThread guard;
   auto add = [&](const ConvShape& piece, int64_t x_offset, int64_t y_offset) {
     size_t i = 0;
@@ -212,16 +206,15 @@ std::shared_ptr<const ConvPlan> build(const Builder& builder, const ConvShape& s
 
 }  // namespace
 
-std::shared_ptr<const ConvPlan> conv_plan(ConvKind kind, const ConvShape& s, ConvLayout layout, bool flipped, bool bias,
-                                          bool relu) {
+std::shared_ptr<const ConvPlan> conv_plan(ConvKind kind, const ConvShape& s, ConvLayout layout, bool flipped) {
   PlanKey key;
-  key.add(static_cast<int64_t>(kind) | static_cast<int64_t>(layout) << 4 | int64_t{flipped} << 8 | int64_t{bias} << 9 |
-          int64_t{relu} << 10 | static_cast<int64_t>(s.dims) << 12);
+  key.add(static_cast<int64_t>(kind) | static_cast<int64_t>(layout) << 4 | int64_t{flipped} << 8 |
+          static_cast<int64_t>(s.dims) << 12);
   for (int64_t word : {s.batch, s.in_channels, s.out_channels, s.groups}) key.add(word);
   for (const ConvShape::Dims* dims : {&s.in, &s.kernel, &s.stride, &s.dilation, &s.pad_before, &s.pad_after}) {
     for (int d = 0; d < s.dims; ++d) key.add((*dims)[static_cast<size_t>(d)]);
   }
-  return plan_cache().get<ConvPlan>(key, [&] { return build(Builder{kind, layout, flipped, bias, relu}, s); });
+  return plan_cache().get<ConvPlan>(key, [&] { return build(Builder{kind, layout, flipped}, s); });
 }
 
 }  // namespace runnel::cpu

@@ -40,12 +40,10 @@ struct ConvPiece {
 
 struct ConvPlan : Plan {
   bool usable = false;  // false: oneDNN has no fast implementation, use the plain kernels
-  dnnl::memory::desc bias;
   std::vector<ConvPart> parts;
   std::vector<ConvPiece> pieces;
 };
 
-std::shared_ptr<const ConvPlan> conv_plan(ConvKind kind, const ConvShape& shape, ConvLayout layout, bool flipped,
-                                          bool bias, bool relu);
+std::shared_ptr<const ConvPlan> conv_plan(ConvKind kind, const ConvShape& shape, ConvLayout layout, bool flipped);
 
 }  // namespace runnel::cpu

@@ -43,27 +43,18 @@ struct Range {
 };
 Range part(int64_t n, int64_t parts, int64_t i) { return {n * i / parts, n * (i + 1) / parts}; }
 
-// x -> bias and relu for columns [begin, end) of one row.
-float activate(const Problem& g, float x, int64_t column) {
-  if (g.epilogue.bias) x += g.epilogue.bias[column];
-  return g.epilogue.relu && x < 0 ? 0.0f : x;
-}
-
 // The epilogue for rows of C (starting at c) that already hold alpha * AB + beta * C.
 void finish_rows(const Problem& g, int64_t rows, Range columns, float* c) {
-  if (!g.epilogue.bias && !g.epilogue.relu) return;
-  for (int64_t i = 0; i < rows; ++i, c += g.ldc) {
-    for (int64_t j = 0; j < columns.size(); ++j) c[j] = activate(g, c[j], columns.begin + j);
-  }
+  if (!g.epilogue.empty()) finish_rows(g.epilogue, rows, columns.begin, columns.size(), c, g.ldc);
 }
 
-// c = alpha * y + beta * c, then the epilogue, for a whole row.
-void store_row(const Problem& g, const float* y, int64_t n, float* c) {
+// c = alpha * y + beta * c, then the epilogue, for columns from `first` on of one row.
+void store_row(const Problem& g, const float* y, int64_t n, float* c, int64_t first = 0) {
   for (int64_t j = 0; j < n; ++j) {
-    float x = g.alpha * y[j];
-    if (g.beta != 0) x += g.beta * c[j];
-    c[j] = activate(g, x, j);
+    const float x = g.alpha * y[j];
+    c[j] = g.beta != 0 ? x + g.beta * c[j] : x;
   }
+  finish_rows(g, 1, {first, first + n}, c);
 }
 
 void finish_empty(const Problem& g) {
@@ -89,15 +80,25 @@ void run_vector(const Problem& g) {
     x = packed;
     incx = 1;
   }
-  // Cut the outputs; where they are few and the sum is long, cut the sum and add the parts in order.
+  // Cut the outputs; where they are few and the sum is long, cut the sum and add the parts in order. Rows of a matrix
+  // are read whole where that leaves tasks enough: parts of rows that lie a page apart come at two thirds of the speed.
   const double size = static_cast<double>(n) * static_cast<double>(g.k);
   const auto wanted = static_cast<int64_t>(std::clamp(size / (32 << 10), 1.0, 16.0));
-  const int64_t columns = std::clamp<int64_t>(n / (dots ? 4 : 256), 1, wanted);
-  const int64_t sums = std::clamp<int64_t>(g.k / 256, 1, wanted / columns);
+  int64_t columns = 1, sums = 1;
+  if (dots) {
+    columns = std::clamp<int64_t>(n / 4, 1, wanted);
+    sums = std::clamp<int64_t>(g.k / 256, 1, wanted / columns);
+  } else {
+    const int64_t fewest = ceil_div(n, 4096);  // a part of y stays in the first-level cache
+    sums = std::clamp<int64_t>(g.k / 64, 1, std::max<int64_t>(1, wanted / fewest));
+    columns = std::max(fewest, std::min(n / 256, wanted / sums));
+  }
+  const bool in_place = row && g.alpha == 1 && g.beta == 0;
   float* y = frame.get<float>(n * sums);
+  float* first = in_place ? g.c : y;  // holds the first part of the sum, then all of it
   parallel_for(columns * sums, 1, [&](int64_t i, int64_t) {
     const Range r = part(n, columns, i % columns), s = part(g.k, sums, i / columns);
-    float* out = y + (i / columns) * n + r.begin;
+    float* out = (i < columns ? first : y + (i / columns) * n) + r.begin;
     if (dots) {
       gemv_dots(r.size(), s.size(), x + s.begin, matrix + r.begin * ld + s.begin, ld, out);
     } else {
@@ -105,9 +106,11 @@ void run_vector(const Problem& g) {
     }
   });
   for (int64_t s = 1; s < sums; ++s) {
-    for (int64_t j = 0; j < n; ++j) y[j] += y[s * n + j];
+    for (int64_t j = 0; j < n; ++j) first[j] += y[s * n + j];
   }
-  if (row) {
+  if (in_place) {
+    finish_rows(g, 1, {0, n}, g.c);
+  } else if (row) {
     store_row(g, y, n, g.c);
   } else {
     for (int64_t i = 0; i < n; ++i) store_row(g, y + i, 1, g.c + i * g.ldc);
@@ -238,6 +241,11 @@ void gemm_f32(bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha, co
   if (m == 1 || n == 1) return run_vector(g);
   if (run_narrow(g) || run_skinny(g) || run_split_k(g)) return;
   run_blocks(g);
+}
+
+bool gemm_packs(int64_t m, int64_t n, int64_t k) {
+  // What fits the second-level cache; beyond that memory is the limit however rows are aligned.
+  return m == 1 && n % 16 != 0 && gemv_rows_aligned(n) && n * k >= (8 << 10) && n * k <= (256 << 10);
 }
 
 void gemm_batched_f32(int64_t batch, bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha, const float* a,

@@ -3,20 +3,20 @@
 #include <cstdint>
 
 #include "runnel/base/export.h"
+#include "runnel/kernels/cpu/epilogue.h"
 
 namespace runnel::cpu {
-
-// What happens to a finished row of the result: y = max(0, x + bias) or part of it.
-struct Epilogue {
-  const float* bias = nullptr;  // n values, added to every row
-  bool relu = false;
-};
 
 // Row-major C[m,n] = alpha * op(A) * op(B) + beta * C, then the epilogue. op(A) is [m,k]: A itself with rows lda apart,
 // or, with ta, the transpose of A[k,m]; B likewise. beta == 0 never reads C. Runs on the compute pool.
 // Every element is summed over k in an order that depends on m, n and k alone.
 RUNNEL_API void gemm_f32(bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha, const float* a, int64_t lda,
                          const float* b, int64_t ldb, float beta, float* c, int64_t ldc, const Epilogue& epilogue = {});
+
+// Is C[m,n] = A * B faster with rows of B that start on 64-byte boundaries, gemm_packed_ld(n) floats apart, so much that
+// a copy of B pays that is used again and again? The bits are the same.
+RUNNEL_API bool gemm_packs(int64_t m, int64_t n, int64_t k);
+inline int64_t gemm_packed_ld(int64_t n) { return (n + 15) / 16 * 16; }
 
 // batch independent products; matrix i starts at a + i * stride_a and so on (a stride of 0 repeats one matrix).
 RUNNEL_API void gemm_batched_f32(int64_t batch, bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha,

@@ -84,6 +84,31 @@ using HeldRows = void (*)(int64_t, int64_t, const float*, int64_t, const float*,
 constexpr HeldRows kHeldRows[] = {held_rows_avx2<7>,  held_rows_avx2<8>,  held_rows_avx2<9>, held_rows_avx2<10>,
                                   held_rows_avx2<11>, held_rows_avx2<12>, held_rows_avx2<13>};
 
+// The same for rows that start on 64-byte boundaries: loads of half as many registers that cross no line. The same chains
+// of sums, so the same bits.
+template <int V>
+RUNNEL_AVX512 void held_rows_avx512(int64_t n, int64_t k, const float* x, int64_t incx, const float* b, int64_t ldb,
+                                    float* y) {
+  const auto mask = static_cast<__mmask16>((1u << (n - 16 * (V - 1))) - 1);
+  __m512 sum[V];
+#pragma GCC unroll 16
+  for (int v = 0; v < V; ++v) sum[v] = _mm512_setzero_ps();
+  for (int64_t p = 0; p < k; ++p, b += ldb) {
+    const __m512 x0 = _mm512_set1_ps(x[p * incx]);
+#pragma GCC unroll 16
+    for (int v = 0; v < V - 1; ++v) sum[v] = _mm512_fmadd_ps(x0, _mm512_load_ps(b + 16 * v), sum[v]);
+    sum[V - 1] = _mm512_fmadd_ps(x0, _mm512_maskz_load_ps(mask, b + 16 * (V - 1)), sum[V - 1]);
+  }
+#pragma GCC unroll 16
+  for (int v = 0; v < V - 1; ++v) _mm512_storeu_ps(y + 16 * v, sum[v]);
+  _mm512_mask_storeu_ps(y + 16 * (V - 1), mask, sum[V - 1]);
+}
+
+constexpr HeldRows kHeldRows512[] = {held_rows_avx512<4>, held_rows_avx512<5>, held_rows_avx512<6>,
+                                     held_rows_avx512<7>};
+
+bool on_lines(const float* b, int64_t ldb) { return reinterpret_cast<uintptr_t>(b) % 64 == 0 && ldb % 16 == 0; }
+
 template <int R>
 RUNNEL_AVX2 void dots_avx2(int64_t k, const float* x, const float* b, int64_t ldb, float* y) {
   __m256 acc[R], more[R];
@@ -106,10 +131,15 @@ RUNNEL_AVX2 void dots_avx2(int64_t k, const float* x, const float* b, int64_t ld
 
 }  // namespace
 
+bool gemv_rows_aligned(int64_t n) {
+  return has_avx512() && (n + 7) / 8 >= kFewestHeld && (n + 7) / 8 <= kMostHeld;
+}
+
 void gemv_rows(int64_t n, int64_t k, const float* x, int64_t incx, const float* b, int64_t ldb, float* y) {
   if (has_avx2()) {
     const int64_t vectors = (n + 7) / 8;
     if (vectors < kFewestHeld || vectors > kMostHeld) return rows_avx2(n, k, x, incx, b, ldb, y);
+    if (has_avx512() && on_lines(b, ldb)) return kHeldRows512[(n + 15) / 16 - 4](n, k, x, incx, b, ldb, y);
     return kHeldRows[vectors - kFewestHeld](n, k, x, incx, b, ldb, y);
   }
   std::fill(y, y + n, 0.0f);

@@ -1,7 +1,6 @@
 #pragma once
 
-// body(i) for i in [0, n), compiled for AVX2 and for the baseline; cut by n alone, so the bits do not depend on
-// threads.
+// body(i) for i in [begin, end), compiled for AVX2 and for the baseline.
 #include <cstdint>
 #include <type_traits>
 
@@ -23,15 +22,13 @@ RUNNEL_AVX2 RUNNEL_FLATTEN void update_range_avx2(const Body& body, int64_t begi
   for (int64_t i = begin; i < end; ++i) body(i);
 }
 
-// T is the element type: only float and double have the AVX2 version.
+// On the calling thread. T is the element type: only float and double have the AVX2 version.
 template <class T, class Body>
-void update_loop(int64_t n, const Body& body) {
-  parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
-    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
-      if (has_avx2()) return update_range_avx2(body, begin, end);
-    }
-    update_range_base(body, begin, end);
-  });
+void update_range(int64_t begin, int64_t end, const Body& body) {
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+    if (has_avx2()) return update_range_avx2(body, begin, end);
+  }
+  update_range_base(body, begin, end);
 }
 
 }  // namespace runnel::cpu

@@ -1,0 +1,260 @@
+// Passes that join ops: fused activations, packed weights, updates of many variables at once.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "runnel/graph/decompose.h"
+#include "runnel/graph/graph_def.h"
+#include "runnel/graph/graph_function.h"
+#include "runnel/graph/passes/pass.h"
+#include "runnel/graph/tracer.h"
+#include "runnel/op/dispatch.h"
+#include "runnel/runnel.h"
+
+namespace runnel {
+namespace {
+
+using Program = std::function<Tensor(const Tensor&)>;
+
+std::shared_ptr<Graph> traced(const Program& f, const PartialShape& shape, std::vector<Tensor>* captures = nullptr) {
+  Tracer tracer("test");
+  const Tensor x = tracer.add_parameter(DType::float32, shape);
+  tracer.open();
+  tracer.set_outputs({f(x)});
+  tracer.close();
+  if (captures) *captures = tracer.captures();
+  return tracer.graph();
+}
+
+int count(const Graph& g, const char* op) {
+  int n = 0;
+  for (const auto& node : g.nodes()) n += node->is(op);
+  return n;
+}
+
+Tensor values(const Shape& shape, int seed) { return random::stateless_normal(shape, Tensor{seed, 7}); }
+
+bool same_bits(const Tensor& a, const Tensor& b) {
+  return a.shape() == b.shape() && a.dtype() == b.dtype() && std::memcmp(a.raw(), b.raw(), a.num_bytes()) == 0;
+}
+
+// The function's result with the pass is that of the plain ops.
+void expect_same(const Program& f, const Tensor& x, const char* pass) {
+  const Tensor eager = f(x);
+  EXPECT_TRUE(same_bits(function(f)(x), eager));
+  enable_pass(pass, false);
+  EXPECT_TRUE(same_bits(function(f)(x), eager)) << "without " << pass;
+  enable_pass(pass, true);
+}
+
+TEST(FusedActivations, TakeInBiasAndActivation) {
+  const Variable w(values({30, 20}, 1)), b(values({20}, 2)), k(values({3, 3, 4, 8}, 3)), c(values({8}, 4));
+  const std::vector<std::function<Tensor(const Tensor&)>> activations{
+      [](const Tensor& t) { return nn::relu(t); },
+      [](const Tensor& t) { return nn::relu6(t); },
+      [](const Tensor& t) { return nn::leaky_relu(t, 0.3); },
+      [](const Tensor& t) { return nn::elu(t); },
+      [](const Tensor& t) { return tanh(t); },
+      [](const Tensor& t) { return sigmoid(t); },
+      [](const Tensor& t) { return t; }};
+  for (const auto& activation : activations) {
+    for (const bool bias_add : {false, true}) {
+      const Program dense = [&](const Tensor& x) {
+        const Tensor y = matmul(x, w);
+        return activation(bias_add ? nn::bias_add(y, b) : y + b);
+      };
+      auto g = traced(dense, {5, 30});
+      EXPECT_TRUE(fuse_activations(*g));
+      g->verify();
+      EXPECT_EQ(count(*g, "_FusedMatMul"), 1);
+      EXPECT_EQ(g->num_nodes(), 6);  // x, two handles, two reads
+      for (const int64_t m : {1, 5, 50}) expect_same(dense, values({m, 30}, 5), "fused_activations");
+      const Program conv = [&](const Tensor& x) {
+        const Tensor y = nn::conv2d(x, k, {.padding = "SAME"});
+        return activation(bias_add ? nn::bias_add(y, c) : y + c);
+      };
+      auto h = traced(conv, {2, 9, 9, 4});
+      EXPECT_TRUE(fuse_activations(*h));
+      h->verify();
+      EXPECT_EQ(count(*h, "_FusedConv2D"), 1);
+      expect_same(conv, values({2, 9, 9, 4}, 6), "fused_activations");
+    }
+  }
+}
+
+TEST(FusedActivations, LeaveWhatOthersUse) {
+  const Variable w(values({3, 4}, 1)), b(values({4}, 2)), row(values({1, 4}, 3));
+  const std::vector<Program> kept{
+      [&](const Tensor& x) {  // the product has another user
+        const Tensor y = matmul(x, w);
+        return nn::relu(y + b) + y;
+      },
+      [&](const Tensor& x) { return nn::relu(matmul(x, w) + row); },     // no vector
+      [&](const Tensor& x) { return nn::relu(b - matmul(x, w)); },       // no sum
+      [&](const Tensor& x) { return nn::relu(matmul(x, w)); },           // no bias
+  };
+  for (const Program& f : kept) {
+    auto g = traced(f, {2, 3});
+    EXPECT_FALSE(fuse_activations(*g));
+    expect_same(f, values({2, 3}, 9), "fused_activations");
+  }
+  // The sum has another user: the activation stays by itself.
+  const Program half = [&](const Tensor& x) {
+    const Tensor y = matmul(x, w) + b;
+    return nn::relu(y) + y;
+  };
+  auto g = traced(half, {2, 3});
+  EXPECT_TRUE(fuse_activations(*g));
+  EXPECT_EQ(count(*g, "Relu"), 1);
+  expect_same(half, values({2, 3}, 9), "fused_activations");
+}
+
+TEST(FusedActivations, NaNAndZerosKeepTheirBits) {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  const Program f = [](const Tensor& x) { return nn::relu(matmul(x, Tensor{{1.f}}) + Tensor{-0.f}); };
+  expect_same(f, Tensor{{nan}, {inf}, {-inf}, {-0.f}, {0.f}, {1e-45f}, {-1e-45f}}, "fused_activations");
+}
+
+TEST(FusedActivations, WorkWithUnknownShapesAndNameErrors) {
+  const Variable w(values({3, 4}, 1)), b(values({4}, 2));
+  auto f = function([&](const Tensor& x) { return nn::relu(matmul(x, w) + b); },
+                    {.input_signature = {{PartialShape{kUnknownDim, kUnknownDim}, float32}}});
+  const Tensor x = values({6, 3}, 3);
+  EXPECT_TRUE(same_bits(f(x), nn::relu(matmul(x, w) + b)));
+  try {
+    f(values({6, 5}, 3));
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("inner dimensions differ"), std::string::npos) << e.what();
+  }
+}
+
+TEST(FusedActivations, AreTakenApartForExport) {
+  const Variable w(values({3, 60}, 1)), b(values({60}, 2)), k(values({3, 3, 4, 8}, 3)), c(values({8}, 4));
+  const Program f = [&](const Tensor& x) {
+    return nn::elu(matmul(nn::leaky_relu(matmul(x, values({3, 3}, 8)) + Tensor{1.f, 2.f, 3.f}, 0.4), w) + b);
+  };
+  std::vector<Tensor> captures;
+  auto g = traced(f, {1, 3}, &captures);
+  fuse_activations(*g);
+  pack_weights(*g);
+  EXPECT_EQ(count(*g, "_FusedMatMul") + count(*g, "_PackedMatMul"), 2);
+  const std::shared_ptr<const Graph> plain = decomposed(*g);
+  plain->verify();
+  for (const auto& node : plain->nodes()) EXPECT_TRUE(node->is("_Arg") || node->op->name[0] != '_') << node->op->name;
+  const auto back = from_graph_def(g->to_graph_def());
+  const Tensor x = values({1, 3}, 5);
+  std::vector<Tensor> in{x};
+  in.insert(in.end(), captures.begin(), captures.end());
+  EXPECT_TRUE(same_bits(GraphFunction(back).run(in)[0], f(x)));
+}
+
+TEST(WeightPacking, KeepsOneCopyPerVersion) {
+  const Variable w(values({200, 100}, 1)), b(values({100}, 2)), k(values({5, 5, 8, 16}, 3)), c(values({16}, 4));
+  const Program dense = [&](const Tensor& x) { return nn::relu(matmul(x, w) + b); };
+  const Program conv = [&](const Tensor& x) {
+    return nn::relu(nn::bias_add(nn::conv2d(x, k, {.padding = "SAME"}), c));
+  };
+  auto g = traced(conv, {1, 14, 14, 8});
+  fuse_activations(*g);
+  EXPECT_TRUE(pack_weights(*g));
+  prune(*g);
+  g->verify();
+  EXPECT_EQ(count(*g, "_PackedConv2D"), 1);
+  EXPECT_EQ(count(*g, "ReadVariableOp"), 1);  // of the bias
+  auto f = function(dense);
+  auto h = function(conv);
+  const Tensor x = values({1, 200}, 5), image = values({1, 14, 14, 8}, 6);
+  for (int i = 0; i < 3; ++i) {  // a new value is seen at once
+    EXPECT_TRUE(same_bits(f(x), dense(x)));
+    EXPECT_TRUE(same_bits(f(x), dense(x)));
+    EXPECT_TRUE(same_bits(h(image), conv(image)));
+    w.assign_add(values({200, 100}, 7 + i));
+    k.assign(k * 1.5f);
+  }
+  expect_same(dense, x, "weight_packing");
+  expect_same(conv, image, "weight_packing");
+  int made = 0;
+  const auto make = [&](const Tensor& t) {
+    ++made;
+    return t;
+  };
+  VariableSlot& slot = w.slot();
+  const std::lock_guard lock(slot.mutex);
+  slot.packed("test", make);
+  slot.packed("test", make);
+  EXPECT_EQ(made, 1);
+  slot.writable();
+  slot.packed("test", make);
+  EXPECT_EQ(made, 2);
+}
+
+TEST(WeightPacking, NotWhereTheFunctionWrites) {
+  const Variable k(values({5, 5, 8, 16}, 3)), c(values({16}, 4));
+  const Program step = [&](const Tensor& x) {
+    const Tensor y = nn::relu(nn::bias_add(nn::conv2d(x, k, {.padding = "SAME"}), c));
+    k.assign_sub(k * 0.1f);
+    return y;
+  };
+  auto g = traced(step, {1, 14, 14, 8});
+  fuse_activations(*g);
+  EXPECT_FALSE(pack_weights(*g));
+}
+
+struct Adam {
+  std::vector<Variable> v, m, s;
+  explicit Adam(const std::vector<Shape>& shapes) {
+    for (const Shape& shape : shapes) {
+      v.emplace_back(values(shape, static_cast<int>(v.size())));
+      m.emplace_back(zeros(shape));
+      s.emplace_back(zeros(shape));
+    }
+  }
+  Tensor step(const Tensor& x) const {
+    for (size_t i = 0; i < v.size(); ++i) {
+      call_op("ResourceApplyAdam", {v[i].handle(), m[i].handle(), s[i].handle(), x * 0.9f, x * 0.99f, Tensor(0.1f),
+                                    Tensor(0.9f), Tensor(0.99f), Tensor(1e-7f), v[i] * x});
+    }
+    return reduce_sum(v[0]);
+  }
+};
+
+TEST(FusedUpdates, AreOneOpOfTheSameBits) {
+  const std::vector<Shape> shapes{{3}, {40000}, {7, 5}, {}};
+  const Adam a(shapes), b(shapes);
+  auto g = traced([&](const Tensor& x) { return a.step(x); }, {});
+  optimize_and_verify(*g);
+  EXPECT_EQ(count(*g, "_ManyResourceApplyAdam"), 1);
+  EXPECT_EQ(count(*g, "ResourceApplyAdam"), 0);
+  const std::shared_ptr<const Graph> plain = decomposed(*g);
+  plain->verify();
+  EXPECT_EQ(count(*plain, "ResourceApplyAdam"), 4);
+  auto f = function([&](const Tensor& x) { return a.step(x); });
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(same_bits(f(Tensor(0.5f)), b.step(Tensor(0.5f))));
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    EXPECT_TRUE(same_bits(a.v[i].value(), b.v[i].value()));
+    EXPECT_TRUE(same_bits(a.m[i].value(), b.m[i].value()));
+    EXPECT_TRUE(same_bits(a.s[i].value(), b.s[i].value()));
+  }
+}
+
+TEST(FusedUpdates, WaitForNobody) {
+  // The second update needs the first one's result; the third is of a variable that was updated before.
+  const Variable v(Tensor{1.f, 2.f}), w(Tensor{3.f, 4.f});
+  const Program f = [&](const Tensor& x) {
+    call_op("ResourceApplyGradientDescent", {v.handle(), Tensor(0.5f), x});
+    call_op("ResourceApplyGradientDescent", {w.handle(), Tensor(0.5f), v * x});
+    call_op("ResourceApplyGradientDescent", {v.handle(), Tensor(0.5f), x});
+    return v + w;
+  };
+  auto g = traced(f, {2});
+  optimize_and_verify(*g);
+  const Tensor start_v = v.value(), start_w = w.value(), x{0.25f, -1.f};
+  const Tensor expected = f(x);
+  v.assign(start_v);
+  w.assign(start_w);
+  EXPECT_TRUE(same_bits(function(f)(x), expected));
+}
+
+}  // namespace
+}  // namespace runnel
