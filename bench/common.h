@@ -1,7 +1,8 @@
 #pragma once
 
 // The protocol of a benchmark program, for both sides: PROGRAM --case NAME --threads N prints the seconds of one call,
-// a median over repeated measurements, or for some cases another number (bytes). No dependency on either side's library.
+// a median over repeated measurements, or for some cases another number (bytes). No dependency on either side's
+// library.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

@@ -25,7 +25,8 @@ std::shared_ptr<const Graph> decomposed(const Graph& graph) {
     std::vector<Tensor>& out = values[static_cast<size_t>(node->id)];
     if (node->is("_Arg")) continue;
     if (node->is("Const")) {
-      out = {symbolic(tracer.graph(), {tracer.graph()->add_constant(node->attrs_as<ConstAttrs>().value, node->where), 0})};
+      out = {
+          symbolic(tracer.graph(), {tracer.graph()->add_constant(node->attrs_as<ConstAttrs>().value, node->where), 0})};
       continue;
     }
     std::vector<Tensor> inputs;

@@ -111,7 +111,9 @@ void register_products(Registry& r) {
             g, [&] { return g.dy() * conj(g.x(1)); }, [&] { return g.dy() * conj(g.x(0)); });
       })
       .commutative()
-      .same_as([](InferContext& c) { return c.is_scalar(1, 1) ? 0 : c.is_scalar(0, 1) ? 1 : -1; })
+      .same_as([](InferContext& c) { return c.is_scalar(1, 1)   ? 0
+                                            : c.is_scalar(0, 1) ? 1
+                                                                : -1; })
       .doc("x * y, element by element.")
       .sample({.in = {Tensor{1.f, -2.f, 3.f}, Tensor(0.5f)}, .out = {Tensor{0.5f, -1.f, 1.5f}}})
       .sample({.in = {Tensor{{1.f}, {2.f}}, Tensor{3.f, 4.f}}, .out = {Tensor{{3.f, 4.f}, {6.f, 8.f}}}});

@@ -115,7 +115,8 @@ void register_array_shape(Registry& r) {
         // A size that is not known yet is no -1, of which there may be one.
         c.output(c.constant(1) ? reshaped(c.input(0), asked) : asked);
       })
-      .same_as([](InferContext& c) { return c.output_shape(0).is_static() && c.input(0) == c.output_shape(0) ? 0 : -1; })
+      .same_as(
+          [](InferContext& c) { return c.output_shape(0).is_static() && c.input(0) == c.output_shape(0) ? 0 : -1; })
       .forwards()
       .cpu([](KernelContext& c) {
         c.forward(0, c.in(0).with_shape(Shape(reshaped(c.in(0).shape(), PartialShape(c.ints(1))))));

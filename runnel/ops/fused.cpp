@@ -1,5 +1,5 @@
-// Products and convolutions with bias and activation in one go: what passes make of MatMul and Conv2D. Names, inputs and
-// attributes of the first two are TensorFlow's.
+// Products and convolutions with bias and activation in one go: what passes make of MatMul and Conv2D. Names, inputs
+// and attributes of the first two are TensorFlow's.
 #include <algorithm>
 #include <cstring>
 #include <mutex>
@@ -256,8 +256,7 @@ void register_matmuls(Registry& r) {
       .sample({.in = {x, w, Tensor{0.5f}}, .error = "the bias has 1 values"}, {.fused_ops = {"BiasAdd"}})
       .sample({.in = {x, w}, .error = "args must be the bias"}, {.fused_ops = {"BiasAdd"}})
       .sample({.in = {x, w, Tensor{0.5f, -2.f}}, .error = "known activations"}, {.fused_ops = {"BiasAdd", "Exp"}})
-      .sample({.in = {x, Tensor{{1.f}}, Tensor{0.5f}}, .error = "inner dimensions differ"},
-              {.fused_ops = {"BiasAdd"}});
+      .sample({.in = {x, Tensor{{1.f}}, Tensor{0.5f}}, .error = "inner dimensions differ"}, {.fused_ops = {"BiasAdd"}});
 
   r.define<A>("_PackedMatMul")
       .in("a", Types<float>{})
@@ -289,8 +288,8 @@ void register_convs(Registry& r) {
       .out("output")
       .shape([](InferContext& c, const A& a) { conv_shape(c, a, c.input(1)); })
       .cpu([](KernelContext& c, const A& a) {
-        cpu::conv_forward(conv_geometry<A>(a, c.in(0).shape(), c.in(1).shape()).shape(), c.in<float>(0),
-                          c.in<float>(1), c.out<float>(), epilogue_of(c, a));
+        cpu::conv_forward(conv_geometry<A>(a, c.in(0).shape(), c.in(1).shape()).shape(), c.in<float>(0), c.in<float>(1),
+                          c.out<float>(), epilogue_of(c, a));
       })
       .decompose([](const std::vector<Tensor>& in, const A& a) { return std::vector{plain_conv(in, in[1], a)}; })
       .packed_by("_PackedConv2D",
@@ -302,8 +301,7 @@ void register_convs(Registry& r) {
       .doc("Conv2D, then what fused_ops lists: BiasAdd (its bias is in args), and an activation after it.")
       .sample({.in = {x, w, Tensor{-4.f}}, .out = {Tensor{{{{-0.5f}, {2.f}}}}}}, {.fused_ops = {"BiasAdd"}})
       .sample({.in = {x, w, Tensor{-4.f}}, .out = {Tensor{{{{0.f}, {2.f}}}}}}, {.fused_ops = {"BiasAdd", "Relu"}})
-      .sample({.in = {x, w, Tensor{-4.f}},
-               .out = {Tensor{{{{0.f}, {2.f}, {0.f}}, {{10.f}, {13.f}, {2.f}}}}}},
+      .sample({.in = {x, w, Tensor{-4.f}}, .out = {Tensor{{{{0.f}, {2.f}, {0.f}}, {{10.f}, {13.f}, {2.f}}}}}},
               {.padding = "SAME", .fused_ops = {"BiasAdd", "Relu"}})
       .sample({.in = {x, w, Tensor{-4.f, 1.f}}, .error = "the bias has 2 values"}, {.fused_ops = {"BiasAdd"}});
 

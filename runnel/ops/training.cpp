@@ -25,8 +25,8 @@ struct Layout {
   static constexpr int sparse_scalar(int i) { return 1 + kSlots + i + (i >= Rule::grad_after ? 2 : 0); }
 };
 
-// n variables and their slots (slot k of variable i is input k * n + i), locked in a fixed order, their values ready to be
-// written.
+// n variables and their slots (slot k of variable i is input k * n + i), locked in a fixed order, their values ready to
+// be written.
 template <class Rule>
 class Locked {
  public:

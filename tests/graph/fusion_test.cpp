@@ -89,9 +89,9 @@ TEST(FusedActivations, LeaveWhatOthersUse) {
         const Tensor y = matmul(x, w);
         return nn::relu(y + b) + y;
       },
-      [&](const Tensor& x) { return nn::relu(matmul(x, w) + row); },     // no vector
-      [&](const Tensor& x) { return nn::relu(b - matmul(x, w)); },       // no sum
-      [&](const Tensor& x) { return nn::relu(matmul(x, w)); },           // no bias
+      [&](const Tensor& x) { return nn::relu(matmul(x, w) + row); },  // no vector
+      [&](const Tensor& x) { return nn::relu(b - matmul(x, w)); },    // no sum
+      [&](const Tensor& x) { return nn::relu(matmul(x, w)); },        // no bias
   };
   for (const Program& f : kept) {
     auto g = traced(f, {2, 3});

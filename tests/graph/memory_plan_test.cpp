@@ -69,9 +69,8 @@ struct Model {
   }
   void adam(const std::vector<Gradient>& gradients) const {
     for (size_t i = 0; i < variables.size(); ++i) {
-      call_op("ResourceApplyAdam",
-              {variables[i].handle(), m[i].handle(), v[i].handle(), Tensor(0.5f), Tensor(0.5f), Tensor(0.001f),
-               Tensor(0.9f), Tensor(0.999f), Tensor(1e-7f), gradients[i].value()});
+      call_op("ResourceApplyAdam", {variables[i].handle(), m[i].handle(), v[i].handle(), Tensor(0.5f), Tensor(0.5f),
+                                    Tensor(0.001f), Tensor(0.9f), Tensor(0.999f), Tensor(1e-7f), gradients[i].value()});
     }
   }
 };

@@ -38,7 +38,8 @@ class BlockChain {
   const Shape& shape() const { return shape_; }
   const std::vector<Value>& values() const { return values_; }
 
-  // The slots of values that are made have memory. failed(i) is called where step i threw, with the exception in flight.
+  // The slots of values that are made have memory. failed(i) is called where step i threw, with the exception in
+  // flight.
   void run(Tensor* slots, const std::function<void(size_t)>& failed) const;
 
  private:

@@ -86,11 +86,13 @@ MemoryPlan plan_memory(const std::vector<MemoryRequest>& requests) {
     return true;
   };
   const auto length = [&](size_t i) { return requests[i].end - requests[i].begin; };
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return requests[a].bytes > requests[b].bytes; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return requests[a].bytes > requests[b].bytes; });
   attempt(order);
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return length(a) > length(b); });
   attempt(order);
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return requests[a].begin < requests[b].begin; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return requests[a].begin < requests[b].begin; });
   attempt(order);
   // Then what stands highest in the best plan so far goes earlier.
   uint32_t random = 12345;

@@ -14,8 +14,8 @@ namespace runnel {
 // A graph made ready to run: a flat list of steps with resolved kernels. Any number of threads may run it at once.
 //
 // Every output of a node has a slot in the Frame of a run. Values of known shape that nobody but the plan sees stand in
-// one block of memory per frame, the arena, at places planned by when they live. Results, and values that some op may hold
-// on to, have memory of their own and are released after their last use. Frames are kept between runs.
+// one block of memory per frame, the arena, at places planned by when they live. Results, and values that some op may
+// hold on to, have memory of their own and are released after their last use. Frames are kept between runs.
 class RUNNEL_API Plan {
  public:
   // The graph must outlive the plan and not change any more.

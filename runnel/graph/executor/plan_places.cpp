@@ -116,7 +116,8 @@ void Plan::plan_places(const std::vector<int>& last_use, const std::vector<bool>
         const uint32_t group = groups.of(in);
         const NodeOutput& from = step.node->inputs[k];
         if (!lives[group].fits || group_end[group] != i || inner[in] || lives[group].bytes != bytes[out]) continue;
-        if (!(from.node->shape(from.index) == step.node->shape()) || from.node->dtype(from.index) != step.node->dtype()) {
+        if (!(from.node->shape(from.index) == step.node->shape()) ||
+            from.node->dtype(from.index) != step.node->dtype()) {
           continue;
         }
         // Another view of the same memory among the inputs may show other elements than those just written.

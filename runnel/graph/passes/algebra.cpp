@@ -1,5 +1,5 @@
-// Ops that give back an input: x * 1, x / 1, x - 0, casts and reshapes to what is there already. Each op says itself when
-// it does (OpDef::same_as).
+// Ops that give back an input: x * 1, x / 1, x - 0, casts and reshapes to what is there already. Each op says itself
+// when it does (OpDef::same_as).
 #include <map>
 
 #include "runnel/graph/passes/pass.h"

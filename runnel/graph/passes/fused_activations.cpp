@@ -16,7 +16,8 @@ bool adds_bias(const Node* node, const Node& value) {
   }
   const NodeOutput& bias = node->inputs[1];
   const PartialShape& columns = bias.node->shape(bias.index);
-  if (!columns.is_static() || columns.rank() != 1 || !value.shape().has_rank() || value.shape().rank() < 2) return false;
+  if (!columns.is_static() || columns.rank() != 1 || !value.shape().has_rank() || value.shape().rank() < 2)
+    return false;
   return columns[0] == value.shape()[value.shape().rank() - 1] && node->shape() == value.shape();
 }
 

@@ -83,8 +83,8 @@ bool fuse_updates(Graph& graph) {
       if (in.node->dtype(in.index) == DType::resource) touched.insert(in.node);
     }
     if (auto it = open.find(key); it != open.end()) {
-      const bool again = std::any_of(touched.begin(), touched.end(),
-                                     [&](const Node* r) { return it->second.resources.contains(r); });
+      const bool again =
+          std::any_of(touched.begin(), touched.end(), [&](const Node* r) { return it->second.resources.contains(r); });
       if (again) close(it);
     }
     Group& group = open[key];

@@ -1,6 +1,6 @@
 // Where an op wants a variable's value in another layout (OpDef::packed), the rearranged copy is kept with the variable
-// for every function that wants the same, until the variable changes. Not where the function itself changes the variable:
-// the copy would serve once.
+// for every function that wants the same, until the variable changes. Not where the function itself changes the
+// variable: the copy would serve once.
 #include <set>
 
 #include "runnel/graph/passes/pass.h"

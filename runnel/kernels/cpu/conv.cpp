@@ -120,9 +120,8 @@ void run_activations(const ConvPlan& plan, bool backward, const float* from, con
 void finish(const ConvShape& s, float* y, const Epilogue& epilogue) {
   if (epilogue.empty()) return;
   const int64_t n = s.out_channels;
-  parallel_for(s.out_size() / n, std::max<int64_t>(1, 16384 / n), [&](int64_t begin, int64_t end) {
-    finish_rows(epilogue, end - begin, 0, n, y + begin * n, n);
-  });
+  parallel_for(s.out_size() / n, std::max<int64_t>(1, 16384 / n),
+               [&](int64_t begin, int64_t end) { finish_rows(epilogue, end - begin, 0, n, y + begin * n, n); });
 }
 
 std::shared_ptr<const ConvPlan> forward_plan(const ConvShape& s) {

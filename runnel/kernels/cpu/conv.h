@@ -43,8 +43,8 @@ struct ConvShape {
 // and the machine's instruction set, not on the number of threads. backward_data is also the transposed convolution.
 RUNNEL_API void conv_forward(const ConvShape& shape, const float* x, const float* w, float* y,
                              const Epilogue& epilogue = {});
-// The same with weights that were rearranged before: packed has room for conv_packed_size floats, which is 0 where there
-// is nothing to rearrange.
+// The same with weights that were rearranged before: packed has room for conv_packed_size floats, which is 0 where
+// there is nothing to rearrange.
 RUNNEL_API int64_t conv_packed_size(const ConvShape& shape);
 RUNNEL_API void conv_pack(const ConvShape& shape, const float* w, float* packed);
 RUNNEL_API void conv_forward_packed(const ConvShape& shape, const float* x, const float* packed, float* y,

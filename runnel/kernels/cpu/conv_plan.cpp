@@ -95,8 +95,8 @@ struct Builder {
       return true;
     };
     const auto prop = dnnl::prop_kind::forward_training;
-    const dnnl::convolution_forward::primitive_desc forward({prop, direct, x, w, no_bias, y, stride, dilation, before, after},
-                                                            attr, e);
+    const dnnl::convolution_forward::primitive_desc forward(
+        {prop, direct, x, w, no_bias, y, stride, dilation, before, after}, attr, e);
     if (kind == ConvKind::forward) {
       return finish(forward, dnnl::convolution_forward(forward), forward.src_desc(), forward.weights_desc(),
                     forward.dst_desc());

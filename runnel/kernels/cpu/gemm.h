@@ -13,8 +13,8 @@ namespace runnel::cpu {
 RUNNEL_API void gemm_f32(bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha, const float* a, int64_t lda,
                          const float* b, int64_t ldb, float beta, float* c, int64_t ldc, const Epilogue& epilogue = {});
 
-// Is C[m,n] = A * B faster with rows of B that start on 64-byte boundaries, gemm_packed_ld(n) floats apart, so much that
-// a copy of B pays that is used again and again? The bits are the same.
+// Is C[m,n] = A * B faster with rows of B that start on 64-byte boundaries, gemm_packed_ld(n) floats apart, so much
+// that a copy of B pays that is used again and again? The bits are the same.
 RUNNEL_API bool gemm_packs(int64_t m, int64_t n, int64_t k);
 inline int64_t gemm_packed_ld(int64_t n) { return (n + 15) / 16 * 16; }
 

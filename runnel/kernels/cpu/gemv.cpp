@@ -84,8 +84,8 @@ using HeldRows = void (*)(int64_t, int64_t, const float*, int64_t, const float*,
 constexpr HeldRows kHeldRows[] = {held_rows_avx2<7>,  held_rows_avx2<8>,  held_rows_avx2<9>, held_rows_avx2<10>,
                                   held_rows_avx2<11>, held_rows_avx2<12>, held_rows_avx2<13>};
 
-// The same for rows that start on 64-byte boundaries: loads of half as many registers that cross no line. The same chains
-// of sums, so the same bits.
+// The same for rows that start on 64-byte boundaries: loads of half as many registers that cross no line. The same
+// chains of sums, so the same bits.
 template <int V>
 RUNNEL_AVX512 void held_rows_avx512(int64_t n, int64_t k, const float* x, int64_t incx, const float* b, int64_t ldb,
                                     float* y) {
@@ -131,9 +131,7 @@ RUNNEL_AVX2 void dots_avx2(int64_t k, const float* x, const float* b, int64_t ld
 
 }  // namespace
 
-bool gemv_rows_aligned(int64_t n) {
-  return has_avx512() && (n + 7) / 8 >= kFewestHeld && (n + 7) / 8 <= kMostHeld;
-}
+bool gemv_rows_aligned(int64_t n) { return has_avx512() && (n + 7) / 8 >= kFewestHeld && (n + 7) / 8 <= kMostHeld; }
 
 void gemv_rows(int64_t n, int64_t k, const float* x, int64_t incx, const float* b, int64_t ldb, float* y) {
   if (has_avx2()) {
