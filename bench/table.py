@@ -40,4 +40,7 @@ FAMILIES = [
     ("function", "_vs_limit", "limit_function", 0.91, ["cnn_step_graph"]),
     ("function", "_vs_limit", "limit_function", 0.87, ["cnn_infer1"]),
     ("image", "_vs_limit", "limit_image", 0.9, ["jpeg_decode", "image_resize"]),
+    ("records", "_vs_limit", "limit_records", 0.8, ["tfrecord_read"]),
+    ("records", "", "protobuf_records", 4, ["example_parse"]),
+    ("records", "", "protobuf_records", 5.5, ["example_parse_small"]),
 ]

@@ -42,6 +42,8 @@ void register_all_ops(Registry& r) {
   register_image_encode(r);
   register_image_resize(r);
   register_image_scale(r);
+  register_io_decode(r);
+  register_io_files(r);
   register_linalg_decompose(r);
   register_linalg_solve(r);
   register_logical(r);
@@ -56,6 +58,8 @@ void register_all_ops(Registry& r) {
   register_nn_norm(r);
   register_nn_pool(r);
   register_nn_softmax(r);
+  register_parse_example(r);
+  register_parse_sequence(r);
   register_ragged(r);
   register_random(r);
   register_random_stateless(r);

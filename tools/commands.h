@@ -8,6 +8,7 @@ namespace runnel::tools {
 // failure by throwing runnel::Error (main prints it as one line).
 void add_data(CLI::App& app);
 void add_ops(CLI::App& app);
+void add_records(CLI::App& app);
 void add_version(CLI::App& app);
 
 }  // namespace runnel::tools

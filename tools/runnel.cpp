@@ -20,11 +20,12 @@ std::string full_name(const CLI::App& app) {
 
 // Exit status: 0 done, 1 the work failed, 2 the command line was wrong.
 int main(int argc, char** argv) try {
-  CLI::App app{"Runnel, a deep-learning framework: datasets and information from the command line", "runnel"};
+  CLI::App app{"Runnel, a deep-learning framework: datasets, records and information from the command line", "runnel"};
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
   runnel::tools::add_data(app);
   runnel::tools::add_ops(app);
+  runnel::tools::add_records(app);
   runnel::tools::add_version(app);
   try {
     app.parse(argc, argv);

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runnel/base/env.h"
+#include "runnel/base/export.h"
+#include "runnel/base/function_ref.h"
+
+namespace runnel::io {
+
+// Where the index of a TFRecord file stands: beside it.
+RUNNEL_API std::string record_index_path(const std::string& path);  // FILE.index
+
+// The offsets of a plain (not compressed) TFRecord file's records: its length, and random access. The format of the
+// index file is described in docs/formats/tfrecord.md.
+class RUNNEL_API RecordIndex {
+ public:
+  // Goes through the whole file, checksums included; progress(done, total) is told now and then. Throws Error with
+  // file, offset and record at damage.
+  static RecordIndex build(
+      const std::string& path, Env& env = Env::posix(),
+      FunctionRef<void(uint64_t, uint64_t)> progress = [](uint64_t, uint64_t) {});
+  // From the file beside `path`. Throws Error: not_found, data_loss (damaged), failed_precondition (the records have
+  // another size than when they were indexed).
+  static RecordIndex load(const std::string& path, Env& env = Env::posix());
+  void save(const std::string& path, Env& env = Env::posix()) const;  // atomically, beside `path`
+
+  uint64_t size() const { return offsets_.size() - 1; }
+  uint64_t offset(uint64_t record) const { return offsets_[record]; }  // of its header
+  uint64_t length(uint64_t record) const;                              // of its data
+  uint64_t file_size() const { return offsets_.back(); }
+
+ private:
+  std::vector<uint64_t> offsets_;  // one more than there are records: the last is the end
+};
+
+// Records by number, from a mapped file: the index beside it is used if it is there and fits, else made in memory.
+class RUNNEL_API IndexedRecords {
+ public:
+  explicit IndexedRecords(const std::string& path, Env& env = Env::posix());
+
+  uint64_t size() const { return index_.size(); }
+  // Checked against its checksums; an Error names file, offset and record. Safe from many threads. The span is valid
+  // while this object or its owner() lives.
+  ByteSpan operator[](uint64_t record) const;
+  std::shared_ptr<const void> owner() const { return file_; }
+  const RecordIndex& index() const { return index_; }
+
+ private:
+  std::string path_;
+  std::shared_ptr<MappedFile> file_;
+  RecordIndex index_;
+};
+
+}  // namespace runnel::io

@@ -1,0 +1,106 @@
+#pragma once
+
+// Serialized Examples into tensors, as tf.io does it.
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "runnel/op/operand.h"
+#include "runnel/tensor/composite.h"
+#include "runnel/tensor/nest.h"
+
+namespace runnel::io {
+
+// What to expect of a feature. Dtypes are float32, int64 and string, as in the messages.
+
+// The same shape in every record. Where the feature is missing, default_value stands in (one value, or one of the
+// whole shape); without a default that is an error.
+struct FixedLenFeature {
+  std::vector<int64_t> shape;
+  DType dtype = DType::float32;
+  Tensor default_value = {};
+};
+// Any number of values: gives a SparseTensor.
+struct VarLenFeature {
+  DType dtype = DType::float32;
+};
+// Any number of steps of a fixed shape: dense, shorter records padded with default_value (0 or "" if there is none).
+// Where the feature is missing, there are no steps if allow_missing, else it is an error.
+struct FixedLenSequenceFeature {
+  std::vector<int64_t> shape;
+  DType dtype = DType::float32;
+  bool allow_missing = false;
+  Tensor default_value = {};
+};
+// Any number of values: gives a RaggedTensor, of a single record a vector. They are read from `value_key` if that is
+// not empty, else from the feature's own key.
+struct RaggedFeature {
+  DType dtype = DType::float32;
+  std::string value_key = {};
+  DType row_splits_dtype = DType::int32;
+};
+using FeatureSpec = std::variant<FixedLenFeature, VarLenFeature, FixedLenSequenceFeature, RaggedFeature>;
+
+// Features by name, checked and prepared: make it once and use it for every batch.
+//   const io::ExampleSpec spec{{"image_raw", io::FixedLenFeature{{}, DType::string}},
+//                              {"label", io::FixedLenFeature{{}, int64}}};
+class RUNNEL_API ExampleSpec {
+ public:
+  ExampleSpec(std::initializer_list<std::pair<const std::string, FeatureSpec>> features)  // NOLINT: implicit
+      : ExampleSpec(std::map<std::string, FeatureSpec>(features)) {}
+  ExampleSpec(const std::map<std::string, FeatureSpec>& features);  // NOLINT: implicit
+
+  struct Plan;
+  const Plan& plan() const { return *plan_; }
+  const std::shared_ptr<const Plan>& shared() const { return plan_; }
+
+ private:
+  std::shared_ptr<const Plan> plan_;
+};
+
+// What parse_example gives: a tensor (or sparse or ragged tensor) for each name.
+class RUNNEL_API ParsedExample {
+ public:
+  ParsedExample(std::shared_ptr<const ExampleSpec::Plan> plan, std::vector<Tensor> outputs, bool single)
+      : plan_(std::move(plan)), outputs_(std::move(outputs)), single_(single) {}
+
+  // An Error tells what there is when the name is unknown or the feature of another kind.
+  const Tensor& operator[](std::string_view name) const;  // FixedLen, FixedLenSequence; Ragged of a single record
+  SparseTensor sparse(std::string_view name) const;       // VarLen
+  RaggedTensor ragged(std::string_view name) const;       // Ragged of a batch
+  Nest nest() const;                                      // all, as a map
+  operator Nest() const { return nest(); }                // NOLINT: for functions and datasets
+
+ private:
+  std::shared_ptr<const ExampleSpec::Plan> plan_;
+  std::vector<Tensor> outputs_;
+  bool single_;
+};
+
+// A vector of serialized Examples; every result has the batch as its first dimension. `names` stand in errors.
+RUNNEL_API ParsedExample parse_example(const Operand& serialized, const ExampleSpec& features,
+                                       const Tensor& names = {});
+// One serialized Example, a scalar.
+RUNNEL_API ParsedExample parse_single_example(const Operand& serialized, const ExampleSpec& features,
+                                              const std::string& name = {});
+
+// A SequenceExample: features of its context, and lists of features (FixedLenSequence, VarLen, Ragged).
+// Of a batch, lengths has the number of steps of each FixedLenSequence feature, and shorter ones are padded.
+struct ParsedSequence {
+  Nest context;
+  Nest sequences;
+  Nest lengths;
+};
+RUNNEL_API ParsedSequence parse_single_sequence_example(const Operand& serialized, const ExampleSpec& context_features,
+                                                        const ExampleSpec& sequence_features,
+                                                        const std::string& name = {});
+RUNNEL_API ParsedSequence parse_sequence_example(const Operand& serialized, const ExampleSpec& context_features,
+                                                 const ExampleSpec& sequence_features, const Tensor& names = {});
+
+// Examples in protobuf's JSON form as serialized Examples; any shape.
+RUNNEL_API Tensor decode_json_example(const Operand& json_examples);
+
+}  // namespace runnel::io
