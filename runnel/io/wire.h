@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "runnel/base/export.h"
 #include "runnel/base/varint.h"
 
 namespace runnel::io::wire {
@@ -76,8 +77,8 @@ struct Cursor {
 
 // Elements of a FloatList, an Int64List or a BytesList, packed or not. They return how many there are (-1: damaged) and
 // write the first `room` of them.
-int64_t read_floats(std::string_view list, float* out, int64_t room);
-int64_t read_int64s(std::string_view list, int64_t* out, int64_t room);
+RUNNEL_API int64_t read_floats(std::string_view list, float* out, int64_t room);
+RUNNEL_API int64_t read_int64s(std::string_view list, int64_t* out, int64_t room);
 // Calls take(view) for each value; false if damaged.
 template <class Take>
 bool read_bytes(std::string_view list, Take&& take) {

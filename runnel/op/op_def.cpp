@@ -45,8 +45,10 @@ Device& OpDef::device_output_home(int i, DType dtype, Device& device) const {
 }
 
 std::string OpDef::input_name(int flat) const {
-  return flat < static_cast<int>(inputs.size()) && !has_list_input ? inputs[static_cast<size_t>(flat)].name
-                                                                   : "input " + std::to_string(flat);
+  const auto k = static_cast<size_t>(flat);
+  const size_t lists_from = static_cast<size_t>(
+      std::find_if(inputs.begin(), inputs.end(), [](const ArgSpec& a) { return a.is_list(); }) - inputs.begin());
+  return k < lists_from ? inputs[k].name : "input " + std::to_string(flat);
 }
 
 }  // namespace runnel

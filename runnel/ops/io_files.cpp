@@ -21,6 +21,16 @@ struct ParseTensorAttrs {
   static constexpr auto fields() { return std::tuple{field("out_type", &ParseTensorAttrs::out_type)}; }
 };
 
+// Runs a step whose errors name something below the op, so that they are told as the op's.
+template <class F>
+auto as_op(F step) {
+  try {
+    return step();
+  } catch (const Error& e) {
+    throw make_error(e.code(), "failed: {}", e.what());
+  }
+}
+
 Bytes whole_file(const std::string& path) {
   auto bytes = std::make_shared<const std::vector<std::byte>>(Env::posix().read_file(path));
   const std::string_view view(reinterpret_cast<const char*>(bytes->data()), bytes->size());
@@ -44,7 +54,7 @@ void register_io_files(Registry& r) {
         c.require_rank(0, 0);
         scalar_shape(c);
       })
-      .cpu([](KernelContext& c) { *c.out<Bytes>() = whole_file(c.in<Bytes>(0)->str()); })
+      .cpu([](KernelContext& c) { *c.out<Bytes>() = as_op([&] { return whole_file(c.in<Bytes>(0)->str()); }); })
       .stateful()
       .doc("The contents of a file.")
       .sample({.in = {Tensor("/dev/null")}, .out = {Tensor("")}})
@@ -57,7 +67,7 @@ void register_io_files(Registry& r) {
         c.require_rank(0, 0);
         c.require_rank(1, 0);
       })
-      .cpu([](KernelContext& c) { write_whole_file(c.in<Bytes>(0)->str(), c.in<Bytes>(1)->view()); })
+      .cpu([](KernelContext& c) { as_op([&] { write_whole_file(c.in<Bytes>(0)->str(), c.in<Bytes>(1)->view()); }); })
       .stateful()
       .doc("Writes a file in one step, making missing folders.")
       .sample({.in = {Tensor("/tmp/runnel_write_file_sample"), Tensor("text")}})
@@ -88,7 +98,7 @@ void register_io_files(Registry& r) {
       .shape(scalar_shape)
       .cpu([](KernelContext& c) { *c.out<Bytes>() = Bytes(serialize_tensor_proto(c.in(0))); })
       .doc("A tensor as the bytes of a TensorProto.")
-      .sample({.in = {Tensor{1, 2}}});
+      .sample({.in = {Tensor{"text"}}, .out = {Tensor(Bytes(serialize_tensor_proto(Tensor{"text"})))}});
 
   r.define<ParseTensorAttrs>("ParseTensor")
       .in("serialized", DType::string)
@@ -98,7 +108,7 @@ void register_io_files(Registry& r) {
         c.output(PartialShape::unknown());
       })
       .cpu([](KernelContext& c, const ParseTensorAttrs& a) {
-        Tensor t = parse_tensor_proto(c.in<Bytes>(0)->view());
+        Tensor t = as_op([&] { return parse_tensor_proto(c.in<Bytes>(0)->view()); });
         if (t.dtype() != a.out_type) {
           throw invalid_argument("the bytes hold a tensor of {}, not of {}", dtype_name(t.dtype()),
                                  dtype_name(a.out_type));
