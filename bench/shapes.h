@@ -40,4 +40,7 @@ inline std::vector<Conv> convs() {
   };
 }
 
+// The pipeline over the images of MNIST.
+inline constexpr long kMnistImages = 60000, kMnistBatch = 50;
+
 }  // namespace bench

@@ -11,7 +11,8 @@ ELEMENTWISE = ["elementwise_add", "elementwise_mul", "elementwise_relu", "exp", 
 # (our program, opponent's suffix, opponent's program, goal, cases). Without a program the opponent is our own: with one
 # thread ("_threads"), or running another case.
 # What is added to the name of the case for the opponent, where it has several ways.
-OPPONENT_CASE = {"_vs_eager": "_eager", "_vs_channels_last": "_channels_last"}
+OPPONENT_CASE = {"_vs_eager": "_eager", "_vs_channels_last": "_channels_last", "_vs_sequential": "_sequential",
+                 "_vs_grid": "_grid", "_vs_worst": "_worst"}
 
 # Cases whose number is one of bytes, the same in every run: printed in megabytes.
 BYTES = {"cnn_step_peak_graph", "cnn_step_peak_eager"}
@@ -43,4 +44,12 @@ FAMILIES = [
     ("records", "_vs_limit", "limit_records", 0.8, ["tfrecord_read"]),
     ("records", "", "protobuf_records", 4, ["example_parse"]),
     ("records", "", "protobuf_records", 5.5, ["example_parse_small"]),
+    ("data", "", "torch_data.py", 9, ["mnist_pipeline"]),
+    ("data", "_vs_limit", "limit_data", 0.6, ["mnist_pipeline"]),
+    # An epoch of a map and a consumer that take equally long: 1 / 0.58 and 1 / 0.65.
+    ("data", "_vs_sequential", None, 1.725, ["overlap_sleep"]),
+    ("data", "_vs_sequential", None, 1.54, ["overlap_compute"]),
+    # AUTOTUNE against the best fixed setting, which is well ahead of the worst.
+    ("data", "_vs_grid", None, 0.9, ["autotune_interleave"]),
+    ("data", "_vs_worst", None, 1.35, ["autotune_interleave"]),
 ]

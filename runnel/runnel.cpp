@@ -1,4 +1,5 @@
 // The one list of op families.
+#include "runnel/data/register.h"
 #include "runnel/graph/register.h"
 #include "runnel/op/registry.h"
 #include "runnel/ops/register.h"
@@ -31,6 +32,7 @@ void register_all_ops(Registry& r) {
   register_cond(r);
   register_control(r);
   register_cumulative(r);
+  data::register_data_iterators(r);
   register_division(r);
   register_elementary(r);
   register_fused(r);

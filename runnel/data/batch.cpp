@@ -43,16 +43,10 @@ class BatchIterator : public IteratorNode {
  protected:
   bool produce(Item& out) override {
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
-    Stacker stacker(batch_);
-    try {
-      while (stacker.count() < batch_ && input_->next(item_)) stacker.add(item_);
-    } catch (...) {
-      // What was read before the error is delivered first.
-      if (stacker.count() == 0 || drop_) throw;
-      error_ = std::current_exception();
-    }
-    if (stacker.count() == 0 || (drop_ && stacker.count() < batch_)) return false;
-    stacker.finish(out);
+    const int64_t n = input_->next_batch(batch_, out, error_);
+    // What was read before an error is delivered first.
+    if (error_ && (n == 0 || drop_)) std::rethrow_exception(std::exchange(error_, nullptr));
+    if (n == 0 || (drop_ && n < batch_)) return false;
     return true;
   }
 
@@ -61,7 +55,6 @@ class BatchIterator : public IteratorNode {
   int64_t batch_;
   bool drop_;
   std::exception_ptr error_;
-  Item item_;
 };
 
 class BatchJob : public RunnerJob {

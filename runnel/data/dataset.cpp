@@ -1,5 +1,7 @@
 #include "runnel/data/dataset.h"
 
+#include "runnel/ops/io.h"
+
 namespace runnel::data {
 
 AnyDataset AnyDataset::from_tensor_slices(const Nest& components) {
@@ -24,6 +26,27 @@ AnyDataset AnyDataset::map(std::function<Nest(const Nest&)> f, const MapOptions&
   ItemFn made;
   made.call = [f = std::move(f)](Item& in, Item& out) { from_nest(f(to_nest(in)), out); };
   return AnyDataset(nodes::map(node(), std::move(made), options));
+}
+
+AnyDataset AnyDataset::filter(std::function<bool(const Nest&)> predicate) const {
+  return AnyDataset(nodes::filter(node(), [p = std::move(predicate)](Item& in) { return p(to_nest(in)); }));
+}
+
+AnyDataset AnyDataset::flat_map(std::function<AnyDataset(const Nest&)> f) const {
+  return AnyDataset(nodes::flat_map(
+      node(), [f = std::move(f)](Item& in) { return f(to_nest(in)).node(); }, nullptr));
+}
+
+Dataset<std::vector<Tensor>> csv(const Paths& paths, const std::vector<Tensor>& record_defaults,
+                                 const CsvOptions& options, Env& env) {
+  io::DecodeCsvOptions decode;
+  decode.field_delim = options.field_delim;
+  decode.use_quote_delim = options.use_quote_delim;
+  decode.na_value = options.na_value;
+  decode.select_cols = options.select_cols;
+  return Dataset<Tensor>(nodes::csv_records(paths.node(), options, env))
+      .map([record_defaults, decode](Tensor record) { return io::decode_csv(record, record_defaults, decode); },
+           options.num_parallel_calls);
 }
 
 }  // namespace runnel::data

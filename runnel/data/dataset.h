@@ -14,9 +14,11 @@
 // calls were asked for, and again after a restore. Random ops inside draw numbers keyed by the stage, the pass and the
 // element.
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
+#include <source_location>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -24,7 +26,9 @@
 #include <vector>
 
 #include "runnel/data/iterator.h"
+#include "runnel/data/nested.h"
 #include "runnel/data/nodes.h"
+#include "runnel/data/traced_pass.h"
 #include "runnel/function/function.h"
 
 namespace runnel::data {
@@ -127,6 +131,36 @@ class Transformations {
   // Computes that many elements ahead of the consumer, on a thread of its own.
   Self prefetch(int64_t buffer_size) const { return Self(nodes::prefetch(node(), buffer_size)); }
   Self with_options(const DatasetOptions& options) const { return Self(nodes::with_options(node(), options)); }
+  Self rebatch(int64_t batch_size, bool drop_remainder = false) const {
+    return Self(nodes::rebatch(node(), batch_size, drop_remainder));
+  }
+  // The rows of every element.
+  Self unbatch() const { return Self(nodes::unbatch(node())); }
+  // Stacks elements that differ in shape, filled up to the largest of the batch or to padded_shapes.
+  Self padded_batch(int64_t batch_size, const PaddedBatchOptions& options = {}) const {
+    return Self(nodes::padded_batch(node(), batch_size, options));
+  }
+  // Without elements that came before.
+  Self unique() const { return Self(nodes::unique(node())); }
+  // Goes on after an error, with the element behind it. `count` tells how many there were, `log` what they were.
+  Self ignore_errors(std::shared_ptr<std::atomic<int64_t>> count = nullptr,
+                     std::function<void(const std::exception&)> log = nullptr) const {
+    return Self(nodes::ignore_errors(node(), std::move(count), std::move(log)));
+  }
+  // Keeps the elements of the first whole pass: in memory, or in a file, which appears only when it is complete.
+  Self cache(const std::string& path = "", Env& env = Env::posix()) const {
+    return Self(nodes::cache(node(), path, env));
+  }
+  // A cache in a folder, under a name made from the pipeline: another pipeline has another file.
+  Self snapshot(const std::string& dir, Env& env = Env::posix()) const {
+    return Self(nodes::snapshot(node(), dir, env));
+  }
+  // Parts that share no element, now and in every later pass: {0.8, 0.2}. The order of the input is the same for all.
+  std::vector<Self> split(const std::vector<double>& fractions, int64_t seed = 0) const {
+    std::vector<Self> parts;
+    for (NodePtr& part : nodes::split(node(), fractions, seed)) parts.push_back(Self(std::move(part)));
+    return parts;
+  }
   Self concatenate(const Self& other) const { return Self(nodes::concatenate(node(), other.node())); }
 
   // Number of elements, INFINITE_CARDINALITY or UNKNOWN_CARDINALITY.
@@ -164,6 +198,16 @@ class RUNNEL_API AnyDataset : public Transformations<AnyDataset> {
 
   AnyDataset map(std::function<Nest(const Nest&)> f, const MapOptions& options = {}) const;
 
+  AnyDataset filter(std::function<bool(const Nest&)> predicate) const;
+  AnyDataset flat_map(std::function<AnyDataset(const Nest&)> f) const;
+
+  // As an element of another dataset.
+  std::vector<Tensor> components() const { return {to_variant(node())}; }
+  CompositeSpecPtr composite_spec() const { return DatasetSpec::instance(); }
+  static AnyDataset from_components(const CompositeSpecPtr&, const std::vector<Tensor>& parts) {
+    return AnyDataset(from_variant(parts.at(0)));
+  }
+
   // The same with elements of these C++ types; an Error where they are known not to be.
   template <class... T>
   Dataset<T...> as() const;
@@ -179,17 +223,27 @@ class ForLoop {
  public:
   using value_type = ElementOf<T...>;
   struct End {};
-  explicit ForLoop(const NodePtr& node) : iterator_(AnyIterator(node)) { advance(); }
-  bool operator!=(End) const { return now_.has_value(); }
-  void operator++() { advance(); }
-  value_type& operator*() { return *now_; }
+  ForLoop(const NodePtr& node, std::source_location where) : traced_(node, where) {
+    if (traced_.is_traced()) return;
+    iterator_.emplace(AnyIterator(node));
+    now_ = iterator_->next();
+  }
+  bool operator!=(End) { return traced_.is_traced() ? traced_.more() : now_.has_value(); }
+  void operator++() {
+    if (traced_.is_traced()) return;
+    now_.reset();  // before the next one is made: its memory can be used again
+    now_ = iterator_->next();
+  }
+  value_type operator*() {
+    if (!traced_.is_traced()) return std::move(*now_);
+    Item item;
+    traced_.get(item);
+    return to_value<value_type>(item);
+  }
 
  private:
-  void advance() {
-    now_.reset();  // before the next one is made: its memory can be used again
-    now_ = iterator_.next();
-  }
-  Iterator<T...> iterator_;
+  TracedPass traced_;
+  std::optional<Iterator<T...>> iterator_;
   std::optional<value_type> now_;
 };
 
@@ -215,24 +269,147 @@ class Dataset : public Transformations<Dataset<T...>> {
     return map(std::move(f), MapOptions{.num_parallel_calls = num_parallel_calls});
   }
 
+  // The elements for which p holds: it gives a bool or a Tensor of one.
+  template <class P>
+  Dataset filter(P p) const {
+    return Dataset(nodes::filter(this->node(), predicate(std::move(p))));
+  }
+  // The elements before the first for which p does not hold.
+  template <class P>
+  Dataset take_while(P p) const {
+    return Dataset(nodes::take_while(this->node(), predicate(std::move(p))));
+  }
+  // The elements of the dataset that f makes of each element, one dataset after the other.
+  template <class F>
+  auto flat_map(F f) const {
+    using Out = detail::result_of<F, value_type>;
+    return Out(nodes::flat_map(this->node(), expansion(std::move(f)), Out::structure()));
+  }
+  // The same in turns: block_length elements of each of cycle_length datasets.
+  template <class F>
+  auto interleave(F f, const InterleaveOptions& options = {}) const {
+    using Out = detail::result_of<F, value_type>;
+    return Out(nodes::interleave(this->node(), expansion(std::move(f)), options, Out::structure()));
+  }
+  // f(state, element...) gives {new state, element}; the state is a structure of tensors.
+  template <class S, class F>
+  auto scan(const S& initial, F f) const {
+    using R = std::decay_t<decltype(call_with_state(f, std::declval<S>(), std::declval<value_type>()))>;
+    using E = std::decay_t<std::tuple_element_t<1, R>>;
+    ScanFn made;
+    if constexpr (detail::fixed_leaves<E>() >= 0) made.structure = detail::fixed_structure<E>();
+    made.call = [f = std::move(f)](Item& state, Item& in, Item& out) mutable {
+      Item copy = state;
+      auto [next, element] = call_with_state(f, to_value<S>(copy), to_value<value_type>(in));
+      from_value(S(next), state);
+      from_value(element, out);
+    };
+    Item first;
+    from_value(initial, first);
+    return detail::dataset_of<E>(nodes::scan(this->node(), std::move(first), std::move(made)));
+  }
+  // {number, element}.
+  Dataset<Tensor, value_type> enumerate(int64_t start = 0) const {
+    return Dataset<Tensor, value_type>(nodes::zip({nodes::counter(start, 1), this->node()}));
+  }
+  // Datasets of `size` successive elements; of a tuple, one dataset for each component.
+  Dataset<Dataset<T>...> window(int64_t size, const WindowOptions& options = {}) const {
+    return Dataset<Dataset<T>...>(nodes::window(this->node(), size, options));
+  }
+  // Collects elements by key_func(element), an integer, and hands each full window to reduce_func(key, dataset).
+  template <class K, class F>
+  auto group_by_window(K key_func, F reduce_func, int64_t window_size) const {
+    using Out = std::decay_t<std::invoke_result_t<F&, int64_t, Dataset>>;
+    return Out(nodes::group_by_window(
+        this->node(), key(std::move(key_func)),
+        [f = std::move(reduce_func)](int64_t k, NodePtr group) mutable {
+          return f(k, Dataset(std::move(group))).node();
+        },
+        [window_size](int64_t) { return window_size; }, Out::structure()));
+  }
+  // Pads elements of similar length into one batch: bucket i has lengths below boundaries[i], the last one the rest.
+  template <class L>
+  Dataset bucket_by_sequence_length(L element_length_func, const std::vector<int64_t>& boundaries,
+                                    const std::vector<int64_t>& batch_sizes, const PaddedBatchOptions& options = {},
+                                    bool pad_to_bucket_boundary = false) const {
+    return Dataset(nodes::bucket_by_sequence_length(this->node(), key(std::move(element_length_func)), boundaries,
+                                                    batch_sizes, options, pad_to_bucket_boundary));
+  }
+  // {class, element}: elements are left out at random until classes have the shares of target_dist.
+  template <class K>
+  Dataset<Tensor, value_type> rejection_resample(K class_func, const std::vector<double>& target_dist,
+                                                 const std::vector<double>& initial_dist = {},
+                                                 std::optional<int64_t> seed = {}) const {
+    return Dataset<Tensor, value_type>(
+        nodes::rejection_resample(this->node(), key(std::move(class_func)), target_dist, initial_dist, seed));
+  }
+  // Stacks elements whose first dimensions differ into RaggedTensors; scalars into vectors.
+  template <class R = RaggedTensor>
+  Dataset<R> ragged_batch(int64_t batch_size, bool drop_remainder = false) const {
+    return Dataset<R>(nodes::ragged_batch(this->node(), batch_size, drop_remainder));
+  }
+
   // f(... f(f(initial, first), second) ..., last): f takes the state and an element or its components.
   template <class S, class F>
   S reduce(S initial, F f) const {
     S state = std::move(initial);
     Iterator<T...> it = make_iterator();
-    while (auto element = it.next()) {
-      if constexpr (sizeof...(T) > 1 && std::is_invocable_v<F&, S, T...>) {
-        state = std::apply([&](auto&... parts) { return f(std::move(state), std::move(parts)...); }, *element);
-      } else {
-        state = f(std::move(state), std::move(*element));
-      }
-    }
+    while (auto element = it.next()) state = call_with_state(f, std::move(state), std::move(*element));
     return state;
   }
 
   Iterator<T...> make_iterator() const { return Iterator<T...>(AnyIterator(this->node())); }
-  detail::ForLoop<T...> begin() const { return detail::ForLoop<T...>(this->node()); }
+  detail::ForLoop<T...> begin(std::source_location where = std::source_location::current()) const {
+    return detail::ForLoop<T...>(this->node(), where);
+  }
   typename detail::ForLoop<T...>::End end() const { return {}; }
+
+  // As an element of another dataset.
+  std::vector<Tensor> components() const { return {to_variant(this->node())}; }
+  CompositeSpecPtr composite_spec() const { return DatasetSpec::instance(); }
+  static Dataset from_components(const CompositeSpecPtr&, const std::vector<Tensor>& parts) {
+    return Dataset(from_variant(parts.at(0)));
+  }
+  // Of its elements, where the types alone say so.
+  static const Structure* structure() {
+    if constexpr (detail::fixed_leaves<value_type>() >= 0) {
+      return detail::fixed_structure<value_type>();
+    } else {
+      return nullptr;
+    }
+  }
+
+ private:
+  template <class P>
+  static Predicate predicate(P p) {
+    return [p = std::move(p)](Item& in) mutable -> bool {
+      return static_cast<bool>(detail::call(p, to_value<value_type>(in)));
+    };
+  }
+  template <class K>
+  static KeyFn key(K k) {
+    return [k = std::move(k)](Item& in) mutable -> int64_t {
+      auto made = detail::call(k, to_value<value_type>(in));
+      if constexpr (std::integral<decltype(made)>) {
+        return static_cast<int64_t>(made);
+      } else {
+        const Tensor t = made;
+        return t.dtype() == DType::int32 ? t.item<int32_t>() : t.item<int64_t>();
+      }
+    };
+  }
+  template <class F>
+  static ExpandFn expansion(F f) {
+    return [f = std::move(f)](Item& in) mutable { return detail::call(f, to_value<value_type>(in)).node(); };
+  }
+  template <class F, class S>
+  static auto call_with_state(F& f, S&& state, value_type&& element) {
+    if constexpr (detail::is_tuple<value_type> && std::is_invocable_v<F&, S, T...>) {
+      return std::apply([&](auto&&... parts) { return f(std::forward<S>(state), std::move(parts)...); }, element);
+    } else {
+      return f(std::forward<S>(state), std::move(element));
+    }
+  }
 };
 
 template <class... T>
@@ -327,5 +504,74 @@ template <class First, class... More>
 auto zip(const First& first, const More&... more) {
   return Dataset<typename First::value_type, typename More::value_type...>(nodes::zip({first.node(), more.node()...}));
 }
+
+// The next element of the dataset whose number `choice` gives; of the others where stop_on_empty_dataset is not set.
+template <class... T>
+Dataset<T...> choose_from_datasets(const std::vector<Dataset<T...>>& datasets, const Dataset<Tensor>& choice,
+                                   bool stop_on_empty_dataset = true) {
+  std::vector<NodePtr> inputs;
+  for (const auto& d : datasets) inputs.push_back(d.node());
+  return Dataset<T...>(nodes::choose(std::move(inputs), choice.node(), stop_on_empty_dataset));
+}
+// Elements of the datasets at random, by weights (equal ones where none are given).
+template <class... T>
+Dataset<T...> sample_from_datasets(const std::vector<Dataset<T...>>& datasets, const std::vector<double>& weights = {},
+                                   std::optional<int64_t> seed = {}, bool stop_on_empty_dataset = false,
+                                   bool rerandomize_each_iteration = true) {
+  std::vector<NodePtr> inputs;
+  for (const auto& d : datasets) inputs.push_back(d.node());
+  return Dataset<T...>(
+      nodes::sample(std::move(inputs), weights, seed, stop_on_empty_dataset, rerandomize_each_iteration));
+}
+
+// Paths: one, several, or a dataset of them.
+class Paths {
+ public:
+  Paths(const char* path) : Paths(Tensor{path}) {}         // NOLINT: implicit
+  Paths(const std::string& path) : Paths(Tensor{path}) {}  // NOLINT
+  Paths(std::initializer_list<std::string> paths)          // NOLINT
+      : Paths(std::vector<std::string>(paths)) {}
+  Paths(const std::vector<std::string>& paths)  // NOLINT
+      : Paths(Tensor::of<Bytes>(std::vector<Bytes>(paths.begin(), paths.end()))) {}
+  Paths(const Dataset<Tensor>& paths) : node_(paths.node()) {}  // NOLINT
+  const NodePtr& node() const { return node_; }
+
+ private:
+  explicit Paths(const Tensor& paths) : node_(from_tensor_slices(paths).node()) {}
+  NodePtr node_;
+};
+
+// One string per line, without its end.
+class TextLineDataset : public Dataset<Tensor> {
+ public:
+  explicit TextLineDataset(const Paths& paths, const TextLineOptions& options = {}, Env& env = Env::posix())
+      : Dataset(nodes::text_lines(paths.node(), options, env)) {}
+};
+// One string per `record_bytes` bytes.
+class FixedLengthRecordDataset : public Dataset<Tensor> {
+ public:
+  FixedLengthRecordDataset(const Paths& paths, const FixedLengthOptions& options, Env& env = Env::posix())
+      : Dataset(nodes::fixed_length_records(paths.node(), options, env)) {}
+};
+// One string per record of TFRecord files.
+class TFRecordDataset : public Dataset<Tensor> {
+ public:
+  explicit TFRecordDataset(const Paths& paths, const RecordOptions& options = {}, Env& env = Env::posix())
+      : Dataset(nodes::records(paths.node(), options, env)) {}
+};
+
+// The paths that fit a pattern (*, ?, [a-z]), in random order unless said otherwise; an Error where there is none.
+inline Dataset<Tensor> list_files(const std::vector<std::string>& patterns, bool shuffle = true,
+                                  std::optional<int64_t> seed = {}, Env& env = Env::posix()) {
+  return Dataset<Tensor>(nodes::list_files(patterns, shuffle, seed, env));
+}
+inline Dataset<Tensor> list_files(const std::string& pattern, bool shuffle = true, std::optional<int64_t> seed = {},
+                                  Env& env = Env::posix()) {
+  return list_files(std::vector<std::string>{pattern}, shuffle, seed, env);
+}
+
+// A scalar for each column. record_defaults gives the dtypes and what stands for empty fields; see io::decode_csv.
+RUNNEL_API Dataset<std::vector<Tensor>> csv(const Paths& paths, const std::vector<Tensor>& record_defaults,
+                                            const CsvOptions& options = {}, Env& env = Env::posix());
 
 }  // namespace runnel::data

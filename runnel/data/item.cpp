@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "runnel/base/format.h"
+#include "runnel/data/state.h"
 
 namespace runnel::data {
 namespace {
@@ -139,6 +140,61 @@ std::string str(const ElementSpec& spec) {
     case NestKind::slices: return fmt::format("IndexedSlices({})", text);
     default: return spec.spec() ? spec.spec()->describe() : text;
   }
+}
+
+namespace {
+
+void encode(const NestOf<Slot>& nest, StateWriter& out) {
+  if (nest.kind() == NestKind::composite)
+    throw invalid_argument("{} cannot be written to a file", nest.spec()->describe());
+  out.integer(static_cast<uint64_t>(nest.kind()));
+  if (nest.is_leaf()) return;
+  out.integer(nest.size());
+  for (size_t i = 0; i < nest.size(); ++i) {
+    if (nest.kind() == NestKind::map) out.text(nest.keys()[i]);
+    encode(nest.items()[i], out);
+  }
+}
+
+NestOf<Slot> decode(StateReader& in, int depth) {
+  const auto kind = static_cast<NestKind>(in.integer());
+  if (kind == NestKind::leaf) return Slot{};
+  const uint64_t n = in.integer();
+  if (kind >= NestKind::composite || n > 1u << 20 || depth > 100)
+    throw Error(Code::data_loss, "bytes that describe no structure");
+  std::vector<NestOf<Slot>> items;
+  std::map<std::string, NestOf<Slot>> entries;
+  for (uint64_t i = 0; i < n; ++i) {
+    const std::string key = kind == NestKind::map ? std::string(in.text()) : "";
+    items.push_back(decode(in, depth + 1));
+    if (kind == NestKind::map) entries.emplace(key, items.back());
+  }
+  switch (kind) {
+    case NestKind::tuple: return NestOf<Slot>::tuple(std::move(items));
+    case NestKind::list: return NestOf<Slot>::list(std::move(items));
+    case NestKind::map: return NestOf<Slot>::map(entries);
+    default: break;
+  }
+  // Composites of tensors: the bare structure of one, with these parts.
+  const Tensor t(0);
+  const NestOf<Slot> like = kind == NestKind::sparse ? bare(Nest(SparseTensor{t, t, t}))
+                            : kind == NestKind::slices
+                                ? bare(Nest(IndexedSlices{t, t, items.size() > 2 ? t : Tensor()}))
+                                : bare(Nest(RaggedTensor::of<int>({{1}})));
+  return like.rebuilt<Slot>(std::move(items));
+}
+
+}  // namespace
+
+std::string encode_structure(const Structure* structure) {
+  StateWriter w;
+  encode(structure->nest, w);
+  return w.take();
+}
+
+const Structure* decode_structure(std::string_view bytes) {
+  StateReader in(bytes);
+  return structure_of(decode(in, 0));
 }
 
 TensorSpec scalar_spec(DType dtype) {

@@ -43,6 +43,9 @@ RUNNEL_API ElementSpec spec_of(const Item& item);
 // Leaves at the same place: the dtype both have, and what both shapes say. An Error naming the place where they differ.
 RUNNEL_API ElementSpec relaxed(const ElementSpec& a, const ElementSpec& b, const char* what);
 RUNNEL_API std::string str(const ElementSpec& spec);
+// A structure as bytes, for files; composites made elsewhere have none, and are an Error.
+RUNNEL_API std::string encode_structure(const Structure* structure);
+RUNNEL_API const Structure* decode_structure(std::string_view bytes);
 RUNNEL_API TensorSpec scalar_spec(DType dtype);
 
 namespace detail {

@@ -5,7 +5,12 @@
 #include "runnel/autodiff/record.h"
 #include "runnel/base/crc32c.h"
 #include "runnel/base/format.h"
+#include "runnel/data/nested.h"
+#include "runnel/data/register.h"
+#include "runnel/data/traced_pass.h"
 #include "runnel/graph/tracer.h"
+#include "runnel/op/builder.h"
+#include "runnel/op/dispatch.h"
 
 namespace runnel::data {
 namespace {
@@ -31,12 +36,50 @@ uint32_t fingerprint_of(const DatasetNode& node) { return checksum(node.fingerpr
 
 }  // namespace
 
-struct AnyIterator::Impl {
+namespace {
+
+// Stages run as plain code: no tape records them, no trace takes their ops.
+template <class F>
+auto apart(const F& f) {
+  std::optional<OutsideTrace> outside;
+  if (current_interceptor() != nullptr || current_recorder() != nullptr) outside.emplace();
+  return f();
+}
+
+}  // namespace
+
+struct AnyIterator::Impl : Object {
+  std::string describe() const override { return "iterator of " + node->name(); }
+
   NodePtr node;
   uint64_t epoch = 0;
   std::vector<uint64_t> seeds;  // in the order of collect_seeds
   std::shared_ptr<Pipeline> pipeline;
   IteratorPtr root;
+  std::mutex mutex;            // of the two below: ops of a graph may run on any thread
+  std::optional<Item> peeked;  // asked for by a loop's condition, not yet handed out
+  bool ended = false;
+
+  // For loops of graphs, which ask whether there is an element before they take it.
+  bool has_next() {
+    const std::lock_guard lock(mutex);
+    if (peeked) return true;
+    if (ended) return false;
+    Item item;
+    if (!apart([&] { return root->next(item); })) {
+      ended = true;
+      return false;
+    }
+    peeked = std::move(item);
+    return true;
+  }
+  bool take(Item& out) {
+    const std::lock_guard lock(mutex);
+    if (!peeked) return apart([&] { return root->next(out); });
+    out = std::move(*peeked);
+    peeked.reset();
+    return true;
+  }
 
   void start() {
     DatasetOptions options;
@@ -58,30 +101,20 @@ struct AnyIterator::Impl {
     if (pipeline) pipeline->cancelled.store(true, std::memory_order_relaxed);
     root.reset();
   }
-  ~Impl() { stop(); }
+  ~Impl() override { stop(); }
 };
-
-namespace {
-
-// Stages run as plain code: no tape records them, no trace takes their ops.
-template <class F>
-auto apart(const F& f) {
-  std::optional<OutsideTrace> outside;
-  if (current_interceptor() != nullptr || current_recorder() != nullptr) outside.emplace();
-  return f();
-}
-
-}  // namespace
 
 AnyIterator::AnyIterator(NodePtr node) : impl_(std::make_shared<Impl>()) {
   impl_->node = std::move(node);
   impl_->epoch = impl_->node->iterations.fetch_add(1, std::memory_order_relaxed);
   apart([&] { impl_->start(); });
+  handle_ = Tensor::empty(DType::resource, {});
+  handle_.mutable_data<ResourceHandle>()->object = impl_;
 }
 
-bool AnyIterator::next(Item& out) {
-  return apart([&] { return impl_->root->next(out); });
-}
+bool AnyIterator::next(Item& out) { return impl_->take(out); }
+
+const Tensor& AnyIterator::handle() const { return handle_; }
 
 std::optional<Nest> AnyIterator::next() {
   Item item;
@@ -115,6 +148,8 @@ void AnyIterator::restore(std::string_view state) {
   }
   apart([&] {
     impl_->stop();
+    impl_->peeked.reset();
+    impl_->ended = false;
     impl_->epoch = in.integer();
     impl_->seeds.assign(in.integer(), 0);
     for (uint64_t& seed : impl_->seeds) seed = in.integer();
@@ -125,5 +160,111 @@ void AnyIterator::restore(std::string_view state) {
 
 std::string AnyIterator::explain() const { return impl_->pipeline->explain(); }
 const Pipeline& AnyIterator::pipeline() const { return *impl_->pipeline; }
+
+namespace {
+
+struct GetNextAttrs {
+  std::vector<DType> output_types;
+  std::vector<PartialShape> output_shapes;
+  static constexpr auto fields() {
+    return std::tuple{field("output_types", &GetNextAttrs::output_types),
+                      field("output_shapes", &GetNextAttrs::output_shapes)};
+  }
+};
+
+AnyIterator::Impl& iterator_of(const Tensor& handle) {
+  auto* impl = dynamic_cast<AnyIterator::Impl*>(handle.data<ResourceHandle>()->object.get());
+  if (impl == nullptr) throw invalid_argument("the handle refers to no iterator");
+  return *impl;
+}
+
+// An element as outputs of an op of the graph that is being traced.
+void get_next_traced(const Tensor& handle, const DatasetNode& node, Item& out) {
+  const ElementSpec spec = node.element_spec();
+  GetNextAttrs attrs;
+  for (const TensorSpec& s : nest::flatten(spec)) {
+    if (s.dtype == DType::invalid) {
+      throw make_error(
+          Code::failed_precondition,
+          "[data] a function that is traced must know the dtypes of elements, and those of {} are {}: state them "
+          "(from_generator takes a spec), or map with callables that can be traced",
+          node.name(), str(spec));
+    }
+    attrs.output_types.push_back(s.dtype);
+    attrs.output_shapes.push_back(s.shape);
+  }
+  static const Op<GetNextAttrs> op("IteratorGetNext");
+  out.structure = structure_of(spec);
+  out.tensors = op.many({handle}, attrs);
+}
+
+}  // namespace
+
+void AnyIterator::get_next(Item& out) const {
+  if (current_interceptor() != nullptr) return get_next_traced(handle_, *impl_->node, out);
+  if (!impl_->take(out)) throw Error(Code::out_of_range, "[get_next] end of sequence");
+}
+
+TracedPass::TracedPass(const NodePtr& node, std::source_location where) : Loop("for", where), node_(node) {
+  if (!is_traced()) return;
+  static const Op op("_DatasetIterator");
+  iterator_ = op({to_variant(node)});
+}
+
+bool TracedPass::more() {
+  return test([&] {
+    static const Op op("_IteratorHasNext");
+    return op({iterator_});
+  });
+}
+
+void TracedPass::get(Item& out) const { get_next_traced(iterator_, *node_, out); }
+
+void register_data_iterators(Registry& r) {
+  r.define("_DatasetIterator")
+      .in("dataset", DType::variant)
+      .out("handle", DType::resource)
+      .shape([](InferContext& c) { c.output({}); })
+      .cpu([](KernelContext& c) { c.forward(0, AnyIterator(from_variant(c.in(0))).handle()); })
+      .forwards()
+      .stateful()
+      .doc("Begins a pass over a dataset.");
+  r.define("_IteratorHasNext")
+      .in("iterator", DType::resource)
+      .out("has_next", DType::bool_)
+      .shape([](InferContext& c) { c.output({}); })
+      .cpu([](KernelContext& c) { *c.out<bool>() = iterator_of(c.in(0)).has_next(); })
+      .stateful()
+      .doc("Is there another element? It is computed, and kept for IteratorGetNext.");
+  r.define<GetNextAttrs>("IteratorGetNext")
+      .in("iterator", DType::resource)
+      .out_any_list("components", "output_types")
+      .shape([](InferContext& c, const GetNextAttrs& a) {
+        for (int i = 0; i < c.num_outputs(); ++i) {
+          const auto k = static_cast<size_t>(i);
+          c.output(i, k < a.output_shapes.size() ? a.output_shapes[k] : PartialShape::unknown());
+        }
+      })
+      .cpu([](KernelContext& c, const GetNextAttrs& a) {
+        Item item;
+        if (!iterator_of(c.in(0)).take(item)) throw Error(Code::out_of_range, "end of sequence");
+        if (item.tensors.size() != a.output_types.size()) {
+          throw invalid_argument("an element has {} tensors, not {}", item.tensors.size(), a.output_types.size());
+        }
+        for (size_t k = 0; k < item.tensors.size(); ++k) {
+          const Tensor& t = item.tensors[k];
+          const bool fits = t.dtype() == a.output_types[k] &&
+                            (k >= a.output_shapes.size() || a.output_shapes[k].compatible_with(t.shape()));
+          if (!fits) {
+            throw invalid_argument("tensor {} of an element is {}{}, not {}{}", k, dtype_name(t.dtype()),
+                                   t.shape().str(), dtype_name(a.output_types[k]), a.output_shapes[k].str());
+          }
+          c.forward(static_cast<int>(k), item.tensors[k]);
+        }
+      })
+      .forwards()
+      .stateful()
+      .doc("The next element of an iterator; at the end an error.");
+}
 
 }  // namespace runnel::data

@@ -20,6 +20,10 @@ class RUNNEL_API AnyIterator {
   // the call after it goes on with the next one.
   std::optional<Nest> next();
   bool next(Item& out);
+  // The next element; at the end an Error (out_of_range). In a function that is traced it becomes an op of its graph:
+  // each run of the function takes the next one.
+  void get_next(Item& out) const;
+  const Tensor& handle() const;  // refers to this iterator
 
   // Where this pass stands: positions and seeds, a few kilobytes. An iterator of the same pipeline, in this program or
   // another, that restores it gives just the elements that this one would give from here on.
@@ -30,9 +34,11 @@ class RUNNEL_API AnyIterator {
   std::string explain() const;
   const Pipeline& pipeline() const;
 
- private:
   struct Impl;
+
+ private:
   std::shared_ptr<Impl> impl_;
+  Tensor handle_;
 };
 
 // What an element of Dataset<T...> is: T itself, or a tuple of several.
@@ -58,6 +64,11 @@ class Iterator {
   std::optional<value_type> next() {
     Item item;
     if (!any_.next(item)) return std::nullopt;
+    return to_value<value_type>(item);
+  }
+  value_type get_next() {
+    Item item;
+    any_.get_next(item);
     return to_value<value_type>(item);
   }
   std::string save() const { return any_.save(); }

@@ -24,6 +24,29 @@ bool IteratorNode::next(Item& out) {
   return got;
 }
 
+int64_t IteratorNode::next_batch(int64_t n, Item& out, std::exception_ptr& error) {
+  const int64_t start = stats_ != nullptr ? now_ns() : 0;
+  const int64_t got = produce_batch(n, out, error);
+  if (stats_ != nullptr) {
+    stats_->elements.fetch_add(got, std::memory_order_relaxed);
+    stats_->samples.fetch_add(got, std::memory_order_relaxed);
+    stats_->sampled_ns.fetch_add(now_ns() - start, std::memory_order_relaxed);
+  }
+  return got;
+}
+
+int64_t IteratorNode::produce_batch(int64_t n, Item& out, std::exception_ptr& error) {
+  Stacker stacker(n);
+  Item item;
+  try {
+    while (stacker.count() < n && produce(item)) stacker.add(item);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  if (stacker.count() > 0) stacker.finish(out);
+  return stacker.count();
+}
+
 Wish Wish::with(const Wish& other) const {
   const auto larger = [](int a, int b) { return a == AUTOTUNE || b == AUTOTUNE ? AUTOTUNE : std::max(a, b); };
   return {larger(parallel, other.parallel), larger(depth, other.depth), serial || other.serial,

@@ -47,6 +47,8 @@ class RUNNEL_API IteratorNode {
   // The next element; false at the end. A call that throws has passed over the element in question: the following call
   // gives the one after it. Used by one thread at a time.
   bool next(Item& out);
+  // Up to n elements, stacked; fewer at the end or before an error, which is handed back.
+  int64_t next_batch(int64_t n, Item& out, std::exception_ptr& error);
   virtual void save(StateWriter& out) const = 0;
   // Continues where the iterator that was saved stood. May be called at any time.
   virtual void restore(StateReader& in) = 0;
@@ -55,6 +57,7 @@ class RUNNEL_API IteratorNode {
 
  protected:
   virtual bool produce(Item& out) = 0;
+  virtual int64_t produce_batch(int64_t n, Item& out, std::exception_ptr& error);
   StageStats* stats_ = nullptr;
 };
 using IteratorPtr = std::unique_ptr<IteratorNode>;

@@ -1,6 +1,7 @@
 #pragma once
 
 // How the stages of pipelines are made; Dataset and AnyDataset are the front of these.
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -28,6 +29,12 @@ struct ItemFn {
 };
 using Predicate = std::function<bool(Item& in)>;
 using KeyFn = std::function<int64_t(Item& in)>;
+using GroupFn = std::function<NodePtr(int64_t key, NodePtr group)>;
+// Changes the state and gives an element.
+struct ScanFn {
+  std::function<void(Item& state, Item& in, Item& out)> call;
+  const Structure* structure = nullptr;
+};
 using ExpandFn = std::function<NodePtr(Item& in)>;
 // Fills an element; false: there is none left. A generator's source makes one for each pass.
 using GeneratorFn = std::function<bool(Item& out)>;
@@ -56,6 +63,14 @@ RUNNEL_API NodePtr choose(std::vector<NodePtr> inputs, NodePtr choice, bool stop
 RUNNEL_API NodePtr sample(std::vector<NodePtr> inputs, std::vector<double> weights, std::optional<int64_t> seed,
                           bool stop_on_empty, bool rerandomize_each_iteration);
 
+// Files: one element per line, per so many bytes, per TFRecord. The input's elements are paths.
+RUNNEL_API NodePtr text_lines(NodePtr paths, TextLineOptions options, Env& env);
+RUNNEL_API NodePtr fixed_length_records(NodePtr paths, FixedLengthOptions options, Env& env);
+RUNNEL_API NodePtr csv_records(NodePtr paths, CsvOptions options, Env& env);
+RUNNEL_API NodePtr list_files(const std::vector<std::string>& patterns, bool shuffled, std::optional<int64_t> seed,
+                              Env& env);
+RUNNEL_API NodePtr records(NodePtr paths, RecordOptions options, Env& env);
+
 // Transformations.
 RUNNEL_API NodePtr map(NodePtr input, ItemFn f, const MapOptions& options);
 RUNNEL_API NodePtr batch(NodePtr input, int64_t size, const BatchOptions& options);
@@ -65,6 +80,30 @@ RUNNEL_API NodePtr take(NodePtr input, int64_t count);
 RUNNEL_API NodePtr skip(NodePtr input, int64_t count);
 RUNNEL_API NodePtr shard(NodePtr input, int64_t num_shards, int64_t index);
 RUNNEL_API NodePtr prefetch(NodePtr input, int64_t buffer_size);
+RUNNEL_API NodePtr filter(NodePtr input, Predicate p);
+RUNNEL_API NodePtr take_while(NodePtr input, Predicate p);
+RUNNEL_API NodePtr scan(NodePtr input, Item initial, ScanFn f);
+RUNNEL_API NodePtr unique(NodePtr input);
+RUNNEL_API NodePtr ignore_errors(NodePtr input, std::shared_ptr<std::atomic<int64_t>> count,
+                                 std::function<void(const std::exception&)> log);
+RUNNEL_API NodePtr rejection_resample(NodePtr input, KeyFn class_of, std::vector<double> target,
+                                      std::vector<double> initial, std::optional<int64_t> seed);
+RUNNEL_API std::vector<NodePtr> split(NodePtr input, const std::vector<double>& fractions, int64_t seed);
+// `structure` of the elements of the datasets that f makes, where it is known.
+RUNNEL_API NodePtr flat_map(NodePtr input, ExpandFn f, const Structure* structure);
+RUNNEL_API NodePtr interleave(NodePtr input, ExpandFn f, const InterleaveOptions& options, const Structure* structure);
+RUNNEL_API NodePtr padded_batch(NodePtr input, int64_t size, PaddedBatchOptions options);
+RUNNEL_API NodePtr ragged_batch(NodePtr input, int64_t size, bool drop_remainder);
+RUNNEL_API NodePtr unbatch(NodePtr input);
+RUNNEL_API NodePtr rebatch(NodePtr input, int64_t size, bool drop_remainder);
+RUNNEL_API NodePtr window(NodePtr input, int64_t size, const WindowOptions& options);
+RUNNEL_API NodePtr group_by_window(NodePtr input, KeyFn key, GroupFn reduce, std::function<int64_t(int64_t)> size,
+                                   const Structure* structure);
+RUNNEL_API NodePtr bucket_by_sequence_length(NodePtr input, KeyFn length, std::vector<int64_t> boundaries,
+                                             std::vector<int64_t> batch_sizes, PaddedBatchOptions options,
+                                             bool pad_to_boundary);
+RUNNEL_API NodePtr cache(NodePtr input, const std::string& path, Env& env);
+RUNNEL_API NodePtr snapshot(NodePtr input, const std::string& dir, Env& env);
 RUNNEL_API NodePtr with_options(NodePtr input, const DatasetOptions& options);
 
 }  // namespace nodes

@@ -4,6 +4,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
+
+#include "runnel/tensor/tensor.h"
 
 namespace runnel::data {
 
@@ -44,6 +47,42 @@ struct WindowOptions {
   int64_t shift = 0;  // 0: the size of the window
   int64_t stride = 1;
   bool drop_remainder = false;
+};
+
+// For each tensor of an element, in order; nothing: as large as the largest of the batch, filled with zeros or "".
+struct PaddedBatchOptions {
+  std::vector<PartialShape> padded_shapes;
+  std::vector<Tensor> padding_values;
+  bool drop_remainder = false;
+};
+
+struct TextLineOptions {
+  std::string compression_type;  // "", "GZIP" or "ZLIB"
+  int64_t buffer_size = 0;       // bytes read at a time; 0: as the library sees fit
+  int num_parallel_reads = 0;    // files read at a time; 0: one after the other
+};
+struct FixedLengthOptions {
+  int64_t record_bytes = 0;
+  int64_t header_bytes = 0, footer_bytes = 0;  // of each file, passed over
+  std::string compression_type;
+  int64_t buffer_size = 0;
+  int num_parallel_reads = 0;
+};
+struct CsvOptions {
+  bool header = false;  // the first record of each file is passed over
+  std::string field_delim = ",";
+  bool use_quote_delim = true;
+  std::string na_value;              // text that counts as no value, beside ""
+  std::vector<int64_t> select_cols;  // columns to read, rising; empty: all
+  std::string compression_type;
+  int64_t buffer_size = 0;
+  int num_parallel_reads = 0;
+  int num_parallel_calls = 0;  // threads that parse
+};
+struct RecordOptions {
+  std::string compression_type;
+  int64_t buffer_size = 0;
+  int num_parallel_reads = 0;
 };
 
 }  // namespace runnel::data

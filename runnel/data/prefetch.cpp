@@ -19,40 +19,6 @@ class SameView : public Indexed {
   IndexedPtr input_;
 };
 
-class PullJob : public RunnerJob {
- public:
-  explicit PullJob(IteratorPtr input) : input_(std::move(input)) {}
-  bool claim(Block& block, int64_t want) override {
-    for (int64_t k = 0; k < want; ++k) {
-      Block::Result r;
-      try {
-        if (!input_->next(r.item)) break;
-      } catch (...) {
-        r.error = std::current_exception();
-      }
-      const bool failed = r.error != nullptr;
-      block.results.push_back(std::move(r));
-      if (failed) break;
-    }
-    return !block.results.empty();
-  }
-  void run(Block&, size_t, Item&) override {}
-  void skip(int64_t n) override {
-    for (Item item; n > 0; --n) {
-      try {
-        if (!input_->next(item)) return;
-      } catch (const Error&) {
-        // It was delivered before the state was saved.
-      }
-    }
-  }
-  void save(StateWriter& out) const override { save_nested(*input_, out); }
-  void restore(StateReader& in) override { restore_nested(*input_, in); }
-
- private:
-  IteratorPtr input_;
-};
-
 class PrefetchNode : public DatasetNode {
  public:
   PrefetchNode(NodePtr input, int depth) : DatasetNode({std::move(input)}), depth_(depth) {}

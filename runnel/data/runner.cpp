@@ -13,8 +13,9 @@
 namespace runnel::data {
 namespace {
 
-constexpr int64_t kBlockNs = 20'000;     // the work worth a hand-over between threads
-constexpr int64_t kPatienceNs = 50'000;  // a consumer that sleeps is woken for one element after so long, else for many
+constexpr int64_t kBlockNs = 20'000;  // the work worth a hand-over between threads
+constexpr double kBlockBytes = 1 << 18;
+constexpr std::chrono::microseconds kPatience{50};
 constexpr int64_t kTuneNs = 10'000'000;  // between two looks at the figures
 constexpr int64_t kSnapshotEvery = 16;   // elements between two saved states of the input
 constexpr int kMaxThreads = 64;
@@ -95,29 +96,31 @@ void Runner::stop() {
   at_ = 0;
   outstanding_ = 0;
   ended_ = false;
-  waiting_ = false;
+  waiting_ = urgent_ = false;
   started_ = false;
 }
 
 int64_t Runner::block_size() const {
   if (element_ns_ == 0) return 1;
-  const auto n = static_cast<int64_t>(static_cast<double>(kBlockNs) / std::max(element_ns_, 1.0));
+  // Large elements are worth a hand-over each.
+  const auto n = static_cast<int64_t>(std::min(static_cast<double>(kBlockNs) / std::max(element_ns_, 1.0),
+                                               kBlockBytes / std::max(element_bytes_, 1.0)));
   return std::clamp<int64_t>(n, 1, auto_depth_ ? 256 : std::max<int64_t>(1, depth_ / (2 * limit_)));
 }
 
 bool Runner::has_room() const {
   if (outstanding_ == 0) return true;
-  if (outstanding_ >= depth_) return false;
-  // What is under way will take about as much as what came before.
-  int64_t coming = block_size();
-  for (auto b = blocks_.rbegin(); b != blocks_.rend() && !(*b)->done; ++b) {
-    coming += static_cast<int64_t>((*b)->results.size());
-  }
-  return pipeline_->budget.fits(static_cast<int64_t>(element_bytes_ * static_cast<double>(coming)));
+  return outstanding_ < depth_ && pipeline_->budget.fits(expected_bytes(block_size()));
+}
+
+// What so many elements will take, by those that came before.
+int64_t Runner::expected_bytes(int64_t elements) const {
+  return static_cast<int64_t>(element_bytes_ * static_cast<double>(elements));
 }
 
 void Runner::work(int number) {
   const SerialScope parallel_over_elements;
+  int64_t blocks = 0;
   Lock lock(mutex_);
   while (true) {
     while (!stop_ && !ended_ && (number >= limit_ || !has_room())) {
@@ -137,15 +140,17 @@ void Runner::work(int number) {
     }
     const int64_t want = block_size();
     outstanding_ += want;
-    ++claiming_;
-    lock.unlock();
     auto block = std::make_shared<Block>();
+    block->bytes = expected_bytes(want);
+    pipeline_->budget.take(block->bytes);
+    lock.unlock();
     int64_t start = 0;
     ThreadTimes before{};
+    const bool measured = ++blocks % 8 == 1;  // asking the system costs a good part of a microsecond
     {
       const std::lock_guard claim(claim_mutex_);
       start = now_ns();
-      before = thread_times();
+      if (measured) before = thread_times();
       lock.lock();
       const bool over = stop_ || ended_;
       lock.unlock();
@@ -173,10 +178,10 @@ void Runner::work(int number) {
       claimed_ += static_cast<int64_t>(block->results.size());
       lock.lock();
       outstanding_ += static_cast<int64_t>(block->results.size()) - want;
-      --claiming_;
       if (more) blocks_.push_back(block);
       if (!more && !over) ended_ = true;
       if (!more) {
+        pipeline_->budget.give(block->bytes);
         work_.notify_all();
         ready_.notify_one();
         continue;
@@ -184,12 +189,14 @@ void Runner::work(int number) {
       lock.unlock();
     }
     run_block(*block);
-    const ThreadTimes after = thread_times();
     const int64_t wall = now_ns() - start;
-    const double share =
-        after.blocked == before.blocked
-            ? 1.0
-            : std::min(1.0, static_cast<double>(after.cpu_ns - before.cpu_ns) / static_cast<double>(wall));
+    std::optional<double> share;
+    if (measured) {
+      const ThreadTimes after = thread_times();
+      const bool blocked = after.blocked != before.blocked;
+      share =
+          blocked ? std::min(1.0, static_cast<double>(after.cpu_ns - before.cpu_ns) / static_cast<double>(wall)) : 1.0;
+    }
     lock.lock();
     finish(*block, wall, share);
   }
@@ -205,25 +212,26 @@ void Runner::run_block(Block& block) {
     } catch (...) {
       r.error = std::current_exception();
     }
-    block.bytes += static_cast<int64_t>(bytes_of(r.item));
   }
   block.inputs.clear();
 }
 
-void Runner::finish(Block& block, int64_t wall, double cpu_share) {
+void Runner::finish(Block& block, int64_t wall, std::optional<double> cpu_share) {
   const double n = static_cast<double>(std::max<size_t>(1, block.results.size()));
   block.done = true;
-  pipeline_->budget.take(block.bytes);
+  int64_t bytes = 0;
+  for (const Block::Result& r : block.results) bytes += static_cast<int64_t>(bytes_of(r.item));
+  pipeline_->budget.take(bytes - block.bytes);
+  block.bytes = bytes;
   element_ns_ = smoothed(element_ns_, static_cast<double>(wall) / n);
   element_bytes_ = smoothed(element_bytes_, static_cast<double>(block.bytes) / n);
-  cpu_share_ = 0.8 * cpu_share_ + 0.2 * cpu_share;
+  if (cpu_share) cpu_share_ = 0.6 * cpu_share_ + 0.4 * *cpu_share;
   stage_.busy_ns.fetch_add(wall, std::memory_order_relaxed);
   if (auto_depth_) depth_ = std::clamp(depth_, std::min(kMaxDepth, 4 * limit_ * block_size()), kMaxDepth);
   if (!waiting_) return;
   const bool wanted = !ordered_ || blocks_.front()->done;
   if (!wanted) return;
-  // Waking a thread costs as much as a small batch: it is worth it for many elements, or once the time is long.
-  if (outstanding_ >= depth_ || ended_ || now_ns() - waiting_since_ > kPatienceNs) ready_.notify_one();
+  if (urgent_ || outstanding_ >= depth_ || ended_) ready_.notify_one();
 }
 
 std::shared_ptr<Block> Runner::take_ready() {
@@ -260,15 +268,23 @@ bool Runner::advance() {
   retire();
   int64_t waited_from = 0;
   while (!(current_ = take_ready())) {
-    if (ended_ && blocks_.empty()) return false;
-    if (waited_from == 0) {
-      waited_from = waiting_since_ = now_ns();
-      waiting_ = true;
+    if (ended_ && blocks_.empty()) {
+      waiting_ = urgent_ = false;
+      return false;
     }
     if (idle_ > 0 && has_room()) work_.notify_all();
-    ready_.wait(lock);
+    // Waking a thread costs as much as a small batch. So it sleeps for a moment, in which many may become ready; if
+    // none does, it wants to be woken for the first.
+    waiting_ = true;
+    if (waited_from == 0) {
+      waited_from = now_ns();
+      ready_.wait_for(lock, kPatience);
+    } else {
+      urgent_ = true;
+      ready_.wait(lock);
+    }
   }
-  waiting_ = false;
+  waiting_ = urgent_ = false;
   at_ = 0;
   if (waited_from != 0) {
     const int64_t waited = now_ns() - waited_from;
@@ -373,6 +389,31 @@ void Runner::restore(StateReader& in) {
   }
   claimed_ = snapshot_at_ = base_ = retired_ = 0;
   base_state_.clear();
+}
+
+bool PullJob::claim(Block& block, int64_t want) {
+  for (int64_t k = 0; k < want; ++k) {
+    Block::Result r;
+    try {
+      if (!input_->next(r.item)) break;
+    } catch (...) {
+      r.error = std::current_exception();
+    }
+    const bool failed = r.error != nullptr;
+    block.results.push_back(std::move(r));
+    if (failed) break;
+  }
+  return !block.results.empty();
+}
+
+void PullJob::skip(int64_t n) {
+  for (Item item; n > 0; --n) {
+    try {
+      if (!input_->next(item)) return;
+    } catch (const Error&) {
+      // It was delivered before the state was saved.
+    }
+  }
 }
 
 namespace {

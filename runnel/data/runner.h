@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -26,7 +27,7 @@ struct Block {
   std::vector<int64_t> numbers;  // of the inputs, for jobs that need them
   std::vector<Result> results;
   std::string snapshot;  // the job's state before this block was claimed; empty: none was taken
-  int64_t bytes = 0;
+  int64_t bytes = 0;     // taken from the budget: expected ones until the block is done
   bool done = false;
   size_t delivered = 0;
 };
@@ -47,6 +48,20 @@ class RunnerJob {
   virtual bool state_is_small() const { return false; }
 };
 
+// Elements of an input as they are: the job of prefetch.
+class PullJob : public RunnerJob {
+ public:
+  explicit PullJob(IteratorPtr input) : input_(std::move(input)) {}
+  bool claim(Block& block, int64_t want) override;
+  void run(Block&, size_t, Item&) override {}
+  void skip(int64_t n) override;
+  void save(StateWriter& out) const override { save_nested(*input_, out); }
+  void restore(StateReader& in) override { restore_nested(*input_, in); }
+
+ private:
+  IteratorPtr input_;
+};
+
 class Runner : public IteratorNode {
  public:
   Runner(const Context& ctx, std::unique_ptr<RunnerJob> job, int parallel, int depth, bool ordered, StageStats& stats);
@@ -54,6 +69,9 @@ class Runner : public IteratorNode {
 
   void save(StateWriter& out) const override;
   void restore(StateReader& in) override;
+  void begin() {  // works ahead from now on, not from the first call of next()
+    if (!started_) start();
+  }
   // Is an element ready, or the end reached?
   bool ready();
 
@@ -68,12 +86,13 @@ class Runner : public IteratorNode {
   void work(int number);
   bool has_room() const;
   void run_block(Block& block);
-  void finish(Block& block, int64_t wall, double cpu_share);
+  void finish(Block& block, int64_t wall, std::optional<double> cpu_share);
   bool advance();
   std::shared_ptr<Block> take_ready();
   void retire();
   void tune(int64_t now);
   int64_t block_size() const;
+  int64_t expected_bytes(int64_t elements) const;
 
   std::shared_ptr<Pipeline> pipeline_;
   std::unique_ptr<RunnerJob> job_;
@@ -93,12 +112,11 @@ class Runner : public IteratorNode {
   std::deque<std::shared_ptr<Block>> blocks_;  // claimed and not yet retired, in order
   int64_t outstanding_ = 0;                    // elements in blocks_ or about to be claimed
   int idle_ = 0;
-  int claiming_ = 0;
   bool ended_ = false;
   std::atomic<bool> stop_{false};  // written with mutex_ held
-  bool waiting_ = false;
-  int64_t waiting_since_ = 0;
-  double element_ns_ = 0;  // running mean of the work for one element
+  bool waiting_ = false;           // the consumer sleeps until an element is ready
+  bool urgent_ = false;            // and has waited for long
+  double element_ns_ = 0;          // running mean of the work for one element
   double element_bytes_ = 0;
   double cpu_share_ = 1;  // of the time that the work takes
   bool was_full_ = false;

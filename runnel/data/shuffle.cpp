@@ -1,10 +1,10 @@
 // Random order. Over an indexed input it is a permutation of numbers; else a buffer of elements, as in TensorFlow:
 // filled up first, then each step gives one of its elements at random.
 #include <algorithm>
-#include <deque>
 
 #include "runnel/base/format.h"
 #include "runnel/base/philox.h"
+#include "runnel/data/input_log.h"
 #include "runnel/data/nodes.h"
 
 namespace runnel::data {
@@ -92,39 +92,29 @@ class ShuffleView : public Indexed {
 class ShuffleIterator : public IteratorNode {
  public:
   ShuffleIterator(IteratorPtr input, int64_t buffer, uint64_t key, std::shared_ptr<Pipeline> pipeline)
-      : input_(std::move(input)),
+      : input_(std::move(input), std::max<int64_t>(16, buffer / 8), [this] { return oldest(); }),
         pipeline_(std::move(pipeline)),
         buffer_(buffer),
-        key_(key),
-        every_(std::max<int64_t>(16, buffer / 8)) {}
+        key_(key) {}
   ~ShuffleIterator() override { pipeline_->budget.give(bytes_); }
 
   void save(StateWriter& out) const override {
     out.integer(emitted_);
-    out.integer(static_cast<uint64_t>(pulled_));
     out.integer(ended_);
-    if (snapshots_.empty()) {
-      out.integer(0);
-      save_nested(*input_, out);
-    } else {
-      const Snapshot& s = oldest_needed();
-      out.integer(static_cast<uint64_t>(s.at));
-      out.text(s.state);
-    }
+    out.integer(static_cast<uint64_t>(input_.pulled()));
+    input_.save(out);
   }
 
   void restore(StateReader& in) override {
     emitted_ = in.integer();
-    pulled_ = in.count();
     ended_ = in.integer() != 0;
-    int64_t at = in.count();
-    snapshots_.clear();
+    const int64_t pulled = in.count();
     held_.clear();
     pipeline_->budget.give(std::exchange(bytes_, 0));
     // What the buffer held, by number.
     std::vector<int64_t> origins;
     int64_t next = 0;
-    const int64_t total = ended_ ? pulled_ : INT64_MAX;
+    const int64_t total = ended_ ? pulled : INT64_MAX;
     Draws draws(key_);
     for (uint64_t e = 0; e < emitted_; ++e) {
       while (static_cast<int64_t>(origins.size()) < buffer_ && next < total) origins.push_back(next++);
@@ -132,37 +122,30 @@ class ShuffleIterator : public IteratorNode {
       origins[r] = origins.back();
       origins.pop_back();
     }
-    while (next < pulled_) origins.push_back(next++);
+    while (next < pulled) origins.push_back(next++);
     std::vector<std::pair<int64_t, size_t>> wanted;  // number, place
     for (size_t k = 0; k < origins.size(); ++k) wanted.emplace_back(origins[k], k);
     std::sort(wanted.begin(), wanted.end());
     held_.resize(origins.size());
-    restore_nested(*input_, in);
     auto want = wanted.begin();
-    for (; at < pulled_; ++at) {
-      keep_state(at);
-      Item item;
-      if (!pull(item))
-        throw Error(Code::data_loss, "[shuffle] the input has fewer elements than when the state was saved");
-      if (want != wanted.end() && want->first == at) {
-        hold(held_[want->second], std::move(item), at);
-        ++want;
-      }
-    }
+    input_.restore(in, [&](int64_t number, Item& item) {
+      if (want == wanted.end() || want->first != number) return;
+      hold(held_[want->second], std::move(item), number);
+      ++want;
+    });
   }
 
  protected:
   bool produce(Item& out) override {
     while (!ended_ && static_cast<int64_t>(held_.size()) < buffer_) {
       check_cancelled(*pipeline_);
-      keep_state(pulled_);
       Item item;
-      if (!input_->next(item)) {
+      if (!input_.pull(item)) {
         ended_ = true;
         break;
       }
       held_.emplace_back();
-      hold(held_.back(), std::move(item), pulled_++);
+      hold(held_.back(), std::move(item), input_.pulled() - 1);
     }
     if (held_.empty()) return false;
     Held& chosen = held_[draw(key_, emitted_++, held_.size())];
@@ -180,19 +163,11 @@ class ShuffleIterator : public IteratorNode {
     int64_t origin = 0;
     int64_t bytes = 0;
   };
-  struct Snapshot {
-    int64_t at;
-    std::string state;
-  };
 
-  bool pull(Item& item) {
-    while (true) {
-      try {
-        return input_->next(item);
-      } catch (const Error& e) {
-        if (e.code() == Code::cancelled) throw;  // others were delivered before the state was saved
-      }
-    }
+  int64_t oldest() const {
+    int64_t oldest = input_.pulled();
+    for (const Held& h : held_) oldest = std::min(oldest, h.origin);
+    return oldest;
   }
   void hold(Held& place, Item item, int64_t origin) {
     place.bytes = static_cast<int64_t>(bytes_of(item));
@@ -200,7 +175,8 @@ class ShuffleIterator : public IteratorNode {
     place.origin = origin;
     bytes_ += place.bytes;
     pipeline_->budget.take(place.bytes);
-    if (pipeline_->budget.used() > pipeline_->budget.limit()) {
+    // Queues leave room for it; alone it must fit.
+    if (bytes_ > pipeline_->budget.limit()) {
       throw make_error(
           Code::resource_exhausted,
           "[shuffle] a buffer of {} elements does not fit the byte budget of {}: {} elements hold {} bytes; "
@@ -209,31 +185,13 @@ class ShuffleIterator : public IteratorNode {
           buffer_, pipeline_->budget.limit(), held_.size(), bytes_);
     }
   }
-  void keep_state(int64_t at) {
-    if (at % every_ != 0) return;
-    StateWriter w;
-    input_->save(w);
-    while (snapshots_.size() > 1 && &oldest_needed() != &snapshots_.front()) snapshots_.pop_front();
-    snapshots_.push_back({at, w.take()});
-  }
-  // The latest one before every element that the buffer holds.
-  const Snapshot& oldest_needed() const {
-    int64_t oldest = pulled_;
-    for (const Held& h : held_) oldest = std::min(oldest, h.origin);
-    auto s = snapshots_.begin();
-    while (std::next(s) != snapshots_.end() && std::next(s)->at <= oldest) ++s;
-    return *s;
-  }
 
-  IteratorPtr input_;
+  InputLog input_;
   std::shared_ptr<Pipeline> pipeline_;
   const int64_t buffer_;
   const uint64_t key_;
-  const int64_t every_;
   std::vector<Held> held_;
-  std::deque<Snapshot> snapshots_;
   uint64_t emitted_ = 0;
-  int64_t pulled_ = 0;
   int64_t bytes_ = 0;
   bool ended_ = false;
 };

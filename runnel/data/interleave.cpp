@@ -1,0 +1,260 @@
+// Datasets made from elements, their elements one after the other or in turns.
+#include "runnel/base/cpu_count.h"
+#include "runnel/base/format.h"
+#include "runnel/data/nodes.h"
+#include "runnel/data/runner.h"
+#include "runnel/kernels/random_context.h"
+
+namespace runnel::data {
+namespace {
+
+// Lets so many readers work at a time.
+class Gate {
+ public:
+  explicit Gate(int limit) : free_(limit) {}
+  void enter() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return free_ > 0; });
+    --free_;
+  }
+  void leave() {
+    const std::lock_guard lock(mutex_);
+    ++free_;
+    changed_.notify_one();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int free_;
+};
+
+// An input of the cycle that is read ahead.
+class ReaderJob : public PullJob {
+ public:
+  ReaderJob(IteratorPtr input, std::shared_ptr<Gate> gate) : PullJob(std::move(input)), gate_(std::move(gate)) {}
+  bool claim(Block& block, int64_t want) override {
+    if (!gate_) return PullJob::claim(block, want);
+    gate_->enter();
+    const bool more = PullJob::claim(block, want);
+    gate_->leave();
+    return more;
+  }
+
+ private:
+  std::shared_ptr<Gate> gate_;
+};
+
+class InterleaveIterator : public IteratorNode {
+ public:
+  InterleaveIterator(const Context& ctx, IteratorPtr input, std::shared_ptr<const ExpandFn> f, uint64_t key,
+                     int64_t cycle, int64_t block, int parallel, bool ordered)
+      : ctx_(ctx),
+        input_(std::move(input)),
+        f_(std::move(f)),
+        key_(key),
+        block_(block),
+        parallel_(parallel),
+        ordered_(ordered || parallel == 0),
+        slots_(static_cast<size_t>(cycle)) {
+    if (parallel > 0 && parallel < cycle) gate_ = std::make_shared<Gate>(parallel);
+  }
+
+  void save(StateWriter& out) const override {
+    out.integer(slot_);
+    out.integer(static_cast<uint64_t>(in_block_));
+    out.integer(ended_);
+    out.integer(opened_);
+    out.integer(static_cast<uint64_t>(pulled_));
+    save_nested(*input_, out);
+    for (const Slot& s : slots_) {
+      out.integer(s.it != nullptr);
+      if (!s.it) continue;
+      out.integer(static_cast<uint64_t>(s.number));
+      out.text(s.before);
+      save_nested(*s.it, out);
+    }
+  }
+  void restore(StateReader& in) override {
+    slot_ = in.integer();
+    in_block_ = in.count();
+    const bool ended = in.integer() != 0;
+    ended_ = false;
+    opened_ = in.integer() != 0;
+    const int64_t pulled = in.count();
+    const std::string_view input_state = in.text();
+    for (Slot& s : slots_) {
+      s = Slot();
+      if (in.integer() == 0) continue;
+      pulled_ = in.count();
+      const std::string_view before = in.text();
+      StateReader reader(before);
+      input_->restore(reader);
+      if (!open(s))
+        throw Error(Code::data_loss, "[interleave] the input has fewer elements than when the state was saved");
+      restore_nested(*s.it, in);
+    }
+    StateReader reader(input_state);
+    input_->restore(reader);
+    pulled_ = pulled;
+    ended_ = ended;
+  }
+
+ protected:
+  bool produce(Item& out) override {
+    if (parallel_ != 0 && !opened_) {
+      // Every reader of the cycle starts at once; they are the inputs that the first turn meets in this order.
+      opened_ = true;
+      for (Slot& s : slots_) {
+        if (!s.it && !open(s)) break;
+      }
+    }
+    while (true) {
+      check_cancelled(*ctx_.pipeline);
+      if (!ordered_) find_ready();
+      Slot& s = slots_[slot_];
+      if (!s.it && !ended_) open(s);
+      if (!s.it) {
+        if (ended_ && none_open()) return false;
+        turn();
+        continue;
+      }
+      try {
+        if (s.it->next(out)) {
+          if (++in_block_ == block_) turn();
+          return true;
+        }
+      } catch (...) {
+        if (++in_block_ == block_) turn();
+        throw;
+      }
+      s = Slot();
+      if (parallel_ != 0) open(s);  // the next file is opened while others are read; the turn that meets it is the same
+      turn();
+    }
+  }
+
+ private:
+  struct Slot {
+    IteratorPtr it;
+    Runner* runner = nullptr;
+    std::string before;  // the input's state before its element
+    int64_t number = 0;  // of that element
+  };
+
+  bool open(Slot& s) {
+    if (ended_) return false;
+    StateWriter w;
+    input_->save(w);
+    Item item;
+    if (!input_->next(item)) {
+      ended_ = true;
+      return false;
+    }
+    s.before = w.take();
+    s.number = pulled_++;
+    NodePtr node;
+    {
+      RandomContext random(mix(key_, static_cast<uint64_t>(s.number)));
+      const RandomScope scope(random);
+      node = (*f_)(item);
+    }
+    IteratorPtr it = node->iterate(ctx_);
+    if (parallel_ != 0) {
+      StageStats& stats = ctx_.pipeline->stage(ctx_.stage, "Reader", "");
+      auto runner =
+          std::make_unique<Runner>(ctx_, std::make_unique<ReaderJob>(std::move(it), gate_), 1, AUTOTUNE, true, stats);
+      runner->set_stats(&stats);
+      s.runner = runner.get();
+      runner->begin();
+      s.it = std::move(runner);
+    } else {
+      s.it = std::move(it);
+    }
+    return true;
+  }
+  void turn() {
+    in_block_ = 0;
+    slot_ = (slot_ + 1) % slots_.size();
+  }
+  bool none_open() const {
+    return std::none_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.it != nullptr; });
+  }
+  // The next reader that has something; the one whose turn it is where none has.
+  void find_ready() {
+    for (size_t k = 0; k < slots_.size(); ++k) {
+      const size_t at = (slot_ + k) % slots_.size();
+      if (slots_[at].runner != nullptr && slots_[at].runner->ready()) {
+        if (at != slot_) in_block_ = 0;
+        slot_ = at;
+        return;
+      }
+    }
+  }
+
+  Context ctx_;
+  IteratorPtr input_;
+  std::shared_ptr<const ExpandFn> f_;
+  uint64_t key_;
+  int64_t block_;
+  int parallel_;
+  bool ordered_;
+  std::shared_ptr<Gate> gate_;
+  std::vector<Slot> slots_;
+  size_t slot_ = 0;
+  int64_t in_block_ = 0;
+  int64_t pulled_ = 0;
+  bool ended_ = false;
+  bool opened_ = false;
+};
+
+class InterleaveNode : public DatasetNode {
+ public:
+  InterleaveNode(NodePtr input, ExpandFn f, const InterleaveOptions& options, const char* name,
+                 const Structure* structure)
+      : DatasetNode({std::move(input)}),
+        f_(std::make_shared<ExpandFn>(std::move(f))),
+        options_(options),
+        name_(name),
+        structure_(structure) {}
+  std::string name() const override { return name_; }
+  std::string details() const override {
+    return options_.cycle_length == 1 ? "" : fmt::format("{}, {}", options_.cycle_length, options_.block_length);
+  }
+  // Of the datasets made only the type is known.
+  ElementSpec element_spec() const override { return unknown_spec(structure_); }
+  int64_t cardinality() const override { return input()->cardinality() == 0 ? 0 : UNKNOWN_CARDINALITY; }
+  uint64_t seed() const override { return seed_; }
+
+ protected:
+  IteratorPtr make_iterator(const Context& ctx) const override {
+    return std::make_unique<InterleaveIterator>(
+        ctx, input()->iterate(ctx), f_, mix(seed_in(ctx), ctx.epoch), options_.cycle_length, options_.block_length,
+        options_.num_parallel_calls,
+        options_.deterministic.value_or(ctx.pipeline->options.deterministic.value_or(true)));
+  }
+
+ private:
+  std::shared_ptr<const ExpandFn> f_;
+  InterleaveOptions options_;
+  const char* name_;
+  const Structure* structure_;
+  uint64_t seed_ = draw_seed();
+};
+
+}  // namespace
+
+NodePtr nodes::interleave(NodePtr input, ExpandFn f, const InterleaveOptions& options, const Structure* structure) {
+  InterleaveOptions set = options;
+  if (set.cycle_length <= 0) set.cycle_length = usable_cpus();
+  if (set.block_length < 1) throw invalid_argument("[interleave] block_length is {}, not positive", set.block_length);
+  return std::make_shared<InterleaveNode>(std::move(input), std::move(f), set,
+                                          set.num_parallel_calls == 0 ? "Interleave" : "ParallelInterleave", structure);
+}
+
+NodePtr nodes::flat_map(NodePtr input, ExpandFn f, const Structure* structure) {
+  return std::make_shared<InterleaveNode>(std::move(input), std::move(f), InterleaveOptions{.cycle_length = 1},
+                                          "FlatMap", structure);
+}
+
+}  // namespace runnel::data
