@@ -7,6 +7,7 @@
 #include "runnel/data/dataset.h"
 #include "runnel/function/control_flow.h"
 #include "runnel/function/function.h"
+#include "runnel/graph/executor/cancellation.h"
 #include "runnel/io/csv.h"
 #include "runnel/io/example.h"
 #include "runnel/io/record_index.h"

@@ -4,6 +4,7 @@
 
 #include "runnel/autodiff/record.h"
 #include "runnel/base/format.h"
+#include "runnel/graph/executor/cancellation.h"
 #include "runnel/graph/passes/pass.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/tensor/handle_log.h"
@@ -249,6 +250,9 @@ void Plan::execute(Frame& frame, Inputs inputs, Tensor* outputs, size_t wanted) 
     on_host = on_host && inputs[i]->device().is_host();
   }
   for (const uint32_t slot : unused_inputs_) frame.slots[slot] = Tensor();
+  const CancellationScope* scope = CancellationScope::current();
+  // Also without steps: the body of an endless loop may have none.
+  if (scope && scope->cancelled()) throw_cancelled(steps_.empty() ? "" : steps_[0].node->name);
   if (on_host) [[likely]] {
     open_arena(frame);
     const auto release_after = [&](const Step& step) {
@@ -256,6 +260,8 @@ void Plan::execute(Frame& frame, Inputs inputs, Tensor* outputs, size_t wanted) 
     };
     for (size_t i = 0; i < steps_.size(); ++i) {
       const Step& step = steps_[i];
+      if (scope && scope->cancelled()) [[unlikely]]
+        throw_cancelled(step.node->name);
       if (step.chain >= 0) [[unlikely]] {
         run_chain(&step, frame);
         const size_t length = chains_[static_cast<size_t>(step.chain)].length;
