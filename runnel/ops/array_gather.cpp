@@ -130,16 +130,36 @@ Tensor sizes(std::initializer_list<Extent> extents, DType index_type) {
   return stack(each);
 }
 
-// The gradient of a gather along an axis other than the first, or in batches: rows of [batches * size] slots.
-Tensor dense_gather_grad(const Tensor& dy, const Tensor& params, const Tensor& indices, int axis, int batch) {
+// What a gather goes through: [batches, outer, size, inner] of the parameters, [batches, count] indices.
+struct GatherExtents {
+  Extent batches;
+  Extent outer;
+  Extent size;
+  Extent inner;
+  Extent count;
+};
+
+// The same as extent_of where ranks or bounds are known only when the graph runs.
+Extent extent_between(const Tensor& sizes, const Tensor& begin, const Tensor& end) {
+  const Tensor at = range(size(sizes));
+  return Extent(reduce_prod(where(logical_and(at >= begin, at < end), sizes, ones_like(sizes))));
+}
+GatherExtents dynamic_extents(const Tensor& params, const Tensor& indices, const Tensor& axis, int64_t batch_dims) {
   const DType type = indices.dtype();
-  const int p_rank = params.partial_shape().rank();
-  const int i_rank = indices.partial_shape().rank();
-  const Extent batches = extent_of(params, 0, batch, type);
-  const Extent outer = extent_of(params, batch, axis, type);
-  const Extent size = extent_of(params, axis, axis + 1, type);
-  const Extent inner = extent_of(params, axis + 1, p_rank, type);
-  const Extent count = extent_of(indices, batch, i_rank, type);
+  const Tensor p = shape(params, type);
+  const Tensor i = shape(indices, type);
+  const auto counted = [](const Tensor& at, const Tensor& rank) { return where(less(at, 0), at + rank, at); };
+  const Tensor along = counted(cast(reshape(axis, Shape{}), DType::int32), size(p));
+  const Tensor batch = counted(int_scalar(batch_dims), size(i));
+  return {extent_between(p, zeros_like(batch), batch), extent_between(p, batch, along),
+          extent_between(p, along, along + 1), extent_between(p, along + 1, size(p)),
+          extent_between(i, batch, size(i))};
+}
+
+// The gradient of a gather along an axis other than the first, or in batches: rows of [batches * size] slots.
+Tensor dense_gather_grad(const Tensor& dy, const Tensor& params, const Tensor& indices, const GatherExtents& extents) {
+  const DType type = indices.dtype();
+  const auto& [batches, outer, size, inner, count] = extents;
   // Outer positions move behind the gathered ones, so that each index owns one row.
   Tensor rows = dy;
   if (outer.known != 1) {
@@ -147,7 +167,7 @@ Tensor dense_gather_grad(const Tensor& dy, const Tensor& params, const Tensor& i
   }
   rows = reshape(rows, sizes({batches * count, outer * inner}, type));
   Tensor at = indices;
-  if (batch > 0) {
+  if (batches.known != 1) {
     const Tensor n = reshape(sizes({size}, type), Shape{});
     const Tensor b = reshape(sizes({batches}, type), Shape{});
     const Tensor starts = range(zeros_like(b), b, ones_like(b)) * n;
@@ -172,12 +192,18 @@ Gradient gather_grad(const GradCtx& g, const GatherAttrs& a) {
     const Tensor rows = concat({reshape(size(indices), {1}), whole(runnel::slice(1, none))}, 0);
     return IndexedSlices{reshape(g.dy(), rows), reshape(indices, {-1}), whole};
   }
-  if (!at || !p.has_rank() || (a.batch_dims != 0 && !i.has_rank())) {
-    throw make_error(Code::unimplemented, "the gradient of a gather needs an axis and ranks known while tracing");
+  if (!at || !p.has_rank() || (!i.has_rank() && ((*at)[0] != 0 || a.batch_dims != 0))) {
+    return dense_gather_grad(g.dy(), params, indices, dynamic_extents(params, indices, g.x(2), a.batch_dims));
   }
   const int axis = normalize_axis((*at)[0], p.rank());
   const int batch = a.batch_dims == 0 ? 0 : normalized_batch_dims(a.batch_dims, i.rank());
-  if (axis > 0 || batch > 0) return dense_gather_grad(g.dy(), params, indices, axis, batch);
+  if (axis > 0 || batch > 0) {
+    const DType type = indices.dtype();
+    return dense_gather_grad(g.dy(), params, indices,
+                             {extent_of(params, 0, batch, type), extent_of(params, batch, axis, type),
+                              extent_of(params, axis, axis + 1, type), extent_of(params, axis + 1, p.rank(), type),
+                              extent_of(indices, batch, i.rank(), type)});
+  }
   const Tensor whole = shape(params);
   Dims row = p.dims();
   row[0] = i.is_static() ? Shape(i).num_elements() : -1;

@@ -113,7 +113,9 @@ Tensor boolean_mask(const Operand& tensor, const Operand& mask, int axis) {
   const Tensor x = tensor.value();
   const Tensor m = mask.value();
   const PartialShape sx = x.partial_shape(), sm = m.partial_shape();
-  if (!sx.has_rank() || !sm.has_rank()) throw invalid_argument("[boolean_mask] tensor and mask need a known rank");
+  if (!sx.has_rank() || !sm.has_rank())
+    throw invalid_argument(
+        "[boolean_mask] tensor and mask need a known rank: tell it with ensure_shape(x, {{-1, ...}})");
   if (sm.rank() == 0) throw invalid_argument("[boolean_mask] the mask is a scalar");
   if (m.dtype() != DType::bool_)
     throw invalid_argument("[boolean_mask] the mask must be bool, got {}", dtype_name(m.dtype()));
@@ -177,7 +179,8 @@ Tensor repeat(const Operand& input, const Operand& repeats) { return repeat(resh
 Tensor repeat(const Operand& input, const Operand& repeats, int axis) {
   const Tensor x = input.value();
   const PartialShape s = x.partial_shape();
-  if (!s.has_rank()) throw invalid_argument("[repeat] the input needs a known rank");
+  if (!s.has_rank())
+    throw invalid_argument("[repeat] the input needs a known rank: tell it with ensure_shape(x, {{-1, ...}})");
   if (s.rank() == 0) return repeat(reshape(x, {1}), repeats, axis);
   const int at = normalize_axis(axis, s.rank());
   Tensor times = repeats.value();

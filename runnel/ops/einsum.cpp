@@ -9,6 +9,7 @@
 #include "runnel/ops/array.h"
 #include "runnel/ops/contraction.h"
 #include "runnel/ops/math.h"
+#include "runnel/ops/reduce.h"
 
 namespace runnel {
 namespace {
@@ -31,12 +32,18 @@ class Einsum {
 
   Tensor run() {
     parse();
+    flatten_ellipses();
     for (size_t i = 0; i < inputs_.size(); ++i) operands_.push_back(label(i));
     resolve_output();
     for (size_t i = 0; i < operands_.size(); ++i) drop_broadcast(i);
     for (size_t i = 0; i < operands_.size(); ++i) operands_[i] = summed(operands_[i], needed_besides(i, i));
     while (operands_.size() > 1) contract_best_pair();
-    return finish(operands_[0]);
+    const Tensor y = finish(operands_[0]);
+    if (!under_ellipsis_.defined() || output_.ellipsis_at < 0) return y;
+    const Tensor dims = shape(y);
+    return reshape(
+        y,
+        concat({dims(slice(0, output_.ellipsis_at)), under_ellipsis_, dims(slice(output_.ellipsis_at + 1, none))}, 0));
   }
 
  private:
@@ -105,6 +112,46 @@ class Einsum {
     return out;
   }
 
+  // Where an ellipsis stands for dimensions whose number is not known, those of every operand are broadcast and made
+  // one dimension; run() takes it apart in the end.
+  void flatten_ellipses() {
+    const auto has_ellipsis = [&](size_t i) { return inputs_[i].ellipsis_at >= 0; };
+    bool open = false;
+    for (size_t i = 0; i < given_.size(); ++i) {
+      open = open || (has_ellipsis(i) && !given_[i].partial_shape().has_rank());
+    }
+    if (!open) return;
+    struct Sizes {
+      Tensor before, under, after;
+    };
+    std::vector<Sizes> sizes(given_.size());
+    size_t ellipses = 0;
+    for (size_t i = 0; i < given_.size(); ++i) {
+      if (!has_ellipsis(i)) continue;
+      const Tensor dims = shape(given_[i]);
+      const int64_t first = inputs_[i].ellipsis_at;
+      const int64_t last = static_cast<int64_t>(inputs_[i].labels.size()) - first;
+      sizes[i] = {dims(slice(0, first)), last > 0 ? dims(slice(first, -last)) : dims(slice(first, none)),
+                  last > 0 ? dims(slice(-last, none)) : dims(slice(0, 0))};
+      under_ellipsis_ = ++ellipses == 1 ? sizes[i].under : broadcast_sizes(under_ellipsis_, sizes[i].under);
+    }
+    for (size_t i = 0; i < given_.size(); ++i) {
+      if (!has_ellipsis(i)) continue;
+      const auto& [before, under, after] = sizes[i];
+      Tensor x = given_[i];
+      if (ellipses > 1) x = broadcast_to(x, concat({before, under_ellipsis_, after}, 0));
+      x = reshape(x, concat({before, reshape(reduce_prod(under_ellipsis_), {1}), after}, 0));
+      given_[i] = ensure_shape(x, PartialShape(Dims(inputs_[i].labels.size() + 1, kUnknownDim)));
+    }
+  }
+  static Tensor broadcast_sizes(const Tensor& a, const Tensor& b) {
+    const Tensor rank = maximum(size(a), size(b));
+    const auto padded = [&](const Tensor& t) { return concat({fill(reshape(rank - size(t), {1}), 1), t}, 0); };
+    const Tensor x = padded(a);
+    const Tensor y = padded(b);
+    return where(equal(x, 1), y, x);
+  }
+
   // Operand i with a label for every dimension, diagonals taken.
   Labelled label(size_t i) {
     const Subscript& s = inputs_[i];
@@ -117,8 +164,6 @@ class Einsum {
       if (covered < 0 || (covered > 0 && s.ellipsis_at < 0)) {
         throw error("'{}' has {} labels, operand {} has shape {}", s.text, letters, i, shape.str());
       }
-    } else if (s.ellipsis_at >= 0) {
-      throw make_error(Code::unimplemented, "[Einsum] '{}': an ellipsis over an unknown rank", equation_);
     }
     Labels labels = s.labels;
     Labels under;
@@ -303,6 +348,7 @@ class Einsum {
   Labels out_labels_;
   LabelSizes sizes_;
   std::vector<Labelled> operands_;
+  Tensor under_ellipsis_;  // the sizes that one dimension stands for
 };
 
 // The axes of both, counted from 0; each pair must agree in size.
@@ -310,7 +356,8 @@ void check_axes(const Tensor& a, const Tensor& b, std::vector<int64_t>& axes_a, 
   const PartialShape sa = a.partial_shape();
   const PartialShape sb = b.partial_shape();
   if (!sa.has_rank() || !sb.has_rank()) {
-    throw make_error(Code::unimplemented, "[Tensordot] of tensors of unknown rank");
+    throw make_error(Code::unimplemented,
+                     "[Tensordot] of tensors of unknown rank: tell it with ensure_shape(x, {{-1, ...}})");
   }
   if (axes_a.size() != axes_b.size()) {
     throw invalid_argument("[Tensordot] {} axes of a but {} of b", axes_a.size(), axes_b.size());

@@ -73,7 +73,8 @@ TEST(Cancellation, InsideLoopsInBranchesInFunctions) {
     return i;
   });
   auto outer = function([&](const Tensor& n) {
-    return cond(n > 0, [&] { return inner(n); }, [&] { return n - 1; });
+    return cond(
+        n > 0, [&] { return inner(n); }, [&] { return n - 1; });
   });
   const CancellationToken token;
   std::thread other = canceller(token, started);
@@ -89,7 +90,9 @@ TEST(Cancellation, OfDerivatives) {
   const CancellationToken token;
   auto f = function([&](const Tensor& x) {
     return while_loop([](const Tensor& i, const Tensor&) { return i < 10; },
-                      [](const Tensor& i, const Tensor& y) { return std::tuple{i + 1, sin(y)}; },
+                      [](const Tensor& i, const Tensor& y) {
+                        return std::tuple{i + 1, sin(y)};
+                      },
                       std::tuple{Tensor(0), x});
   });
   const Tensor x(0.5f);

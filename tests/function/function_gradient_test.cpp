@@ -176,6 +176,21 @@ TEST(FunctionGradient, UnknownRanks) {
   same_without_ranks([](const Tensor& t) { return transpose(reshape(t, {4, 1})) * t[0][1]; }, x);
 }
 
+TEST(FunctionGradient, UnknownRanksOfGathersAndEllipses) {
+  const Tensor x = reshape(range(24.f), {2, 3, 4}) * 0.1f;
+  same_without_ranks([](const Tensor& t) { return square(gather(t, Tensor{2, 0, 2}, 1)); }, x);
+  same_without_ranks([](const Tensor& t) { return square(gather(t, Tensor{{3, 0}, {1, 1}}, -1)); }, x);
+  same_without_ranks([](const Tensor& t) { return square(gather(t, Tensor{{0, 2}, {1, 1}}, 1, 1)); }, x);
+  const Tensor w{{1.f, 2.f}, {3.f, 4.f}, {5.f, 6.f}, {7.f, 8.f}};
+  same_without_ranks([&](const Tensor& t) { return einsum("...ij,jk->...ik", t, w); }, x);
+  same_without_ranks([&](const Tensor& t) { return einsum("i...j->...ji", t) * 2; }, x);
+  same_without_ranks([&](const Tensor& t) { return einsum("...i,...i->...", t, t); }, x);
+  // Operands whose ellipses broadcast.
+  const Tensor row = reshape(range(4.f), {1, 4});
+  same_without_ranks([&](const Tensor& t) { return einsum("...i,...i->...", t, row); }, x);
+  same_without_ranks([&](const Tensor& t) { return einsum("...,...->...", row, t); }, x);
+}
+
 // The rows of a gradient are counted in int64, a shape that is not known in int32.
 TEST(FunctionGradient, SlicesOfUnknownShapes) {
   auto f = function(

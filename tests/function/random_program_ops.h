@@ -70,6 +70,32 @@ inline int64_t first_dim(const Instr& i, int64_t most) {
   return i.shapes[0][0];
 }
 
+// Writes rows one by one, one of them twice, and reads them while the loop runs and after it.
+inline Tensors array_loop(const Instr& i, const Tensors& x) {
+  const int64_t n = first_dim(i, 6);
+  const TensorArray rows(x[0].dtype(), n, {.element_shape = x[0][0].partial_shape()});
+  const auto [k, written, last] =
+      while_loop([&](const Tensor& at, const TensorArray&, const Tensor&) { return at < n; },
+                 [&](const Tensor& at, const TensorArray& all, const Tensor& acc) {
+                   const Tensor row = gather(x[0], at);
+                   const TensorArray more = all.write(at, sin(row) + acc * 0.5).write(0, row);
+                   return std::tuple{at + 1, more, tanh(more.read(at)) * more.read(0)};
+                 },
+                 std::tuple{Tensor(0), rows, x[0][0]});
+  return {written.stack(), last, written.read(pick(i, 0, n))};
+}
+// Whole arrays at once.
+inline Tensors array_parts(const Instr& i, const Tensors& x) {
+  const int64_t n = first_dim(i, 6);
+  require(rank_of(i) > 1);
+  const TensorArray rows = TensorArray(x[0].dtype(), n).unstack(x[0]);
+  const Tensor order = Tensor::of<int32_t>({static_cast<int32_t>(pick(i, 0, n)), static_cast<int32_t>(pick(i, 1, n))});
+  std::vector<int32_t> back;
+  for (int64_t k = 0; k < n; ++k) back.push_back(static_cast<int32_t>(n - 1 - k));
+  const TensorArray turned = TensorArray(x[0].dtype(), n).scatter(Tensor::of<int32_t>(back), tanh(rows.stack()));
+  return {rows.gather(order), turned.concat(), turned.read(0) + rows.read(n - 1)};
+}
+
 }  // namespace ops_detail
 
 inline const std::vector<ProgramOp>& program_ops() {
@@ -195,6 +221,22 @@ inline const std::vector<ProgramOp>& program_ops() {
        [](I i, X x) -> Tensors { return require(rank_of(i) > 0), Tensors{x[0](slice(0, none, 2))}; }},
       {"unstack", "a", kSafe | kSmall,
        [](I i, X x) -> Tensors { return unstack(x[0], 0, first_dim(i, 6)); }},
+      {"split", "a", kSafe | kSmall,
+       [](I i, X x) -> Tensors {
+         const int axis = axis_of(i);
+         const int64_t n = i.shapes[0].at(static_cast<size_t>(axis));
+         const int64_t parts = 2 + pick(i, 1, 2);
+         require(n % parts == 0);
+         return split(x[0], parts, axis);
+       }},
+      {"split_sizes", "a", kSafe,
+       [](I i, X x) -> Tensors {
+         const int axis = axis_of(i);
+         const int64_t n = i.shapes[0].at(static_cast<size_t>(axis));
+         require(n > 1);
+         const int64_t first = 1 + pick(i, 1, n - 1);
+         return split(x[0], Dims64{first, n - first}, axis);
+       }},
       {"gather", "a", kSafe, gather_of},
       {"gather_by", "ai", kSafe | kJumps,
        [](I i, X x) -> Tensors {
@@ -238,6 +280,20 @@ inline const std::vector<ProgramOp>& program_ops() {
          first_dim(i, 6);
          return {foldl([](const Tensor& a, const Tensor& row) { return tanh(a) * row + a; }, x[0], x[0][0])};
        }},
+      {"map_fn_captured", "ff", kSafe | kSmall | kLoops | kJumps,
+       [](I i, X x) -> Tensors {
+         first_dim(i, 6);
+         const Tensor sum = reduce_sum(sin(x[1]));
+         return {map_fn(
+             [&](const Tensor& row) {
+               const auto yes = [&] { return tanh(row) * cast(sum, row.dtype()); };
+               return cond(reduce_sum(row) > i.number, yes, [&] { return cast(sum, row.dtype()) - row; });
+             },
+             x[0])};
+       }},
+      // arrays
+      {"array_loop", "f", kSafe | kSmall | kLoops, array_loop},
+      {"array_parts", "f", kSafe | kSmall, array_parts},
   };
   return ops;
 }

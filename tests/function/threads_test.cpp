@@ -81,7 +81,9 @@ TEST(Threads, DeriveTheSameFunctionForTheFirstTime) {
     auto f = function([](const Tensor& x) {
       return std::get<1>(while_loop([](const Tensor& i, const Tensor&) { return i < 3; },
                                     [](const Tensor& i, const Tensor& y) {
-                                      return std::tuple{i + 1, cond(y > 0, [&] { return sin(y); }, [&] { return y * y; })};
+                                      return std::tuple{i + 1,
+                                                        cond(
+                                                            y > 0, [&] { return sin(y); }, [&] { return y * y; })};
                                     },
                                     std::tuple{Tensor(0), x}));
     });

@@ -5,7 +5,8 @@
 #include "runnel/base/error.h"
 #include "runnel/graph/graph_def.h"
 
-// A GraphDef: either an Error, or a graph that the verifier accepts and that comes back from the bytes it is written as.
+// A GraphDef: either an Error, or a graph that the verifier accepts and that comes back from the bytes it is written
+// as.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace runnel;
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);

@@ -47,6 +47,18 @@ TEST(Passes, CommonSubexpressionsAreMerged) {
   EXPECT_FALSE(merge_common_subexpressions(*g));
 }
 
+TEST(Passes, AnEmptyConstantIsNoZero) {
+  auto f = function([](const Tensor& x) {
+    const Tensor c = Tensor{1.f, 2.f};
+    const Tensor none_of_it = boolean_mask(c, c > 3);
+    return std::tuple{none_of_it * 1.f, reduce_sum(none_of_it) + x};
+  });
+  const auto [empty, sum] = f(Tensor(2.f));
+  EXPECT_EQ(empty.shape(), Shape({0}));
+  EXPECT_EQ(sum.shape(), Shape());
+  EXPECT_EQ(sum.item<float>(), 2);
+}
+
 TEST(Passes, RandomDrawsAreNotMerged) {
   auto g = traced([](const Tensor& x) { return x + random::normal({3}) + random::normal({3}); }, {3});
   merge_common_subexpressions(*g);

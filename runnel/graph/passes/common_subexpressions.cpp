@@ -19,6 +19,7 @@ void put(std::string& key, const T& value) {
 void put_tensor(std::string& key, const Tensor& t) {
   if (!t.defined()) return put(key, 0);
   put(key, t.dtype());
+  put(key, t.rank());  // else the sizes of one could be the elements of another
   for (const int64_t d : t.shape()) put(key, d);
   if (is_plain(t.dtype()) && t.num_bytes() <= kMostBytes && t.device().is_host()) {
     put(key, t.raw(), t.num_bytes());
@@ -31,6 +32,7 @@ void put_attr(std::string& key, const AttrValue& value) {
   if (const auto* t = std::get_if<Tensor>(&value)) return put_tensor(key, *t);
   if (const auto* f = std::get_if<FuncAttr>(&value)) return put(key, f->body.get());
   if (const auto* list = std::get_if<std::vector<FuncAttr>>(&value)) {
+    put(key, list->size());
     for (const FuncAttr& f : *list) put(key, f.body.get());
     return;
   }
@@ -52,6 +54,7 @@ bool merge_common_subexpressions(Graph& graph) {
     if (node->op->stateful || node->is("_Arg") || node->is("Placeholder") || !node->control_inputs.empty()) continue;
     std::string key;
     put(key, node->op);
+    put(key, node->inputs.size());
     for (const NodeOutput& in : node->inputs) {
       put(key, in.node);
       put(key, in.index);

@@ -1,11 +1,15 @@
 #include "runnel/kernels/cpu/dnnl_common.h"
 
-#include <omp.h>
-
 #include <algorithm>
 
 #include "runnel/base/cpu.h"
 #include "runnel/kernels/cpu/scratch.h"
+
+// Of the OpenMP runtime that oneDNN uses; GCC's omp.h does not compile with clang.
+extern "C" {
+int omp_get_max_threads();
+void omp_set_num_threads(int);
+}
 
 namespace runnel::cpu {
 
