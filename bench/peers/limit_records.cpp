@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <memory>
 
 #include "bench/common.h"
 #include "bench/records.h"

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -21,6 +22,9 @@ class RUNNEL_API ExampleLocator {
     std::string_view list;  // the serialized list message
   };
   size_t size() const { return keys_.size(); }
+  bool has_keys(const std::vector<std::string_view>& keys) const {
+    return std::equal(keys.begin(), keys.end(), keys_.begin(), keys_.end());
+  }
   // Fills found[0 .. size()). False: the bytes are damaged or unusual; Example::parse(example).serialize() either tells
   // what is wrong or gives bytes that can be located.
   bool locate(std::string_view example, Found* found);
@@ -30,7 +34,7 @@ class RUNNEL_API ExampleLocator {
     std::string key;
     int slot;
   };
-  int slot_of(std::string_view key, size_t place);
+  int learn(std::string_view key, size_t place);  // what stands at a place; gives its slot
 
   std::vector<std::string> keys_;
   std::unordered_map<std::string_view, int> slots_;

@@ -14,6 +14,14 @@ namespace {
 
 bool valid_header(const std::byte* p) { return crc32c_mask(crc32c(p, 8)) == load_fixed32(p + 8); }
 
+// Asks for what comes after the next few records while this one is checked: the processor stops reading ahead at the
+// end of each page.
+void prefetch(const std::byte* behind, size_t size) {
+  constexpr size_t ahead = 4096, line = 64, most = 32;
+  const std::byte* p = behind + ahead;
+  for (size_t i = 0; i < std::min(size / line + 1, most); ++i) __builtin_prefetch(p + i * line);
+}
+
 // A plain file's first header carries a checksum, which a compressed stream cannot have by chance.
 Compression detect(ByteSpan bytes) {
   if (bytes.size() >= kRecordHeader && valid_header(bytes.data())) return Compression::none;
@@ -120,6 +128,7 @@ struct RecordReader::State {
     }
     const std::byte* data = window.data() + kRecordHeader;
     const auto size = static_cast<size_t>(length);
+    prefetch(data + size, size);
     if (verify && crc32c_mask(crc32c(data, size)) != load_fixed32(data + size)) [[unlikely]] {
       return damaged("bad data checksum", length + frame);
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
 #include "runnel/base/format.h"
 #include "runnel/base/parallel.h"
@@ -21,9 +22,13 @@ Kind kind_of(DType dtype) {
   throw make_error(Code::data_loss, "its list of {} is damaged", kind_name(kind));
 }
 
-void check_kind(Kind kind, DType dtype) {
-  if (kind == kind_of(dtype)) return;
+[[noreturn]] void wrong_kind(Kind kind, DType dtype) {
   throw invalid_argument("it holds {}, not {}", kind_name(kind), kind_name(kind_of(dtype)));
+}
+
+inline void check_kind(Kind kind, DType dtype) {
+  if (kind != kind_of(dtype)) [[unlikely]]
+    wrong_kind(kind, dtype);
 }
 
 // Exactly `n` elements into dense memory; returns how many there are.
@@ -50,12 +55,19 @@ void copy_default(const Tensor& from, const Tensor& to, int64_t at, int64_t n) {
   if (to.dtype() == DType::string) copy(from.data<Bytes>());
 }
 
+// Batches follow each other with the same keys: what one has taught about their order is kept for the next.
+io::ExampleLocator& locator_of(const std::vector<std::string_view>& keys) {
+  thread_local std::unique_ptr<io::ExampleLocator> last;
+  if (last == nullptr || !last->has_keys(keys)) last = std::make_unique<io::ExampleLocator>(keys);
+  return *last;
+}
+
 // Reads one chunk of rows.
 class ChunkReader {
  public:
   ChunkReader(const std::vector<FeaturePlan>& plans, const std::vector<int>& slots,
               const std::vector<std::string_view>& keys, std::vector<Column>& columns)
-      : plans_(plans), slots_(slots), locator_(keys), found_(keys.size()), columns_(columns) {}
+      : plans_(plans), slots_(slots), locator_(locator_of(keys)), found_(keys.size()), columns_(columns) {}
 
   void read(int64_t row, const Bytes& record) {
     const Bytes* source = &record;
@@ -101,7 +113,7 @@ class ChunkReader {
 
   const std::vector<FeaturePlan>& plans_;
   const std::vector<int>& slots_;
-  io::ExampleLocator locator_;
+  io::ExampleLocator& locator_;
   std::vector<io::ExampleLocator::Found> found_;
   std::vector<Column>& columns_;
 };
@@ -188,6 +200,7 @@ ParsedColumns read_columns(const Bytes* records, int64_t n, const std::vector<Fe
   parallel_for(n, grain, [&](int64_t begin, int64_t end) {
     ChunkReader reader(plans, slots, keys, all.chunks[static_cast<size_t>(begin / grain)]);
     for (int64_t i = begin; i < end; ++i) {
+      if (i + 2 < end) __builtin_prefetch(records[i + 2].view().data());
       try {
         reader.read(i, records[i]);
       } catch (const Error& e) {

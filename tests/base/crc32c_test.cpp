@@ -44,6 +44,7 @@ TEST(Crc32c, AllLengthsAndAlignmentsAgreeWithTheDefinition) {
   for (unsigned char& b : data) b = static_cast<unsigned char>(rng());
   std::vector<size_t> sizes;
   for (size_t n = 0; n < 80; ++n) sizes.push_back(n);
+  for (size_t n = 80; n < 7000; n += 61) sizes.push_back(n);
   for (size_t n : {255, 256, 767, 768, 769, 1535, 1536, 4096, 12287, 12288, 12289, 13056, 24576, 40001}) {
     sizes.push_back(n);
   }
