@@ -98,13 +98,13 @@ Call step(bool channels_last) {
 class Counting : public c10::Allocator {
  public:
   c10::DataPtr allocate(size_t bytes) const override {
-    char* block = static_cast<char*>(c10::alloc_cpu(bytes + kHeader));
+    char* block = static_cast<char*>(std::aligned_alloc(kHeader, (bytes + 2 * kHeader - 1) / kHeader * kHeader));
     *reinterpret_cast<size_t*>(block) = bytes;
     now += bytes;
     peak = std::max(peak, now);
     return {block + kHeader, block + kHeader, &release, c10::Device(c10::kCPU)};
   }
-  c10::DeleterFn raw_deleter() const override { return &release; }
+  c10::DeleterFnPtr raw_deleter() const override { return &release; }
   static inline size_t now = 0, peak = 0;
 
  private:
@@ -113,7 +113,7 @@ class Counting : public c10::Allocator {
     if (!data) return;
     char* block = static_cast<char*>(data) - kHeader;
     now -= *reinterpret_cast<size_t*>(block);
-    c10::free_cpu(block);
+    std::free(block);
   }
 };
 

@@ -81,8 +81,9 @@ class GradientTape::State {
     watched_.push_back(t);
   }
 
+  // With `release` every step is forgotten once the walk has passed it, so that memory falls on the way back.
   std::vector<Gradient> gradient(const std::vector<Tensor>& targets, const std::vector<GradSource>& sources,
-                                 const std::vector<Tensor>& seeds);
+                                 const std::vector<Tensor>& seeds, bool release);
 
   void pause() {
     if (pauses_++ == 0) active_tapes().remove(this);
@@ -213,7 +214,7 @@ void GradientTape::State::back(const Entry& e, std::vector<Gradient>& grads, con
 
 std::vector<Gradient> GradientTape::State::gradient(const std::vector<Tensor>& targets,
                                                     const std::vector<GradSource>& sources,
-                                                    const std::vector<Tensor>& seeds) {
+                                                    const std::vector<Tensor>& seeds, bool release) {
   std::vector<int32_t> source_ids;
   std::vector<bool> needed(static_cast<size_t>(num_ids_), false);  // depends on a source
   for (const GradSource& s : sources) {
@@ -247,6 +248,10 @@ std::vector<Gradient> GradientTape::State::gradient(const std::vector<Tensor>& t
       }
     }
     back(*e, grads, needed);
+    if (release) {
+      std::fill_n(tensors_.begin() + static_cast<ptrdiff_t>(e->first), e->inputs + e->outputs, Tensor());
+      e->attrs.reset();
+    }
   }
   std::vector<Gradient> result;
   for (size_t s = 0; s < sources.size(); ++s) {
@@ -289,7 +294,8 @@ std::vector<Gradient> GradientTape::gradient(const std::vector<Tensor>& targets,
     }
   }
   Pause pause(*this);
-  std::vector<Gradient> result = state_->gradient(targets, sources, output_gradients);
+  state_->spent = !state_->options().persistent;  // also where an error ends the walk
+  std::vector<Gradient> result = state_->gradient(targets, sources, output_gradients, state_->spent);
   if (unconnected == UnconnectedGradients::zero) {
     for (size_t i = 0; i < result.size(); ++i) {
       if (!result[i].defined()) result[i] = sources[i].zeros();
@@ -329,7 +335,7 @@ Tensor GradientTape::jacobian(const Tensor& target, const GradSource& source) {
       std::fill_n(seed.mutable_data<T>(), seed.num_elements(), T(0));
       seed.mutable_data<T>()[i] = T(1);
     });
-    const Gradient row = state_->gradient({target}, {source}, {seed.to(target.device())})[0];
+    const Gradient row = state_->gradient({target}, {source}, {seed.to(target.device())}, false)[0];
     rows.push_back(row.defined() ? row.value() : zero);
   }
   finish();

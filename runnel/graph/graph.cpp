@@ -139,6 +139,14 @@ void Graph::sort() {
   for (auto& node : nodes_) node->id = id++;
 }
 
+void Graph::reorder(const std::vector<Node*>& order) {
+  std::deque<std::unique_ptr<Node>> moved;
+  for (const Node* node : order) moved.push_back(std::move(nodes_[static_cast<size_t>(node->id)]));
+  nodes_ = std::move(moved);
+  int id = 0;
+  for (auto& node : nodes_) node->id = id++;
+}
+
 bool prune(Graph& graph) {
   const auto& nodes = graph.nodes();
   std::vector<bool> needed(nodes.size(), false);

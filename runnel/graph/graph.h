@@ -80,6 +80,8 @@ class RUNNEL_API Graph : public std::enable_shared_from_this<Graph> {
   void retain(const std::vector<bool>& keep);
   // Moves the nodes into an order in which each comes after what it needs; an Error where there is a cycle.
   void sort();
+  // Another order of all nodes, in which each comes after what it needs.
+  void reorder(const std::vector<Node*>& order);
 
   // Functions that nodes refer to weakly.
   std::vector<std::shared_ptr<const FunctionBody>> keep;

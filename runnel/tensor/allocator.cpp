@@ -19,20 +19,29 @@ constexpr size_t kHuge = size_t{2} << 20;              // from here memory is ma
 constexpr size_t kThreadCacheBytes = size_t{1} << 20;  // per size class and thread
 constexpr size_t kSharedCacheBytes = size_t{4} << 30;  // beyond this, freed blocks go back to the system
 
-// Four size classes per power of two: at most 25% is wasted.
+// Four size classes per power of two, sixteen from a megabyte on: at most 25%, or 6%, is wasted.
+constexpr int kFineLog = 20;
+constexpr int kFirstFine = 4 * (kFineLog - 7);
 constexpr int class_of(size_t bytes) {
   if (bytes <= 4 * kAlign) return bytes <= kAlign ? 0 : static_cast<int>((bytes - 1) / kAlign);
   const int log = std::bit_width(bytes - 1) - 1;  // bytes - 1 in [2^log, 2^(log+1))
-  return 4 * (log - 7) + static_cast<int>(((bytes - 1) >> (log - 2)) & 3);
+  if (log < kFineLog) return 4 * (log - 7) + static_cast<int>(((bytes - 1) >> (log - 2)) & 3);
+  return kFirstFine + 16 * (log - kFineLog) + static_cast<int>(((bytes - 1) >> (log - 4)) & 15);
 }
 constexpr size_t class_bytes(int c) {
   if (c < 4) return static_cast<size_t>(c + 1) * kAlign;
-  const int log = c / 4 + 7;
-  return (size_t{1} << log) + (static_cast<size_t>(c % 4) + 1) * (size_t{1} << (log - 2));
+  if (c < kFirstFine) {
+    const int log = c / 4 + 7;
+    return (size_t{1} << log) + (static_cast<size_t>(c % 4) + 1) * (size_t{1} << (log - 2));
+  }
+  const int log = kFineLog + (c - kFirstFine) / 16;
+  return (size_t{1} << log) + (static_cast<size_t>((c - kFirstFine) % 16) + 1) * (size_t{1} << (log - 4));
 }
 static_assert(class_bytes(class_of(1)) == 64 && class_bytes(class_of(256)) == 256);
 static_assert(class_bytes(class_of(257)) == 320 && class_bytes(class_of(1025)) == 1280);
 static_assert(class_bytes(class_of(kSmallLimit)) == kSmallLimit);
+static_assert(class_bytes(class_of(size_t{1} << kFineLog)) == size_t{1} << kFineLog);
+static_assert(class_bytes(class_of((size_t{1} << kFineLog) + 1)) == (size_t{17} << (kFineLog - 4)));
 
 constexpr int kClasses = class_of(size_t{1} << 46) + 1;
 constexpr int kSmallClasses = class_of(kSmallLimit) + 1;

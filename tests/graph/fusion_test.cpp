@@ -256,5 +256,47 @@ TEST(FusedUpdates, WaitForNobody) {
   EXPECT_TRUE(same_bits(function(f)(x), expected));
 }
 
+int place_of(const Graph& g, const char* op, int nth = 0) {
+  for (const auto& node : g.nodes()) {
+    if (node->is(op) && nth-- == 0) return node->id;
+  }
+  return -1;
+}
+
+TEST(EarlyUpdates, RunWhenNobodyNeedsTheOldValue) {
+  const Variable v(values({1000}, 1)), w(values({1000}, 2));
+  const auto program = [&](bool asserts) {
+    return [&, asserts](const Tensor& x) {
+      const Tensor g = x * v, h = exp(g) * w;
+      if (asserts) assert_(reduce_all(h > 0.f), {h});
+      const Tensor y = tanh(h) + w;
+      call_op("ResourceApplyGradientDescent", {v.handle(), Tensor(0.5f), g});
+      call_op("ResourceApplyGradientDescent", {w.handle(), Tensor(0.5f), h});
+      return y;
+    };
+  };
+  auto g = traced(program(false), {1000});
+  EXPECT_TRUE(hoist_updates(*g));
+  g->verify();
+  EXPECT_LT(place_of(*g, "ResourceApplyGradientDescent"), place_of(*g, "Exp"));
+  EXPECT_GT(place_of(*g, "ResourceApplyGradientDescent", 1), place_of(*g, "AddV2"));  // the sum reads w
+  EXPECT_FALSE(hoist_updates(*g));
+  auto held = traced(program(true), {1000});
+  hoist_updates(*held);
+  held->verify();
+  EXPECT_GT(place_of(*held, "ResourceApplyGradientDescent"), place_of(*held, "Assert"));
+  const Tensor v0 = v.value(), w0 = w.value(), x = values({1000}, 3);
+  for (const bool asserts : {false, true}) {
+    v.assign(v0);
+    w.assign(abs(w0));
+    const Tensor y = program(asserts)(x), v1 = v.value(), w1 = w.value();
+    v.assign(v0);
+    w.assign(abs(w0));
+    EXPECT_TRUE(same_bits(function(program(asserts))(x), y));
+    EXPECT_TRUE(same_bits(v.value(), v1));
+    EXPECT_TRUE(same_bits(w.value(), w1));
+  }
+}
+
 }  // namespace
 }  // namespace runnel

@@ -1,5 +1,6 @@
 // Updates of variables by one rule with the same scalars (a step of an optimizer) become one op over lists of them
-// (OpDef::many): one pass of the compute pool over all elements.
+// (OpDef::many): one pass of the compute pool over all elements. Large variables are left alone: their gradients need
+// not wait for the others in memory.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -10,6 +11,19 @@
 
 namespace runnel {
 namespace {
+
+constexpr int64_t kMostBytes = 1 << 20;  // of a gradient
+
+bool is_small(const Node& node) {
+  for (const NodeOutput& in : node.inputs) {
+    const PartialShape& shape = in.node->shape(in.index);
+    if (in.node->dtype(in.index) == DType::resource) continue;
+    if (!shape.is_static()) return false;
+    if (Shape(shape).num_elements() * static_cast<int64_t>(dtype_size(in.node->dtype(in.index))) > kMostBytes)
+      return false;
+  }
+  return true;
+}
 
 // Updates that may become one: in the order of the graph, of different variables.
 struct Group {
@@ -75,7 +89,7 @@ bool fuse_updates(Graph& graph) {
         it = std::find(nodes.begin(), nodes.end(), before) != nodes.end() ? close(it) : std::next(it);
       }
     }
-    if (!node->op->many || node->op->decompose) continue;
+    if (!node->op->many || node->op->decompose || !is_small(*node)) continue;
     const OpDef& many = registry().get(node->op->many);
     const std::string key = key_of(*node, many);
     std::set<const Node*> touched;

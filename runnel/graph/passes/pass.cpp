@@ -44,6 +44,7 @@ const std::vector<Pass>& all_passes() {
                                         {"fused_activations", true, fuse_activations},
                                         {"weight_packing", true, pack_weights},
                                         {"fused_updates", true, fuse_updates},
+                                        {"early_updates", true, hoist_updates},
                                         {"elementwise_blocks", true, nullptr},
                                         {"memory_plan", true, nullptr},
                                         {"in_place", true, nullptr}};

@@ -31,6 +31,7 @@ RUNNEL_API bool merge_common_subexpressions(Graph& graph);
 RUNNEL_API bool fuse_activations(Graph& graph);
 RUNNEL_API bool pack_weights(Graph& graph);
 RUNNEL_API bool fuse_updates(Graph& graph);
+RUNNEL_API bool hoist_updates(Graph& graph);
 
 // For passes: turns the node into a constant.
 void make_constant(Node& node, const Tensor& value);

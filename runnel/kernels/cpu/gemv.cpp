@@ -59,7 +59,44 @@ RUNNEL_AVX2 void rows_avx2(int64_t n, int64_t k, const float* x, int64_t incx, c
   }
 }
 
-// The same with y in V vectors of registers throughout, for rows too short to stream well.
+// The same, bit for bit, with a short y in V vectors of registers.
+template <int V>
+RUNNEL_AVX2 void short_rows_avx2(int64_t n, int64_t k, const float* x, int64_t incx, const float* b, int64_t ldb,
+                                 float* y) {
+  const __m256i mask = tail_mask(n - 8 * (V - 1));
+  __m256 sum[V];
+#pragma GCC unroll 8
+  for (int v = 0; v < V; ++v) sum[v] = _mm256_setzero_ps();
+  int64_t p = 0;
+  for (; p + 4 <= k; p += 4, b += 4 * ldb) {
+    const __m256 x0 = _mm256_set1_ps(x[p * incx]), x1 = _mm256_set1_ps(x[(p + 1) * incx]);
+    const __m256 x2 = _mm256_set1_ps(x[(p + 2) * incx]), x3 = _mm256_set1_ps(x[(p + 3) * incx]);
+#pragma GCC unroll 8
+    for (int v = 0; v < V; ++v) {
+      const float* at = b + 8 * v;
+      const bool last = v == V - 1;
+      const __m256 b0 = last ? _mm256_maskload_ps(at, mask) : _mm256_loadu_ps(at);
+      const __m256 b1 = last ? _mm256_maskload_ps(at + ldb, mask) : _mm256_loadu_ps(at + ldb);
+      const __m256 b2 = last ? _mm256_maskload_ps(at + 2 * ldb, mask) : _mm256_loadu_ps(at + 2 * ldb);
+      const __m256 b3 = last ? _mm256_maskload_ps(at + 3 * ldb, mask) : _mm256_loadu_ps(at + 3 * ldb);
+      const __m256 s = _mm256_fmadd_ps(x1, b1, _mm256_fmadd_ps(x0, b0, sum[v]));
+      sum[v] = _mm256_add_ps(s, _mm256_fmadd_ps(x3, b3, _mm256_mul_ps(x2, b2)));
+    }
+  }
+  for (; p < k; ++p, b += ldb) {
+    const __m256 x0 = _mm256_set1_ps(x[p * incx]);
+#pragma GCC unroll 8
+    for (int v = 0; v < V; ++v) {
+      const __m256 row = v == V - 1 ? _mm256_maskload_ps(b + 8 * v, mask) : _mm256_loadu_ps(b + 8 * v);
+      sum[v] = _mm256_fmadd_ps(x0, row, sum[v]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int v = 0; v < V - 1; ++v) _mm256_storeu_ps(y + 8 * v, sum[v]);
+  _mm256_maskstore_ps(y + 8 * (V - 1), mask, sum[V - 1]);
+}
+
+// One chain per column, y in V vectors of registers throughout, for rows too short to stream well.
 template <int V>
 RUNNEL_AVX2 void held_rows_avx2(int64_t n, int64_t k, const float* x, int64_t incx, const float* b, int64_t ldb,
                                 float* y) {
@@ -81,6 +118,8 @@ RUNNEL_AVX2 void held_rows_avx2(int64_t n, int64_t k, const float* x, int64_t in
 // From 7 vectors on there are chains enough to hide the latency; 13 are all that fit.
 constexpr int64_t kFewestHeld = 7, kMostHeld = 13;
 using HeldRows = void (*)(int64_t, int64_t, const float*, int64_t, const float*, int64_t, float*);
+constexpr HeldRows kShortRows[] = {short_rows_avx2<1>, short_rows_avx2<2>, short_rows_avx2<3>,
+                                   short_rows_avx2<4>, short_rows_avx2<5>, short_rows_avx2<6>};
 constexpr HeldRows kHeldRows[] = {held_rows_avx2<7>,  held_rows_avx2<8>,  held_rows_avx2<9>, held_rows_avx2<10>,
                                   held_rows_avx2<11>, held_rows_avx2<12>, held_rows_avx2<13>};
 
@@ -136,7 +175,8 @@ bool gemv_rows_aligned(int64_t n) { return has_avx512() && (n + 7) / 8 >= kFewes
 void gemv_rows(int64_t n, int64_t k, const float* x, int64_t incx, const float* b, int64_t ldb, float* y) {
   if (has_avx2()) {
     const int64_t vectors = (n + 7) / 8;
-    if (vectors < kFewestHeld || vectors > kMostHeld) return rows_avx2(n, k, x, incx, b, ldb, y);
+    if (vectors < kFewestHeld) return kShortRows[vectors - 1](n, k, x, incx, b, ldb, y);
+    if (vectors > kMostHeld) return rows_avx2(n, k, x, incx, b, ldb, y);
     if (has_avx512() && on_lines(b, ldb)) return kHeldRows512[(n + 15) / 16 - 4](n, k, x, incx, b, ldb, y);
     return kHeldRows[vectors - kFewestHeld](n, k, x, incx, b, ldb, y);
   }
