@@ -230,7 +230,15 @@ void describe(const T& value, const std::string& path, CallText& out) {
     for (const auto& item : value) describe<typename T::value_type>(item, path + "[" + std::to_string(i++) + "]", out);
   } else if constexpr (is_map<T>) {
     out.emplace_back(path, std::to_string(value.size()) + " entries");
-    for (const auto& [key, item] : value) describe(item, path + "[...]", out);
+    for (const auto& [key, item] : value) {
+      if constexpr (std::convertible_to<decltype(key), std::string>) {
+        describe(item, path + "[\"" + std::string(key) + "\"]", out);
+      } else if constexpr (std::is_arithmetic_v<std::decay_t<decltype(key)>>) {
+        describe(item, path + "[" + std::to_string(key) + "]", out);
+      } else {
+        describe(item, path + "[...]", out);
+      }
+    }
   } else if constexpr (is_tuple<T>) {
     size_t i = 0;
     std::apply([&](const auto&... items) { (describe(items, path + "[" + std::to_string(i++) + "]", out), ...); },

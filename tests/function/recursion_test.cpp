@@ -59,6 +59,31 @@ TEST(Recursion, SecondDerivative) {
   EXPECT_DOUBLE_EQ(Tensor(outer.gradient(d, x)).item<double>(), 20 * std::pow(1.5, 3));
 }
 
+TEST(Recursion, ThirdDerivativeOfALoopInABranch) {
+  auto f = function([](const Tensor& x) {
+    return cond(
+        x > 0,
+        [&] {
+          return std::get<1>(while_loop([](const Tensor& i, const Tensor&) { return i < 4; },
+                                        [&](const Tensor& i, const Tensor& y) {
+                                          return std::tuple{i + 1, y * x};
+                                        },
+                                        std::tuple{Tensor(0), x}));
+        },
+        [&] { return x * 2.0; });
+  });
+  const Tensor x = scalar(1.5);
+  GradientTape third, second, first;
+  for (GradientTape* tape : {&third, &second, &first}) tape->watch(x);
+  const Tensor y = f(x);
+  const Tensor d = first.gradient(y, x);
+  const Tensor dd = second.gradient(d, x);
+  EXPECT_DOUBLE_EQ(y.item<double>(), std::pow(1.5, 5));
+  EXPECT_DOUBLE_EQ(d.item<double>(), 5 * std::pow(1.5, 4));
+  EXPECT_DOUBLE_EQ(dd.item<double>(), 20 * std::pow(1.5, 3));
+  EXPECT_DOUBLE_EQ(Tensor(third.gradient(dd, x)).item<double>(), 60 * std::pow(1.5, 2));
+}
+
 TEST(Recursion, SecondDerivativeInsideAFunction) {
   const F f = power();
   auto both = function([&](const Tensor& x) {
