@@ -12,7 +12,7 @@ ELEMENTWISE = ["elementwise_add", "elementwise_mul", "elementwise_relu", "exp", 
 # thread ("_threads"), or running another case.
 # What is added to the name of the case for the opponent, where it has several ways.
 OPPONENT_CASE = {"_vs_eager": "_eager", "_vs_channels_last": "_channels_last", "_vs_sequential": "_sequential",
-                 "_vs_grid": "_grid", "_vs_worst": "_worst"}
+                 "_vs_grid": "_grid", "_vs_worst": "_worst", "_vs_2m": "_2m"}
 
 # Cases whose number is one of bytes, the same in every run: printed in megabytes.
 BYTES = {"cnn_step_peak_graph", "cnn_step_peak_eager"}
@@ -52,4 +52,11 @@ FAMILIES = [
     # AUTOTUNE against the best fixed setting, which is well ahead of the worst.
     ("data", "_vs_grid", None, 0.9, ["autotune_interleave"]),
     ("data", "_vs_worst", None, 1.35, ["autotune_interleave"]),
+    ("data_jpeg", "_vs_grid", None, 0.9, ["autotune_jpeg"]),
+    ("data_jpeg", "_vs_worst", None, 1.35, ["autotune_jpeg"]),
+    ("data_records", "_vs_grid", None, 0.9, ["autotune_records"]),
+    ("data_records", "_vs_worst", None, 1.35, ["autotune_records"]),
+    ("data_records", "_vs_2m", None, 1, ["tfrecord_dataset"]),
+    ("data_jpeg", "", "torch_data.py", 2.8, ["jpeg_pipeline"]),
+    ("data_jpeg", "_vs_limit", "limit_image", 0.9, ["jpeg_pipeline"]),
 ]
