@@ -15,9 +15,12 @@ namespace {
 
 constexpr int64_t kBlockNs = 20'000;  // the work worth a hand-over between threads
 constexpr double kBlockBytes = 1 << 18;
-constexpr std::chrono::microseconds kPatience{50};
-constexpr int64_t kTuneNs = 10'000'000;  // between two looks at the figures
-constexpr int64_t kSnapshotEvery = 16;   // elements between two saved states of the input
+constexpr std::chrono::microseconds kPatience{50};  // of a consumer, before it wants to be woken for a single element
+constexpr std::chrono::microseconds kParked{500};   // between two looks of a thread whose place the consumer took
+constexpr int64_t kAwayNs = 100'000;                // the consumer has work of its own
+constexpr double kAutoDepthBytes = 16 << 20;        // queues grow by themselves up to this
+constexpr int64_t kTuneNs = 10'000'000;             // between two looks at the figures
+constexpr int64_t kSnapshotEvery = 16;              // elements between two saved states of the input
 constexpr int kMaxThreads = 64;
 constexpr int64_t kMaxDepth = 4096;
 
@@ -46,6 +49,7 @@ Runner::Runner(const Context& ctx, std::unique_ptr<RunnerJob> job, int parallel,
       stage_(stats),
       limit_(std::clamp(parallel == AUTOTUNE ? ctx.pipeline->threads : parallel, 1, kMaxThreads)),
       depth_(depth <= 0 ? int64_t{2} * limit_ : depth) {
+  helps_ = limit_ > 1 && job_->state_is_small();
   stage_.tuned = auto_parallel_ || depth == AUTOTUNE;
   stage_.parallelism = limit_;
   stage_.depth = static_cast<int>(depth_);
@@ -96,7 +100,7 @@ void Runner::stop() {
   at_ = 0;
   outstanding_ = 0;
   ended_ = false;
-  waiting_ = urgent_ = false;
+  waiting_ = urgent_ = parked_ = consumer_inside_ = false;
   started_ = false;
 }
 
@@ -120,14 +124,17 @@ int64_t Runner::expected_bytes(int64_t elements) const {
 
 void Runner::work(int number) {
   const SerialScope parallel_over_elements;
-  int64_t blocks = 0;
   Lock lock(mutex_);
+  const auto mine = [&] { return number < limit_ - (parked_ ? 1 : 0); };
   while (true) {
-    while (!stop_ && !ended_ && (number >= limit_ || !has_room())) {
+    while (!stop_ && !ended_ && (!mine() || !has_room())) {
       if (outstanding_ >= depth_) was_full_ = true;
       if (waiting_) ready_.notify_one();
       ++idle_;
-      if (number < limit_ && outstanding_ < depth_) {
+      if (parked_ && number == limit_ - 1) {
+        work_.wait_for(lock, kParked);
+        if (!consumer_inside_ && now_ns() - consumer_left_ > kAwayNs) parked_ = false;
+      } else if (number < limit_ && outstanding_ < depth_) {
         work_.wait_for(lock, std::chrono::milliseconds(2));  // another stage may give bytes back
       } else {
         work_.wait(lock);
@@ -138,68 +145,79 @@ void Runner::work(int number) {
       if (waiting_) ready_.notify_one();
       return;
     }
-    const int64_t want = block_size();
-    outstanding_ += want;
-    auto block = std::make_shared<Block>();
-    block->bytes = expected_bytes(want);
-    pipeline_->budget.take(block->bytes);
-    lock.unlock();
-    int64_t start = 0;
-    ThreadTimes before{};
-    const bool measured = ++blocks % 8 == 1;  // asking the system costs a good part of a microsecond
-    {
-      const std::lock_guard claim(claim_mutex_);
-      start = now_ns();
-      if (measured) before = thread_times();
+    if (work_block(lock)) {
+      lock.unlock();  // whoever is woken wants it
+      ready_.notify_one();
       lock.lock();
-      const bool over = stop_ || ended_;
-      lock.unlock();
-      bool more = false;
-      if (!over) {
-        try {
-          if (job_->state_is_small() || claimed_ >= snapshot_at_) {
-            StateWriter w;
-            job_->save(w);
-            block->snapshot = w.take();
-            snapshot_at_ = claimed_ + kSnapshotEvery;
-          }
-          more = job_->claim(*block, want);
-        } catch (...) {
-          block->results.clear();
-          block->results.emplace_back().error = std::current_exception();
-          more = true;
-        }
-      }
-      block->first = claimed_;
-      for (size_t i = 0; i < block->results.size(); ++i) {
-        const size_t at = static_cast<size_t>(claimed_) + i;
-        block->results[i].dropped = at < passed_over_.size() && passed_over_[at];
-      }
-      claimed_ += static_cast<int64_t>(block->results.size());
-      lock.lock();
-      outstanding_ += static_cast<int64_t>(block->results.size()) - want;
-      if (more) blocks_.push_back(block);
-      if (!more && !over) ended_ = true;
-      if (!more) {
-        pipeline_->budget.give(block->bytes);
-        work_.notify_all();
-        ready_.notify_one();
-        continue;
-      }
-      lock.unlock();
     }
-    run_block(*block);
-    const int64_t wall = now_ns() - start;
-    std::optional<double> share;
-    if (measured) {
-      const ThreadTimes after = thread_times();
-      const bool blocked = after.blocked != before.blocked;
-      share =
-          blocked ? std::min(1.0, static_cast<double>(after.cpu_ns - before.cpu_ns) / static_cast<double>(wall)) : 1.0;
-    }
-    lock.lock();
-    finish(*block, wall, share);
   }
+}
+
+// Claims a block and computes it; says whether the consumer is to be woken. The lock is held before and after.
+bool Runner::work_block(Lock& lock) {
+  const int64_t want = block_size();
+  outstanding_ += want;
+  ++active_;
+  auto block = std::make_shared<Block>();
+  block->bytes = expected_bytes(want);
+  pipeline_->budget.take(block->bytes);
+  const bool measured = ++measured_blocks_ % 8 == 1;  // asking the system costs a good part of a microsecond
+  lock.unlock();
+  int64_t start = 0;
+  ThreadTimes before{};
+  {
+    const std::lock_guard claim(claim_mutex_);
+    start = now_ns();
+    if (measured) before = thread_times();
+    lock.lock();
+    const bool over = stop_ || ended_;
+    lock.unlock();
+    bool more = false;
+    if (!over) {
+      try {
+        if (job_->state_is_small() || claimed_ >= snapshot_at_) {
+          StateWriter w;
+          job_->save(w);
+          block->snapshot = w.take();
+          snapshot_at_ = claimed_ + kSnapshotEvery;
+        }
+        more = job_->claim(*block, want);
+      } catch (...) {
+        block->results.clear();
+        block->results.emplace_back().error = std::current_exception();
+        more = true;
+      }
+    }
+    block->first = claimed_;
+    for (size_t i = 0; i < block->results.size(); ++i) {
+      const size_t at = static_cast<size_t>(claimed_) + i;
+      block->results[i].dropped = at < passed_over_.size() && passed_over_[at];
+    }
+    claimed_ += static_cast<int64_t>(block->results.size());
+    lock.lock();
+    outstanding_ += static_cast<int64_t>(block->results.size()) - want;
+    if (more) blocks_.push_back(block);
+    if (!more && !over) ended_ = true;
+    if (!more) {
+      --active_;
+      pipeline_->budget.give(block->bytes);
+      work_.notify_all();
+      return true;
+    }
+    lock.unlock();
+  }
+  run_block(*block);
+  const int64_t wall = now_ns() - start;
+  std::optional<double> share;
+  if (measured) {
+    const ThreadTimes after = thread_times();
+    const bool blocked = after.blocked != before.blocked;
+    share =
+        blocked ? std::min(1.0, static_cast<double>(after.cpu_ns - before.cpu_ns) / static_cast<double>(wall)) : 1.0;
+  }
+  lock.lock();
+  --active_;
+  return finish(*block, wall, share);
 }
 
 void Runner::run_block(Block& block) {
@@ -216,7 +234,7 @@ void Runner::run_block(Block& block) {
   block.inputs.clear();
 }
 
-void Runner::finish(Block& block, int64_t wall, std::optional<double> cpu_share) {
+bool Runner::finish(Block& block, int64_t wall, std::optional<double> cpu_share) {
   const double n = static_cast<double>(std::max<size_t>(1, block.results.size()));
   block.done = true;
   int64_t bytes = 0;
@@ -227,11 +245,10 @@ void Runner::finish(Block& block, int64_t wall, std::optional<double> cpu_share)
   element_bytes_ = smoothed(element_bytes_, static_cast<double>(block.bytes) / n);
   if (cpu_share) cpu_share_ = 0.6 * cpu_share_ + 0.4 * *cpu_share;
   stage_.busy_ns.fetch_add(wall, std::memory_order_relaxed);
-  if (auto_depth_) depth_ = std::clamp(depth_, std::min(kMaxDepth, 4 * limit_ * block_size()), kMaxDepth);
-  if (!waiting_) return;
+  if (auto_depth_) depth_ = std::clamp(depth_, std::min(kMaxDepth, 8 * limit_ * block_size()), kMaxDepth);
+  if (!waiting_) return false;
   const bool wanted = !ordered_ || blocks_.front()->done;
-  if (!wanted) return;
-  if (urgent_ || outstanding_ >= depth_ || ended_) ready_.notify_one();
+  return wanted && (urgent_ || outstanding_ >= depth_ || ended_);
 }
 
 std::shared_ptr<Block> Runner::take_ready() {
@@ -242,9 +259,9 @@ std::shared_ptr<Block> Runner::take_ready() {
   return nullptr;
 }
 
-// The current block was delivered: its place is free.
-void Runner::retire() {
-  if (!current_) return;
+// The current block was delivered: its place is free. Says whether threads are to be woken for it.
+bool Runner::retire() {
+  if (!current_) return false;
   outstanding_ -= static_cast<int64_t>(current_->results.size());
   pipeline_->budget.give(current_->bytes);
   current_->bytes = 0;
@@ -259,20 +276,31 @@ void Runner::retire() {
       base_state_ = blocks_.front()->snapshot;
     }
   }
-  if (idle_ > 0 && depth_ - outstanding_ >= std::max(block_size(), depth_ / 4)) work_.notify_all();
+  // A thread that waits for room is woken once there is a good deal of it; one that is parked wakes by itself.
+  return idle_ > (parked_ ? 1 : 0) && depth_ - outstanding_ >= std::max(block_size(), depth_ / 4);
 }
 
 bool Runner::advance() {
   if (!started_) start();
   Lock lock(mutex_);
-  retire();
+  consumer_inside_ = true;
+  const bool room = retire();
   int64_t waited_from = 0;
   while (!(current_ = take_ready())) {
     if (ended_ && blocks_.empty()) {
-      waiting_ = urgent_ = false;
+      waiting_ = urgent_ = consumer_inside_ = false;
       return false;
     }
-    if (idle_ > 0 && has_room()) work_.notify_all();
+    if (helps_ && !ended_) {
+      // With nothing to do but wait, the consumer is one of the threads: no hand-over is cheaper.
+      parked_ = true;
+      if (active_ < limit_ && has_room()) {
+        const SerialScope parallel_over_elements;
+        work_block(lock);
+        continue;
+      }
+    }
+    if (idle_ > (parked_ ? 1 : 0) && has_room()) work_.notify_all();
     // Waking a thread costs as much as a small batch. So it sleeps for a moment, in which many may become ready; if
     // none does, it wants to be woken for the first.
     waiting_ = true;
@@ -284,7 +312,8 @@ bool Runner::advance() {
       ready_.wait(lock);
     }
   }
-  waiting_ = urgent_ = false;
+  waiting_ = urgent_ = consumer_inside_ = false;
+  if (helps_) consumer_left_ = now_ns();
   at_ = 0;
   if (waited_from != 0) {
     const int64_t waited = now_ns() - waited_from;
@@ -295,6 +324,8 @@ bool Runner::advance() {
   int ready = 0;
   for (const auto& b : blocks_) ready += b->done ? static_cast<int>(b->results.size()) : 0;
   stage_.ready.store(ready, std::memory_order_relaxed);
+  lock.unlock();
+  if (room) work_.notify_all();
   return true;
 }
 
@@ -310,10 +341,13 @@ void Runner::tune(int64_t now) {
         std::min(kMaxThreads, static_cast<int>(std::ceil(pipeline_->threads / std::max(cpu_share_, 0.02))));
     if (auto_parallel_ && cpu_share_ < 0.7 && limit_ < most) {
       limit_ = std::min(most, limit_ + std::max(1, limit_ / 2));
+      parked_ = helps_ = false;  // what blocks is left to threads
       spawn();
       work_.notify_all();
     }
-    if (auto_depth_ && was_full_) depth_ = std::min(kMaxDepth, depth_ * 2);
+    if (auto_depth_ && was_full_ && static_cast<double>(2 * depth_) * element_bytes_ < kAutoDepthBytes) {
+      depth_ = std::min(kMaxDepth, depth_ * 2);
+    }
   }
   was_full_ = false;
   stage_.parallelism = limit_;
@@ -338,7 +372,7 @@ bool Runner::ready() {
   if (current_ && at_ < current_->results.size()) return true;
   if (!started_) return false;
   const Lock lock(mutex_);
-  retire();
+  if (retire()) work_.notify_all();
   return take_ready() != nullptr || (ended_ && blocks_.empty());
 }
 

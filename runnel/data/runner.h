@@ -86,10 +86,11 @@ class Runner : public IteratorNode {
   void work(int number);
   bool has_room() const;
   void run_block(Block& block);
-  void finish(Block& block, int64_t wall, std::optional<double> cpu_share);
+  bool work_block(Lock& lock);
+  bool finish(Block& block, int64_t wall, std::optional<double> cpu_share);
   bool advance();
   std::shared_ptr<Block> take_ready();
-  void retire();
+  bool retire();
   void tune(int64_t now);
   int64_t block_size() const;
   int64_t expected_bytes(int64_t elements) const;
@@ -112,6 +113,12 @@ class Runner : public IteratorNode {
   std::deque<std::shared_ptr<Block>> blocks_;  // claimed and not yet retired, in order
   int64_t outstanding_ = 0;                    // elements in blocks_ or about to be claimed
   int idle_ = 0;
+  int active_ = 0;  // threads that have a block, the consumer included
+  int64_t measured_blocks_ = 0;
+  bool helps_ = false;            // the consumer computes rather than wait
+  bool parked_ = false;           // and the last thread leaves its place to it
+  bool consumer_inside_ = false;  // of next()
+  int64_t consumer_left_ = 0;
   bool ended_ = false;
   std::atomic<bool> stop_{false};  // written with mutex_ held
   bool waiting_ = false;           // the consumer sleeps until an element is ready
