@@ -5,6 +5,7 @@
 
 #include "bench/common.h"
 #include "bench/photographs.h"
+#include "runnel/base/env.h"
 #include "runnel/runnel.h"
 
 using namespace runnel;
@@ -19,10 +20,39 @@ std::vector<Tensor> contents() {
   return all;
 }
 
+Tensor contents_of(const Tensor& path) {
+  auto bytes = std::make_shared<std::vector<std::byte>>(Env::posix().read_file(path.item<std::string>()));
+  const std::string_view text(reinterpret_cast<const char*>(bytes->data()), bytes->size());
+  return Tensor(Bytes(std::move(bytes), text));
+}
+
+std::vector<Bytes> paths() {
+  std::vector<Bytes> all;
+  for (const std::string& f : bench::photographs()) all.emplace_back(f);
+  return all;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::vector<bench::Case> cases = {
+      {"jpeg_pipeline",
+       [](int threads) {
+         const auto dataset = data::from_tensor_slices(Tensor::of<Bytes>(paths(), Shape{bench::kPhotographs}))
+                                  .map(
+                                      [](const Tensor& path) {
+                                        const Tensor photo = image::decode_jpeg(contents_of(path), {.channels = 3});
+                                        return image::resize(photo, {kSide, kSide}) / 255.0;
+                                      },
+                                      threads)
+                                  .batch(bench::kBatch)
+                                  .prefetch(1);
+         return std::vector{std::function<void()>([dataset] {
+           for (const Tensor& batch : dataset) {
+             if (batch.dim(1) != kSide) std::abort();
+           }
+         })};
+       }},
       {"jpeg_decode",
        [](int threads) {
          return std::vector{std::function<void()>([threads, all = contents()] {

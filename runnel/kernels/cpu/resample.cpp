@@ -1,6 +1,9 @@
 #include "runnel/kernels/cpu/resample.h"
 
+#include <immintrin.h>
+
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "runnel/base/parallel.h"
@@ -11,8 +14,8 @@
 namespace runnel::cpu {
 namespace {
 
-constexpr int64_t kTask = 32768;  // multiplications worth a task of their own
-constexpr int64_t kPad = 16;      // floats behind a row that vectors may touch
+constexpr int64_t kTask = 131072;  // multiplications worth a task of their own
+constexpr int64_t kPad = 16;       // floats behind a row that vectors may touch
 
 typedef float F4 __attribute__((vector_size(16)));
 RUNNEL_INLINE F4 load4(const float* p) {
@@ -115,11 +118,46 @@ RUNNEL_INLINE void blend_columns_body(const float* t, const AxisWeights& cols, i
     blend_any_body(t, cols, channels, y);
   }
 }
-void blend_columns_base(const float* t, const AxisWeights& cols, int64_t channels, float* y) {
+void blend_columns_base(const float* t, const AxisWeights& cols, int64_t channels, const float*, float* y) {
   blend_columns_body(t, cols, channels, y);
 }
-RUNNEL_AVX2 void blend_columns_avx2(const float* t, const AxisWeights& cols, int64_t channels, float* y) {
+
+// Two pixels of three channels at a time, u + (v - u) * share, for two weights that sum to one. `shares` has that of
+// every pixel four times.
+RUNNEL_AVX2 void lerp_pixels_avx2(const float* t, const AxisWeights& cols, const float* shares, float* y) {
+  const int32_t* start = cols.start.data();
+  const int64_t n = cols.out;
+  const auto pair = [](const float* a, const float* b) RUNNEL_AVX2 {
+    return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(a)), _mm_loadu_ps(b), 1);
+  };
+  int64_t i = 0;
+  for (; i + 2 < n; i += 2) {
+    const float* a = t + int64_t{start[i]} * 3;
+    const float* b = t + int64_t{start[i + 1]} * 3;
+    const __m256 u = pair(a, b), v = pair(a + 3, b + 3);
+    const __m256 r = _mm256_fmadd_ps(_mm256_sub_ps(v, u), _mm256_loadu_ps(shares + 4 * i), u);
+    _mm_storeu_ps(y + 3 * i, _mm256_castps256_ps128(r));
+    _mm_storeu_ps(y + 3 * i + 3, _mm256_extractf128_ps(r, 1));
+  }
+  for (; i < n; ++i) {
+    const float* a = t + int64_t{start[i]} * 3;
+    for (int k = 0; k < 3; ++k) y[3 * i + k] = std::fma(a[3 + k] - a[k], shares[4 * i], a[k]);
+  }
+}
+
+RUNNEL_AVX2 void blend_columns_avx2(const float* t, const AxisWeights& cols, int64_t channels, const float* shares,
+                                    float* y) {
+  if (shares) return lerp_pixels_avx2(t, cols, shares, y);
   blend_columns_body(t, cols, channels, y);
+}
+
+// What lerp_pixels_avx2 wants, where it can be used.
+std::vector<float> lerp_shares(const AxisWeights& cols, int64_t channels) {
+  std::vector<float> shares;
+  if (!has_avx2() || channels != 3 || cols.taps != 2 || !cols.sums_to_one) return shares;
+  shares.reserve(static_cast<size_t>(cols.out) * 4);
+  for (int64_t i = 0; i < cols.out; ++i) shares.insert(shares.end(), 4, cols.weights[static_cast<size_t>(2 * i + 1)]);
+  return shares;
 }
 
 }  // namespace
@@ -129,6 +167,7 @@ void resample(const T* x, int64_t batch, int64_t channels, const AxisWeights& ro
   const int64_t in_row = cols.in * channels, out_row = cols.out * channels;
   const int64_t cost = std::max<int64_t>(1, in_row * rows.taps + out_row * cols.taps);
   const auto columns = has_avx2() ? blend_columns_avx2 : blend_columns_base;
+  const std::vector<float> shares = lerp_shares(cols, channels);
   parallel_for(batch * rows.out, std::max<int64_t>(1, kTask / cost), [&](int64_t begin, int64_t end) {
     ScratchFrame scratch;
     auto* t = scratch.get<float>(in_row + kPad);
@@ -137,7 +176,7 @@ void resample(const T* x, int64_t batch, int64_t channels, const AxisWeights& ro
       const int64_t image = r / rows.out, i = r % rows.out;
       const T* from = x + (image * rows.in + rows.start[static_cast<size_t>(i)]) * in_row;
       blend_rows(from, in_row, rows.weights.data() + i * rows.taps, rows.taps, t, in_row);
-      columns(t, cols, channels, y + r * out_row);
+      columns(t, cols, channels, shares.empty() ? nullptr : shares.data(), y + r * out_row);
     }
   });
 }

@@ -18,6 +18,7 @@ struct RUNNEL_API AxisWeights {
   int64_t taps = 0;
   std::vector<int32_t> start;
   std::vector<float> weights;
+  bool sums_to_one = false;  // the weights of every output
 
   AxisWeights(int64_t in, int64_t out);
   // The weights of output i in order of i, for inputs first, first + 1, ...; what lies outside [0, in) must have been

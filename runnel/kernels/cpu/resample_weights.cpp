@@ -106,19 +106,20 @@ void AxisWeights::finish() {
 AxisWeights bilinear_weights(int64_t in, int64_t out, const ResizeRule& rule) {
   AxisWeights axis(in, out);
   const double scale = scale_of(in, out, rule);
-  for (int64_t i = 0; i < out; ++i) {
-    const double at = position(i, scale, rule);
-    const double below = std::floor(at);
-    const double w[2] = {1 - (at - below), at - below};
-    const auto first = static_cast<int64_t>(below);
-    if (first < 0 || first >= in - 1) {  // both ends are one and the same pixel
-      const double one = 1;
-      axis.add(std::clamp<int64_t>(first, 0, in - 1), &one, 1);
-    } else {
-      axis.add(first, w, 2);
-    }
+  // The commonest rule: written down at once, without spans.
+  axis.taps = std::min<int64_t>(in, 2);
+  axis.sums_to_one = true;
+  axis.start.resize(static_cast<size_t>(out));
+  axis.weights.assign(static_cast<size_t>(out * axis.taps), 1.0f);
+  for (int64_t i = 0; in > 1 && i < out; ++i) {
+    // Beyond the outermost centres the image goes on as it is there.
+    const double at = std::clamp(position(i, scale, rule), 0.0, static_cast<double>(in - 1));
+    const int64_t first = std::min(static_cast<int64_t>(at), in - 2);
+    const double share = at - static_cast<double>(first);
+    axis.start[static_cast<size_t>(i)] = static_cast<int32_t>(first);
+    axis.weights[static_cast<size_t>(2 * i)] = static_cast<float>(1 - share);
+    axis.weights[static_cast<size_t>(2 * i + 1)] = static_cast<float>(share);
   }
-  axis.finish();
   return axis;
 }
 
