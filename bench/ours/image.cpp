@@ -5,7 +5,6 @@
 
 #include "bench/common.h"
 #include "bench/photographs.h"
-#include "runnel/base/env.h"
 #include "runnel/runnel.h"
 
 using namespace runnel;
@@ -18,12 +17,6 @@ std::vector<Tensor> contents() {
   std::vector<Tensor> all;
   for (const std::string& f : bench::photographs()) all.emplace_back(Bytes(bench::read_file(f)));
   return all;
-}
-
-Tensor contents_of(const Tensor& path) {
-  auto bytes = std::make_shared<std::vector<std::byte>>(Env::posix().read_file(path.item<std::string>()));
-  const std::string_view text(reinterpret_cast<const char*>(bytes->data()), bytes->size());
-  return Tensor(Bytes(std::move(bytes), text));
 }
 
 std::vector<Bytes> paths() {
@@ -39,9 +32,10 @@ int main(int argc, char** argv) {
       {"jpeg_pipeline",
        [](int threads) {
          const auto dataset = data::from_tensor_slices(Tensor::of<Bytes>(paths(), Shape{bench::kPhotographs}))
+                                  .repeat(bench::kPasses)
                                   .map(
                                       [](const Tensor& path) {
-                                        const Tensor photo = image::decode_jpeg(contents_of(path), {.channels = 3});
+                                        const Tensor photo = image::decode_jpeg(io::read_file(path), {.channels = 3});
                                         return image::resize(photo, {kSide, kSide}) / 255.0;
                                       },
                                       threads)

@@ -111,9 +111,9 @@ struct Worker {
   }
 };
 
-// Calls body(worker, i) for every photograph, on `threads` threads that take the next one as they come.
+// Calls body(worker, i) for i < count, on `threads` threads that take the next one as they come.
 template <class Body>
-std::function<void()> over_photographs(int threads, Body body) {
+std::function<void()> over_photographs(int threads, int count, Body body) {
   auto workers = std::make_shared<std::vector<std::unique_ptr<Worker>>>();
   for (int t = 0; t < threads; ++t) workers->push_back(std::make_unique<Worker>());
   return [=] {
@@ -121,7 +121,7 @@ std::function<void()> over_photographs(int threads, Body body) {
     std::vector<std::thread> pool;
     for (int t = 0; t < threads; ++t) {
       pool.emplace_back([&, t] {
-        for (int i; (i = next++) < bench::kPhotographs;) body(*(*workers)[static_cast<size_t>(t)], i);
+        for (int i; (i = next++) < count;) body(*(*workers)[static_cast<size_t>(t)], i);
       });
     }
     for (auto& t : pool) t.join();
@@ -142,15 +142,16 @@ int main(int argc, char** argv) {
        [](int threads) {
          // Two batches, as a consumer that holds one while the next is made would need.
          auto batches = std::make_shared<std::vector<float>>(size_t{2} * bench::kBatch * kSide * kSide * 3);
-         return std::vector{over_photographs(threads, [batches, files = bench::photographs()](Worker& w, int i) {
-           w.read(files[static_cast<size_t>(i)]);
-           w.decoder.decode(w.bytes.data(), w.bytes.size());
-           w.resize(batches->data() + static_cast<size_t>(i % (2 * bench::kBatch)) * kSide * kSide * 3);
-         })};
+         return std::vector{over_photographs(
+             threads, bench::kPasses * bench::kPhotographs, [batches, files = bench::photographs()](Worker& w, int i) {
+               w.read(files[static_cast<size_t>(i % bench::kPhotographs)]);
+               w.decoder.decode(w.bytes.data(), w.bytes.size());
+               w.resize(batches->data() + static_cast<size_t>(i % (2 * bench::kBatch)) * kSide * kSide * 3);
+             })};
        }},
       {"jpeg_decode",
        [](int threads) {
-         return std::vector{over_photographs(threads, [all = contents()](Worker& w, int i) {
+         return std::vector{over_photographs(threads, bench::kPhotographs, [all = contents()](Worker& w, int i) {
            const std::string& s = all[static_cast<size_t>(i)];
            w.decoder.decode(s.data(), s.size());
          })};

@@ -133,7 +133,6 @@ class Gif {
         if (frames_[k - 1].disposal == Disposal::background) clear(canvas, frames_[k - 1]);
       }
       if (frames_[k].disposal == Disposal::previous) before.assign(canvas, canvas + bytes);
-      indices.resize(static_cast<size_t>(frames_[k].width * frames_[k].height));
       unpack(k, indices);
       paint(k, indices, canvas);
     }
@@ -172,9 +171,12 @@ class Gif {
     frames_.push_back(frame);
   }
 
-  // LZW: a code stands for the string of another code and one more index.
+  // LZW: a code stands for the string of another code and one more index. The memory grows with the data, whatever size
+  // the header claims.
   void unpack(size_t k, std::vector<uint8_t>& out) {
     const Frame& frame = frames_[k];
+    const auto pixels = static_cast<size_t>(frame.width * frame.height);
+    out.clear();
     reader_.seek(frame.data);
     const int root = reader_.u8();
     if (root < 1 || root > 8) {
@@ -187,11 +189,10 @@ class Gif {
     int next = end_code + 1, bits = root + 1, last = -1;
     uint8_t first = 0;
     Codes codes(reader_);
-    size_t done = 0;
-    while (done < out.size()) {
+    while (out.size() < pixels) {
       int code = codes.next(bits);
       if (code < 0 || code == end_code) {
-        throw invalid_argument("GIF: frame {} ends after {} of {} pixels, at byte {}", k, done, out.size(),
+        throw invalid_argument("GIF: frame {} ends after {} of {} pixels, at byte {}", k, out.size(), pixels,
                                reader_.at());
       }
       if (code == clear_code) {
@@ -217,7 +218,7 @@ class Gif {
         if (next == 1 << bits && bits < 12) ++bits;
       }
       last = seen;
-      while (depth > 0 && done < out.size()) out[done++] = stack[--depth];
+      while (depth > 0 && out.size() < pixels) out.push_back(stack[--depth]);
     }
   }
 
