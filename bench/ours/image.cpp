@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
                                   .map(
                                       [](const Tensor& path) {
                                         const Tensor photo = image::decode_jpeg(io::read_file(path), {.channels = 3});
-                                        return image::resize(photo, {kSide, kSide}) / 255.0;
+                                        return image::resize(photo, {kSide, kSide}, {.scale = 1 / 255.0});
                                       },
                                       threads)
                                   .batch(bench::kBatch)

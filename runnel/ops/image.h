@@ -70,6 +70,7 @@ struct ResizeOptions {
   std::string method = "bilinear";
   bool preserve_aspect_ratio = false;  // the largest size inside `size` of the same shape
   bool antialias = false;              // no moire where the image shrinks
+  double scale = 1;                    // multiplies every value in the same pass: 1 / 255.0 makes 0 to 1 of bytes
 };
 // {height, width} of pixels whose centres lie at half-integers. float32, whatever the image has, except for "nearest",
 // which keeps the dtype.

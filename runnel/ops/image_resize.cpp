@@ -10,6 +10,7 @@
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/image_resize.h"
+#include "runnel/ops/math.h"
 
 namespace runnel {
 namespace {
@@ -30,6 +31,18 @@ struct ResizeAttrs {
     return {align_corners, half_pixel_centers};
   }
 };
+struct ScaledAttrs {
+  bool align_corners = false;
+  bool half_pixel_centers = false;
+  double scale = 1;
+  static constexpr auto fields() {
+    return std::tuple{field("align_corners", &ScaledAttrs::align_corners),
+                      field("half_pixel_centers", &ScaledAttrs::half_pixel_centers),
+                      field("scale", &ScaledAttrs::scale)};
+  }
+  ResizeAttrs plain() const { return {align_corners, half_pixel_centers}; }
+  cpu::ResizeRule rule() const { return plain().rule(); }
+};
 struct AreaAttrs {
   bool align_corners = false;
   static constexpr auto fields() { return std::tuple{field("align_corners", &AreaAttrs::align_corners)}; }
@@ -47,7 +60,11 @@ void resize_by(KernelContext& c, const A& a, Weights weights) {
   if (y.num_elements() == 0) return;
   if (x[1] == 0 || x[2] == 0) throw invalid_argument("an image without pixels: {}", x.str());
   const cpu::ResizeRule rule = a.rule();
-  cpu::resample(c.in<T>(0), x[0], x[3], weights(x[1], y[1], rule), weights(x[2], y[2], rule), c.out<float>());
+  AxisWeights rows = weights(x[1], y[1], rule);
+  if constexpr (requires { a.scale; }) {
+    for (float& w : rows.weights) w *= static_cast<float>(a.scale);
+  }
+  cpu::resample(c.in<T>(0), x[0], x[3], rows, weights(x[2], y[2], rule), c.out<float>());
 }
 
 // The gradient by an image like input 1 from that of the resized one, input 0.
@@ -178,6 +195,24 @@ void define_linear(Registry& r) {
       .sample({.in = {Tensor{1.f, 2.f}, Tensor{4, 4}}, .error = "images"})
       .sample({.in = {four(), Tensor{4, 4}}, .error = "exclude each other"},
               {.align_corners = true, .half_pixel_centers = true});
+
+  // Ours: pixels of 0 to 255 become 0 to 1 in the same pass.
+  r.define<ScaledAttrs>("_ResizeBilinearScaled")
+      .in("images", pixel_types)
+      .in_host("size", DType::int32)
+      .out("resized_images", DType::float32)
+      .shape(resize_shape)
+      .cpu([]<class T>(KernelContext& c, const ScaledAttrs& a) { resize_by<T>(c, a, cpu::bilinear_weights); })
+      .grad([](const GradCtx& g, const ScaledAttrs& a) -> Gradients {
+        if (!is_float(g.x().dtype())) return {{}, {}};
+        return {call_grad<kBilinearGrad>(g.dy() * a.scale, g.x(), a.plain()), {}};
+      })
+      .doc("ResizeBilinear times scale.")
+      .sample(
+          {.in = {four(), Tensor{3, 3}}, .out = {Tensor::of<float>({2, 3, 4, 4, 5.5, 7, 6, 8, 10}, Shape{1, 3, 3, 1})}},
+          {.align_corners = true, .scale = 2})
+      .sample({.in = {ramp({2, 5, 4, 3}), Tensor{3, 6}}}, {.half_pixel_centers = true, .scale = 0.25})
+      .sample({.in = {four(), Tensor{4, 4, 1}}, .error = "size must be {height, width}"});
 
   r.define<ResizeAttrs>("ResizeBilinearGrad")
       .type("T", floating)

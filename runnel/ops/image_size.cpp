@@ -1,5 +1,6 @@
 // Other sizes: what users call, made of the ops.
 #include <cmath>
+#include <utility>
 
 #include "runnel/base/format.h"
 #include "runnel/op/dispatch.h"
@@ -91,7 +92,7 @@ Size same_shape(const ImageBatch& images, const Size& size) {
   return {Extent(cast(round(scale * real(h)), DType::int32)), Extent(cast(round(scale * real(w)), DType::int32))};
 }
 
-Tensor resize_batch(const ImageBatch& images, const Size& size, const ResizeOptions& options, const Operand& where) {
+Tensor resize_plain(const ImageBatch& images, const Size& size, ResizeOptions& options, const Operand& where) {
   const Method& m = method_of(options.method);
   const Tensor& x = images.images();
   const Tensor wanted = cast(shape_of_extents({size.height, size.width}).tensor(), DType::int32);
@@ -105,7 +106,21 @@ Tensor resize_batch(const ImageBatch& images, const Size& size, const ResizeOpti
                 {{"kernel_type", std::string(m.kernel)}, {"antialias", options.antialias}});
   }
   if (options.method == "area") return call(m.op, {x, wanted}, where, {});
+  if (options.method == "bilinear" && options.scale != 1) {
+    return call("_ResizeBilinearScaled", {x, wanted}, where,
+                {{"half_pixel_centers", true}, {"scale", std::exchange(options.scale, 1)}});
+  }
   return call(m.op, {x, wanted}, where, {{"half_pixel_centers", true}});
+}
+
+Tensor resize_batch(const ImageBatch& images, const Size& size, ResizeOptions options, const Operand& where) {
+  const Tensor y = resize_plain(images, size, options, where);
+  if (options.scale == 1) return y;  // or done already
+  if (!is_float(y.dtype())) {
+    throw invalid_argument("[image::resize] scale {} of {} pixels: '{}' keeps the dtype", options.scale,
+                           dtype_name(y.dtype()), options.method);
+  }
+  return y * options.scale;
 }
 
 }  // namespace

@@ -58,6 +58,16 @@ TEST(ImageSize, Resize) {
                    ones({3, 11, 2}) * 9, 1e-4f);
     }
   }
+  for (const char* method : {"bilinear", "bicubic", "area"}) {
+    expect_close(image::resize(x, {3, 5}, {.method = method, .scale = 0.5}),
+                 image::resize(x, {3, 5}, {.method = method}) * 0.5);
+  }
+  expect_close(image::resize(x, {4, 6}, {.scale = 0.5}), x * 0.5);
+  expect_error(
+      [&] {
+        image::resize(cast(x, uint8), {2, 3}, {.method = "nearest", .scale = 2});
+      },
+      Code::invalid_argument, "keeps the dtype");
   expect_error([&] { image::resize(x, {2, 3}, {.method = "linear"}); }, Code::invalid_argument, "method must be");
   expect_error([&] { image::resize(x, {2}); }, Code::invalid_argument, "size must be {height, width}");
   expect_error([&] { image::resize(Tensor{1.f}, {2, 2}); }, Code::invalid_argument, "[image::resize] images are");
