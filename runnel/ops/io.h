@@ -17,7 +17,7 @@ RUNNEL_API Tensor parse_tensor(const Operand& serialized, DType out_type);
 RUNNEL_API Tensor decode_raw(const Operand& input_bytes, DType out_type, bool little_endian = true,
                              int64_t fixed_length = -1);
 
-// Whole files. write_file makes missing folders and replaces what was there, in one step.
+// Whole files. write_file makes missing folders and empties what was there first.
 RUNNEL_API Tensor read_file(const Operand& filename);
 RUNNEL_API void write_file(const Operand& filename, const Operand& contents);
 // The files that fit one or more patterns (*, ?, [a-z]), sorted.

@@ -37,11 +37,14 @@ Bytes whole_file(const std::string& path) {
   return {std::move(bytes), view};
 }
 
+// Into the file that is there, as TensorFlow does: a link or a device stays one.
 void write_whole_file(const std::string& path, std::string_view contents) {
   Env& env = Env::posix();
   const std::string dir = parent_dir(path);
   if (!env.exists(dir)) env.create_dirs(dir);
-  env.write_file(path, std::as_bytes(std::span(contents)));
+  const std::unique_ptr<WritableFile> file = env.create(path);
+  file->append(std::as_bytes(std::span(contents)));
+  file->close();
 }
 
 }  // namespace
@@ -69,7 +72,7 @@ void register_io_files(Registry& r) {
       })
       .cpu([](KernelContext& c) { as_op([&] { write_whole_file(c.in<Bytes>(0)->str(), c.in<Bytes>(1)->view()); }); })
       .stateful()
-      .doc("Writes a file in one step, making missing folders.")
+      .doc("Writes a file, making missing folders.")
       .sample({.in = {Tensor("/tmp/runnel_write_file_sample"), Tensor("text")}})
       .sample({.in = {Tensor("/dev/null/x"), Tensor("text")}, .error = "/dev/null"});
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "runnel/io/example.h"
 #include "runnel/ops/parse.h"
 #include "tests/support/expect_error.h"
@@ -26,6 +28,15 @@ TEST(Files, WriteReadMatch) {
   EXPECT_EQ(matching_files(dir.file("*.png")).shape(), Shape{0});
   EXPECT_THAT(Env::posix().list(dir.file("new/folder")), ElementsAre("x.txt", "y.txt"));
   expect_error([&] { read_file(dir.file("none")); }, Code::not_found, "none");
+}
+
+TEST(Files, WriteGoesThroughLinks) {
+  TempDir dir;
+  write_file(dir.file("target"), "something longer");
+  std::filesystem::create_symlink(dir.file("target"), dir.file("link"));
+  write_file(dir.file("link"), "short");
+  EXPECT_TRUE(std::filesystem::is_symlink(dir.file("link")));
+  EXPECT_EQ(read_file(dir.file("target")).item<std::string>(), "short");
 }
 
 TEST(Tensors, SerializeAndParse) {
