@@ -414,7 +414,11 @@ std::shared_ptr<Graph> from_graph_def(std::string_view bytes, const GraphDefImpo
   std::vector<std::string> names = options.outputs;
   const std::vector<const pb::NodeDef*> results = marked_nodes(def, "_runnel_output");
   if (names.empty() && options.targets.empty()) {
-    for (const pb::NodeDef* node : results) names.push_back(node->input(0));
+    for (const pb::NodeDef* node : results) {
+      if (node->input_size() == 0)
+        throw invalid_argument("[from_graph_def] '{}' is marked as a result, but has no input", node->name());
+      names.push_back(node->input(0));
+    }
     if (results.empty()) names = unused_tensors(def, importer);
     // Everything that has effects runs, as it did in the graph that was written.
     for (const pb::NodeDef& node : def.node()) {
