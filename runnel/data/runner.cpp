@@ -17,6 +17,7 @@ constexpr int64_t kBlockNs = 20'000;  // the work worth a hand-over between thre
 constexpr double kBlockBytes = 1 << 18;
 constexpr std::chrono::microseconds kPatience{50};  // of a consumer, before it wants to be woken for a single element
 constexpr std::chrono::microseconds kParked{500};   // between two looks of a thread whose place the consumer took
+constexpr double kHelpNs = 200'000;                 // elements that take longer are left to threads
 constexpr int64_t kAwayNs = 100'000;                // the consumer has work of its own
 constexpr double kAutoDepthBytes = 16 << 20;        // queues grow by themselves up to this
 constexpr int64_t kTuneNs = 10'000'000;             // between two looks at the figures
@@ -291,12 +292,15 @@ bool Runner::advance() {
       waiting_ = urgent_ = consumer_inside_ = false;
       return false;
     }
-    if (helps_ && !ended_) {
-      // With nothing to do but wait, the consumer is one of the threads: no hand-over is cheaper.
-      parked_ = true;
+    if (helps_ && !ended_ && element_ns_ < kHelpNs) {
+      // With nothing to do but wait, the consumer is one of the threads: no hand-over is cheaper. A thread leaves its
+      // place while the consumer waits for a moment; then it sleeps like any other.
+      parked_ = waited_from == 0;
       if (active_ < limit_ && has_room()) {
+        parked_ = true;
         const SerialScope parallel_over_elements;
         work_block(lock);
+        waited_from = 0;
         continue;
       }
     }
@@ -309,6 +313,7 @@ bool Runner::advance() {
       ready_.wait_for(lock, kPatience);
     } else {
       urgent_ = true;
+      if (std::exchange(parked_, false)) work_.notify_all();
       ready_.wait(lock);
     }
   }
