@@ -58,6 +58,4 @@ FAMILIES = [
     ("data_records", "_vs_grid", None, 0.9, ["autotune_records"]),
     ("data_records", "_vs_worst", None, 1.35, ["autotune_records"]),
     ("data_records", "_vs_2m", None, 1, ["tfrecord_dataset"]),
-    ("data_jpeg", "", "torch_data.py", 2.8, ["jpeg_pipeline"]),
-    ("data_jpeg", "_vs_limit", "limit_image", 0.9, ["jpeg_pipeline"]),
 ]

@@ -32,7 +32,6 @@ Calls pipelines(const std::vector<int>& parallel) {
 
 int main(int argc, char** argv) {
   const std::vector<bench::Case> cases = {
-      {"jpeg_pipeline", [](int) { return pipelines({data::AUTOTUNE}); }},
       {"autotune_jpeg", [](int) { return pipelines({data::AUTOTUNE}); }},
       {"autotune_jpeg_grid",
        [](int) {

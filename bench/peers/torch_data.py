@@ -1,13 +1,9 @@
 """PyTorch's DataLoader on the pipeline benchmarks, at its best: the fastest of the usual ways of writing the dataset and of
 the numbers of workers. Same protocol as the programs: --case NAME --threads N prints the seconds of one epoch."""
 import argparse
-import glob
-import os
 import statistics
-import sys
 import time
 
-import numpy
 import torch
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
@@ -51,60 +47,7 @@ def mnist_pipeline(threads):
             yield epoch
 
 
-def photographs():
-    """As bench/photographs.h finds them."""
-    root = os.environ.get("RUNNEL_FIXTURES")
-    at = os.path.dirname(os.path.abspath(__file__))
-    while not root and at != "/":
-        at = os.path.dirname(at)
-        if os.path.isdir(os.path.join(at, "shared", "fixtures")):
-            root = os.path.join(at, "shared", "fixtures")
-    files = sorted(glob.glob(os.path.join(root or "", "cats_vs_dogs", "**", "*.jpg"), recursive=True))
-    if len(files) < 256:
-        sys.exit("the photographs of cats_vs_dogs are missing: set RUNNEL_FIXTURES to the folder above it")
-    return files[:256]
-
-
-class Photographs(Dataset):
-    """Decoded and resized by Pillow."""
-
-    def __init__(self):
-        self.files = photographs()
-
-    def __len__(self):
-        return len(self.files)
-
-    def __getitem__(self, i):
-        from PIL import Image
-        image = Image.open(self.files[i]).convert("RGB").resize((256, 256), Image.BILINEAR)
-        return torch.from_numpy(numpy.array(image)).float().div_(255)
-
-
-class DecodedByTorchvision(Photographs):
-    def __getitem__(self, i):
-        import torchvision.io
-        x = torchvision.io.decode_jpeg(torchvision.io.read_file(self.files[i])).float().div_(255)
-        return torch.nn.functional.interpolate(x[None], (256, 256), mode="bilinear", align_corners=False)[0]
-
-
-def jpeg_pipeline(threads):
-    ways = [Photographs()]
-    try:
-        DecodedByTorchvision()[0]
-        ways.append(DecodedByTorchvision())
-    except (ImportError, RuntimeError):  # built without it
-        pass
-    for dataset in ways:
-        for workers in range(0, threads + 1):
-            loader = DataLoader(dataset, batch_size=32, num_workers=workers, persistent_workers=workers > 0)
-
-            def epoch(loader=loader):
-                return sum(float(x.view(-1)[0]) for x in loader)
-
-            yield epoch
-
-
-CASES = {"mnist_pipeline": mnist_pipeline, "jpeg_pipeline": jpeg_pipeline}
+CASES = {"mnist_pipeline": mnist_pipeline}
 
 
 def timed(call):
