@@ -23,7 +23,7 @@ void strip_right(std::string& line) { line.erase(line.find_last_not_of(' ') + 1)
 // Writes the brackets and lines of one array.
 class Layout {
  public:
-  Layout(const ArrayView& array, const PrintOptions& options, std::string_view separator)
+  Layout(const ArrayView& array, const ArrayFormat& options, std::string_view separator)
       : dims_(array.dims), edge_(options.edge_items), separator_(separator) {
     if (edge_ < 1) {
       throw invalid_argument("edge_items must be at least 1, not {}", edge_);
@@ -137,7 +137,7 @@ bool is_handle(DType dtype) { return dtype == DType::resource || dtype == DType:
 std::string on_its_own_lines(std::string text) { return text.find('\n') == std::string::npos ? text : '\n' + text; }
 
 // "numpy=array(...)"; handles have no NumPy form and are described.
-std::string value_repr(const ArrayView& array, const PrintOptions& options) {
+std::string value_repr(const ArrayView& array, const ArrayFormat& options) {
   if (is_handle(array.dtype)) {
     return "value=" + on_its_own_lines(format_array(array, options));
   }
@@ -146,7 +146,7 @@ std::string value_repr(const ArrayView& array, const PrintOptions& options) {
 
 }  // namespace
 
-std::string format_array(const ArrayView& array, const PrintOptions& options) {
+std::string format_array(const ArrayView& array, const ArrayFormat& options) {
   if (array.dims.empty()) {
     return format_scalar(array, 0);
   }
@@ -156,7 +156,7 @@ std::string format_array(const ArrayView& array, const PrintOptions& options) {
   return Layout(array, options, " ").text(0, options.line_width);
 }
 
-std::string format_array_repr(const ArrayView& array, const PrintOptions& options) {
+std::string format_array_repr(const ArrayView& array, const ArrayFormat& options) {
   constexpr std::string_view prefix = "array(";
   const int64_t count = count_of(array.dims);
   const bool implied = count > 0 && (array.dtype == DType::float64 || array.dtype == DType::int64 ||
@@ -188,18 +188,18 @@ std::string format_shape(std::span<const int64_t> dims) {
   return text;
 }
 
-std::string tensor_to_string(const ArrayView& array, const PrintOptions& options) {
+std::string tensor_to_string(const ArrayView& array, const ArrayFormat& options) {
   return fmt::format("tf.Tensor({}, shape={}, dtype={})", on_its_own_lines(format_array(array, options)),
                      format_shape(array.dims), dtype_name(array.dtype));
 }
 
-std::string tensor_repr(const ArrayView& array, const PrintOptions& options) {
+std::string tensor_repr(const ArrayView& array, const ArrayFormat& options) {
   return fmt::format("<tf.Tensor: shape={}, dtype={}, {}>", format_shape(array.dims), dtype_name(array.dtype),
                      value_repr(array, options));
 }
 
 std::string variable_repr(std::string_view name, std::string_view shape, const ArrayView& value,
-                          const PrintOptions& options) {
+                          const ArrayFormat& options) {
   return fmt::format("<tf.Variable '{}' shape={} dtype={}, {}>", name, shape, dtype_name(value.dtype),
                      value_repr(value, options));
 }

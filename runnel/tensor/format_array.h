@@ -18,7 +18,7 @@ struct ArrayView {
 };
 
 // NumPy's print options and their defaults.
-struct PrintOptions {
+struct ArrayFormat {
   int precision = 8;         // digits after the point, at most
   int64_t threshold = 1000;  // arrays of more elements are summarised
   int edge_items = 3;        // elements shown at each end of a summarised axis
@@ -28,8 +28,8 @@ struct PrintOptions {
 
 // str() and repr() of the NumPy array TensorFlow would hand out: "[1. 2.]", "array([1., 2.], dtype=float32)".
 // A rank-0 array is written as its scalar by the first ("1.0").
-RUNNEL_API std::string format_array(const ArrayView& array, const PrintOptions& options = {});
-RUNNEL_API std::string format_array_repr(const ArrayView& array, const PrintOptions& options = {});
+RUNNEL_API std::string format_array(const ArrayView& array, const ArrayFormat& options = {});
+RUNNEL_API std::string format_array_repr(const ArrayView& array, const ArrayFormat& options = {});
 
 // "()", "(3,)", "(2, 3)"; a negative dimension is unknown: "(None, 3)".
 RUNNEL_API std::string format_shape(std::span<const int64_t> dims);
@@ -38,10 +38,10 @@ RUNNEL_API std::string format_shape(std::span<const int64_t> dims);
 //   tf.Tensor([1. 2.], shape=(2,), dtype=float32)
 //   <tf.Tensor: shape=(2,), dtype=float32, numpy=array([1., 2.], dtype=float32)>
 //   <tf.Variable 'w:0' shape=(2,) dtype=float32, numpy=array([1., 2.], dtype=float32)>
-RUNNEL_API std::string tensor_to_string(const ArrayView& array, const PrintOptions& options = {});
-RUNNEL_API std::string tensor_repr(const ArrayView& array, const PrintOptions& options = {});
+RUNNEL_API std::string tensor_to_string(const ArrayView& array, const ArrayFormat& options = {});
+RUNNEL_API std::string tensor_repr(const ArrayView& array, const ArrayFormat& options = {});
 // A variable's own shape may leave dimensions open, so it is given apart from its value.
 RUNNEL_API std::string variable_repr(std::string_view name, std::string_view shape, const ArrayView& value,
-                                     const PrintOptions& options = {});
+                                     const ArrayFormat& options = {});
 
 }  // namespace runnel

@@ -116,7 +116,7 @@ void pad_front(std::string& text, size_t width) {
 
 // plus: every number carries a sign (the imaginary parts).
 template <class T>
-std::vector<std::string> format_floats(std::span<const T> values, const PrintOptions& options, bool plus) {
+std::vector<std::string> format_floats(std::span<const T> values, const ArrayFormat& options, bool plus) {
   const bool exponent = wants_exponent(values, options.suppress);
   int places = 0;
   int exponent_digits = 2;
@@ -171,7 +171,7 @@ std::vector<std::string> format_floats(std::span<const T> values, const PrintOpt
 }
 
 template <class T>
-std::vector<std::string> format_complex(std::span<const std::complex<T>> values, const PrintOptions& options) {
+std::vector<std::string> format_complex(std::span<const std::complex<T>> values, const ArrayFormat& options) {
   std::vector<T> real;
   std::vector<T> imag;
   for (const auto& value : values) {
@@ -292,7 +292,7 @@ auto visit(const ArrayView& array, F&& f) {
 }  // namespace
 
 std::vector<std::string> format_elements(const ArrayView& array, std::span<const int64_t> indices,
-                                         const PrintOptions& options) {
+                                         const ArrayFormat& options) {
   return visit(array, [&]<class T>(const T* data) -> std::vector<std::string> {
     if constexpr (std::is_same_v<T, Half> || std::is_floating_point_v<T> || std::is_same_v<T, std::complex<float>> ||
                   std::is_same_v<T, std::complex<double>>) {

@@ -14,7 +14,7 @@ namespace runnel {
 // The words NumPy writes for the elements at `indices` when they stand in one array: padded to align with
 // each other where the dtype asks for it.
 std::vector<std::string> format_elements(const ArrayView& array, std::span<const int64_t> indices,
-                                         const PrintOptions& options);
+                                         const ArrayFormat& options);
 
 // str() of the NumPy scalar (or Python bytes object) at `index`.
 std::string format_scalar(const ArrayView& array, int64_t index);

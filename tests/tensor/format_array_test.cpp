@@ -82,11 +82,11 @@ void check_case(const std::vector<std::string>& fields) {
   const DType dtype = dtype_from_name(fields[1]);
   const std::vector<int64_t> dims = integers_of(fields[2]);
   const std::vector<int64_t> settings = integers_of(fields[3]);
-  const PrintOptions options{.precision = static_cast<int>(settings[0]),
-                             .threshold = settings[1],
-                             .edge_items = static_cast<int>(settings[2]),
-                             .line_width = static_cast<int>(settings[3]),
-                             .suppress = settings[4] != 0};
+  const ArrayFormat options{.precision = static_cast<int>(settings[0]),
+                            .threshold = settings[1],
+                            .edge_items = static_cast<int>(settings[2]),
+                            .line_width = static_cast<int>(settings[3]),
+                            .suppress = settings[4] != 0};
   const size_t step = std::stoul(fields[4]);
   size_t count = 1;
   for (const int64_t dim : dims) {
