@@ -126,7 +126,8 @@ int64_t Runner::expected_bytes(int64_t elements) const {
 void Runner::work(int number) {
   const SerialScope parallel_over_elements;
   Lock lock(mutex_);
-  const auto mine = [&] { return number < limit_ - (parked_ ? 1 : 0); };
+  // The consumer may be at work in the place of any of the threads.
+  const auto mine = [&] { return number < limit_ - (parked_ ? 1 : 0) && active_ < limit_; };
   while (true) {
     while (!stop_ && !ended_ && (!mine() || !has_room())) {
       if (outstanding_ >= depth_) was_full_ = true;
@@ -135,6 +136,8 @@ void Runner::work(int number) {
       if (parked_ && number == limit_ - 1) {
         work_.wait_for(lock, kParked);
         if (!consumer_inside_ && now_ns() - consumer_left_ > kAwayNs) parked_ = false;
+      } else if (active_ >= limit_) {
+        work_.wait_for(lock, kParked);
       } else if (number < limit_ && outstanding_ < depth_) {
         work_.wait_for(lock, std::chrono::milliseconds(2));  // another stage may give bytes back
       } else {
