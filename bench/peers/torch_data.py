@@ -1,11 +1,10 @@
 """PyTorch's DataLoader on the pipeline benchmarks, at its best: the fastest of the usual ways of writing the dataset and of
 the numbers of workers. Same protocol as the programs: --case NAME --threads N prints the seconds of one epoch."""
-import argparse
-import statistics
-import time
 
 import torch
 from torch.utils.data import DataLoader, Dataset, TensorDataset
+
+import fastest_way
 
 IMAGES, BATCH = 60000, 50
 
@@ -47,30 +46,4 @@ def mnist_pipeline(threads):
             yield epoch
 
 
-CASES = {"mnist_pipeline": mnist_pipeline}
-
-
-def timed(call):
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
-
-
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--case")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--list", action="store_true")
-    args = parser.parse_args()
-    if args.list:
-        print(*CASES, sep="\n")
-        return
-    torch.set_num_threads(1)
-    ways = list(CASES[args.case](args.threads))
-    for call in ways:  # starts the workers
-        call()
-    best = min(ways, key=timed)
-    print(f"{statistics.median(timed(best) for _ in range(3)):.9e}")
-
-
-main()
+fastest_way.main({"mnist_pipeline": mnist_pipeline}, warm_up=True)  # starts the workers

@@ -1,15 +1,14 @@
 """PyTorch's DataLoader on photographs, at its best: the fastest of the usual ways to decode and resize and of the numbers of
 workers. Same protocol as the programs: --case NAME --threads N prints the seconds of one call."""
-import argparse
 import glob
 import os
-import statistics
-import time
 
 import numpy
 import torch
 from PIL import Image
 from torch.utils.data import DataLoader, Dataset
+
+import fastest_way
 
 SIDE, BATCH, PHOTOGRAPHS, PASSES = 256, 32, 600, 2  # as in bench/photographs.h
 
@@ -71,27 +70,4 @@ def jpeg_pipeline(threads):
             yield lambda loader=loader: [x.shape for x in loader]
 
 
-CASES = {"jpeg_pipeline": jpeg_pipeline}
-
-
-def timed(call):
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
-
-
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--case")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--list", action="store_true")
-    args = parser.parse_args()
-    if args.list:
-        print(*CASES, sep="\n")
-        return
-    torch.set_num_threads(1)
-    best = min(CASES[args.case](args.threads), key=timed)
-    print(f"{statistics.median(timed(best) for _ in range(3)):.9e}")
-
-
-main()
+fastest_way.main({"jpeg_pipeline": jpeg_pipeline}, warm_up=False)

@@ -40,7 +40,8 @@ class Bmp {
     height_ = std::abs(height_);
     if (width_ <= 0 || height_ <= 0) throw invalid_argument("BMP: an image of {} x {} at byte 18", width_, height_);
     if (compression_ != 0 && compression_ != 3 && compression_ != 6) {
-      throw make_error(Code::unimplemented, "BMP: compression {} at byte 30 is not supported", compression_);
+      throw make_error(Code::unimplemented,
+                       "BMP: compression {} at byte 30 is not supported: save it uncompressed or as PNG", compression_);
     }
     read_masks(header);
     palette_at_ = 14 + size_t{header};
