@@ -4,6 +4,7 @@
 
 #include "runnel/autodiff/id_map.h"
 #include "runnel/autodiff/record.h"
+#include "runnel/autodiff/unread_values.h"
 #include "runnel/base/format.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
@@ -95,6 +96,7 @@ class GradientTape::State {
   void clear() {
     ids_.clear();
     entries_.clear();
+    unread_.clear();
     tensors_.clear();
     tensor_ids_.clear();
     watched_.clear();
@@ -127,16 +129,19 @@ class GradientTape::State {
   void push(const OpDef* op, SharedAttrs attrs, Inputs inputs, const Tensor* outputs, int num_outputs) {
     entries_.push_back({op, std::move(attrs), static_cast<uint32_t>(tensors_.size()),
                         static_cast<uint16_t>(inputs.size()), static_cast<uint16_t>(num_outputs)});
-    for (const Tensor* t : inputs) {
-      tensors_.push_back(*t);
-      tensor_ids_.push_back(ids_.find(t->impl().get()));
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      tensors_.push_back(*inputs[i]);
+      tensor_ids_.push_back(ids_.find(inputs[i]->impl().get()));
+      unread_.used(*inputs[i], !op || op->grad_reads_input(static_cast<int>(i)));
     }
     for (int i = 0; i < num_outputs; ++i) {
       const int32_t id = is_differentiable(outputs[i].dtype()) ? num_ids_++ : IdMap::kAbsent;
       if (id >= 0) ids_.set(outputs[i].impl().get(), id);
       tensors_.push_back(outputs[i]);
       tensor_ids_.push_back(id);
+      if (op && id >= 0 && !op->grad_reads_output(i)) unread_.made(outputs[i]);
     }
+    unread_.release();
   }
 
   void back(const Entry& e, std::vector<Gradient>& grads, const std::vector<bool>& needed);
@@ -148,6 +153,7 @@ class GradientTape::State {
   std::vector<Entry> entries_;
   std::vector<Tensor> tensors_;
   std::vector<int32_t> tensor_ids_;
+  UnreadValues unread_;
   std::vector<Tensor> watched_;  // keeps watched tensors alive: their addresses are keys
 };
 
@@ -231,6 +237,7 @@ std::vector<Gradient> GradientTape::State::gradient(const std::vector<Tensor>& t
     }
   }
 
+  if (release) unread_.clear();
   std::vector<Gradient> grads(static_cast<size_t>(num_ids_));
   for (size_t i = 0; i < targets.size(); ++i) {
     const int32_t id = ids_.find(targets[i].impl().get());

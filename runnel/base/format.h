@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cstdint>
+#include <span>
+#include <string>
 #include <utility>
 
 #include "runnel/base/error.h"
@@ -19,5 +22,8 @@ template <class... Args>
 Error invalid_argument(fmt::format_string<Args...> text, Args&&... args) {
   return Error(Code::invalid_argument, fmt::format(text, std::forward<Args>(args)...));
 }
+
+// "1,2,3": the sizes and axes of messages. Compiled once, where fmt::join would be in every file.
+std::string comma_separated(std::span<const int64_t> values);
 
 }  // namespace runnel

@@ -39,6 +39,27 @@ std::string one(const std::vector<T>& list) {
 
 }  // namespace
 
+AttrValue AttrSpec::get(const void* attrs) const {
+  const void* member = static_cast<const char*>(attrs) + offset;
+  return std::visit([member]<class M>(const M&) { return AttrValue(*static_cast<const M*>(member)); }, default_value);
+}
+
+void AttrSpec::set(void* attrs, const AttrValue& value) const {
+  void* member = static_cast<char*>(attrs) + offset;
+  std::visit([&]<class M>(const M&) { *static_cast<M*>(member) = std::get<M>(value); }, default_value);
+}
+
+const AttrSpec* AttrTable::find(const std::string& name) const {
+  for (const AttrSpec& s : specs) {
+    if (s.name == name) return &s;
+  }
+  return nullptr;
+}
+
+void AttrTable::add(const char* name, AttrValue default_value, size_t offset) {
+  specs.push_back({name, std::move(default_value), offset});
+}
+
 const char* attr_type_name(const AttrValue& value) { return std::visit(TypeName{}, value); }
 
 std::string attr_to_string(const AttrValue& value) {

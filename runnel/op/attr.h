@@ -1,7 +1,7 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -50,13 +50,14 @@ struct NoAttrs {
   static constexpr auto fields() { return std::tuple<>{}; }
 };
 
-// One attribute of an op, its type erased.
-struct AttrSpec {
+// One attribute of an op: the member of its struct that lies `offset` bytes in and has the type of `default_value`.
+struct RUNNEL_API AttrSpec {
   std::string name;
   AttrValue default_value;  // a DType that is `invalid` means: no default, must be given
-  std::function<AttrValue(const void* attrs)> get;
-  std::function<void(void* attrs, const AttrValue&)> set;
+  size_t offset;
 
+  AttrValue get(const void* attrs) const;
+  void set(void* attrs, const AttrValue& value) const;  // of the same type
   bool has_default() const {
     const DType* type = std::get_if<DType>(&default_value);
     return type == nullptr || *type != DType::invalid;
@@ -67,37 +68,25 @@ struct AttrSpec {
 using SharedAttrs = std::shared_ptr<const void>;
 
 // What the registry knows about the attribute struct of an op.
-struct AttrTable {
+struct RUNNEL_API AttrTable {
   std::vector<AttrSpec> specs;
   std::shared_ptr<void> (*make)() = nullptr;  // defaults
   SharedAttrs (*copy)(const void*) = nullptr;
 
-  const AttrSpec* find(const std::string& name) const {
-    for (const AttrSpec& s : specs) {
-      if (s.name == name) return &s;
-    }
-    return nullptr;
-  }
+  const AttrSpec* find(const std::string& name) const;
+  void add(const char* name, AttrValue default_value, size_t offset);
 };
 
 template <class A>
 AttrTable attr_table() {
   AttrTable table;
-  std::apply(
-      [&](auto... fields) {
-        (table.specs.push_back(
-             AttrSpec{.name = fields.name,
-                      .default_value = AttrValue(A{}.*(fields.member)),
-                      .get = [fields](const void* a) { return AttrValue(static_cast<const A*>(a)->*(fields.member)); },
-                      .set =
-                          [fields](void* a, const AttrValue& v) {
-                            using M = std::remove_cvref_t<decltype(std::declval<A>().*(fields.member))>;
-                            static_cast<A*>(a)->*(fields.member) = std::get<M>(v);
-                          }}),
-         ...);
-      },
-      A::fields());
   if constexpr (!std::is_same_v<A, NoAttrs>) {
+    const A defaults{};
+    const auto add = [&](const auto& field) {
+      const auto& value = defaults.*(field.member);
+      table.add(field.name, value, reinterpret_cast<const char*>(&value) - reinterpret_cast<const char*>(&defaults));
+    };
+    std::apply([&](const auto&... fields) { (add(fields), ...); }, A::fields());
     table.make = [] { return std::shared_ptr<void>(std::make_shared<A>()); };
     table.copy = [](const void* a) { return SharedAttrs(std::make_shared<const A>(*static_cast<const A*>(a))); };
   }

@@ -1,10 +1,9 @@
 #pragma once
 
-#include <cassert>
 #include <concepts>
-#include <string>
-#include <utility>
+#include <initializer_list>
 
+#include "runnel/op/declaration.h"
 #include "runnel/op/registry.h"
 
 namespace runnel {
@@ -22,14 +21,14 @@ namespace runnel {
 template <class A, class T>
 class OpBuilder {
  public:
-  explicit OpBuilder(OpDef& def) : def_(def) {}
+  explicit OpBuilder(OpDef& def) : declaration_{def} {}
 
   // Declares a type variable; the first one ("T" unless named) selects kernels.
   template <class... Ts>
   auto type(const char* name, Types<Ts...> set, DType default_type = DType::invalid) {
-    def_.type_vars.push_back({name, set.mask, default_type});
+    declaration_.type(name, set.mask, default_type);
     if constexpr (std::is_same_v<T, Types<>>) {
-      return OpBuilder<A, Types<Ts...>>(def_);
+      return OpBuilder<A, Types<Ts...>>(declaration_.def);
     } else {
       return *this;
     }
@@ -42,78 +41,53 @@ class OpBuilder {
     next.in(name);
     return next;
   }
-  OpBuilder& in(const char* name) { return add_input({.name = name, .type_var = 0}); }
-  OpBuilder& in(const char* name, DType fixed) { return add_input({.name = name, .dtype = fixed}); }
-  OpBuilder& in(const char* name, const char* type_var) {
-    return add_input({.name = name, .type_var = type_var_index(type_var)});
-  }
+  OpBuilder& in(const char* name) { return did(declaration_.in(name)); }
+  OpBuilder& in(const char* name, DType fixed) { return did(declaration_.in(name, fixed)); }
+  OpBuilder& in(const char* name, const char* type_var) { return did(declaration_.in(name, type_var)); }
   // An input that decides what is done (axes, shapes): int32 or int64, read on the host. Declares its type
   // variable, int32 unless a tensor says otherwise.
-  OpBuilder& in_host(const char* name, const char* type_var) {
-    int var = type_var_index(type_var);
-    if (var < 0) {
-      assert(!def_.type_vars.empty() && "declare the kernel's type variable first");
-      def_.type_vars.push_back({type_var, index_types.mask, DType::int32});
-      var = static_cast<int>(def_.type_vars.size()) - 1;
-    }
-    return add_input({.name = name, .type_var = var, .host_memory = true});
-  }
-  OpBuilder& in_host(const char* name, DType fixed) {
-    return add_input({.name = name, .dtype = fixed, .host_memory = true});
-  }
+  OpBuilder& in_host(const char* name, const char* type_var) { return did(declaration_.in_host(name, type_var)); }
+  OpBuilder& in_host(const char* name, DType fixed) { return did(declaration_.in_host(name, fixed)); }
   // A list of inputs of one type; its length is called `count`.
   OpBuilder& in_list(const char* name, const char* count, const char* type_var = "T") {
-    return add_input({.name = name, .type_var = type_var_index(type_var), .count = count});
+    return did(declaration_.in_list(name, count, type_var));
   }
   OpBuilder& in_list(const char* name, const char* count, DType fixed) {
-    return add_input({.name = name, .dtype = fixed, .count = count});
+    return did(declaration_.in_list(name, count, fixed));
   }
   // A list of inputs of any types; their dtypes are the list called `types`.
-  OpBuilder& in_any_list(const char* name, const char* types) {
-    return add_input({.name = name, .type_list_attr = types});
-  }
+  OpBuilder& in_any_list(const char* name, const char* types) { return did(declaration_.in_any_list(name, types)); }
 
-  OpBuilder& out(const char* name) { return add_output({.name = name, .type_var = 0}); }
-  OpBuilder& out(const char* name, DType fixed) { return add_output({.name = name, .dtype = fixed}); }
+  OpBuilder& out(const char* name) { return did(declaration_.out(name)); }
+  OpBuilder& out(const char* name, DType fixed) { return did(declaration_.out(name, fixed)); }
   // Of a type variable or of a DType attribute of that name.
-  OpBuilder& out(const char* name, const char* type) {
-    const int var = type_var_index(type);
-    if (var >= 0) return add_output({.name = name, .type_var = var});
-    assert(def_.attrs.find(type));
-    return add_output({.name = name, .type_attr = type});
-  }
+  OpBuilder& out(const char* name, const char* type) { return did(declaration_.out(name, type)); }
   // Sizes, axes and their like, which the host reads next: kept in its memory whatever device the inputs are on.
   template <class Type>  // as for out(): a name or a DType
   OpBuilder& out_host(const char* name, Type type) {
     out(name, type);
-    def_.outputs.back().host_memory = true;
+    declaration_.def.outputs.back().host_memory = true;
     return *this;
   }
   // As many outputs as the int attribute `count` says, of a type variable or of a DType attribute.
   OpBuilder& out_list(const char* name, const char* count, const char* type = "T") {
-    assert(def_.attrs.find(count));
-    const int var = type_var_index(type);
-    if (var >= 0) return add_output({.name = name, .type_var = var, .count = count});
-    assert(def_.attrs.find(type));
-    return add_output({.name = name, .type_attr = type, .count = count});
+    return did(declaration_.out_list(name, count, type));
   }
   OpBuilder& out_list(const char* name, const char* count, DType fixed) {
-    return add_output({.name = name, .dtype = fixed, .count = count});
+    return did(declaration_.out_list(name, count, fixed));
   }
-  OpBuilder& out_any_list(const char* name, const char* types) {
-    return add_output({.name = name, .type_list_attr = types});
-  }
+  OpBuilder& out_any_list(const char* name, const char* types) { return did(declaration_.out_any_list(name, types)); }
 
   // A function of (InferContext&) or (InferContext&, const A&): a captureless lambda or a plain function.
   OpBuilder& shape(InferFn f) {
-    def_.infer = f;
+    declaration_.def.infer = f;
     return *this;
   }
   template <class F>
     requires std::invocable<F, InferContext&, const A&>
   OpBuilder& shape(F) {
     static_assert(std::is_empty_v<F>, "a function of the attributes must be given as a captureless lambda");
-    def_.infer = [](InferContext& c) { F{}(c, c.template attrs<A>()); };
+    declaration_.def.infer = [](InferContext& c) { F{}(c, c.template attrs<A>()); };
     return *this;
   }
 
@@ -135,7 +109,7 @@ class OpBuilder {
   template <class F>
   OpBuilder& grad(F) {
     static_assert(std::is_empty_v<F>, "a gradient must be given as a captureless lambda");
-    def_.grad = [](const GradCtx& g, const void* attrs) -> Gradients {
+    declaration_.def.grad = [](const GradCtx& g, const void* attrs) -> Gradients {
       auto call = [&] {
         if constexpr (std::invocable<F, const GradCtx&>) {
           return F{}(g);
@@ -146,52 +120,48 @@ class OpBuilder {
       if constexpr (std::is_same_v<decltype(call()), Gradients>) {
         return call();
       } else {
-        Gradients all(static_cast<size_t>(g.num_inputs()));
-        all[0] = call();
-        return all;
+        return only_first_input(g, call());
       }
     };
     return *this;
   }
 
-  OpBuilder& doc(const char* text) {
-    def_.doc = text;
-    return *this;
+  // The inputs and outputs whose values the gradient reads, when it makes do with the shapes of the others.
+  OpBuilder& grad_reads(std::initializer_list<int> inputs, std::initializer_list<int> outputs = {}) {
+    return did(declaration_.grad_reads(inputs, outputs));
   }
-  OpBuilder& sample(Sample s, const A& attrs = {}) {
-    if (def_.attrs.copy) s.attrs = def_.attrs.copy(&attrs);
-    def_.samples.push_back(std::move(s));
-    return *this;
-  }
+
+  OpBuilder& doc(const char* text) { return did(declaration_.doc(text)); }
+  OpBuilder& sample(const Sample& s, const A& attrs = {}) { return did(declaration_.sample(s, &attrs)); }
 
   // For passes: see OpDef. Captureless lambdas.
   OpBuilder& same_as(SameFn f) {
-    def_.same_as = f;
+    declaration_.def.same_as = f;
     return *this;
   }
   // (const std::vector<Tensor>& inputs, const A&) giving the outputs.
   template <class F>
   OpBuilder& decompose(F) {
-    def_.decompose = [](const std::vector<Tensor>& inputs, const void* attrs) -> std::vector<Tensor> {
+    declaration_.def.decompose = [](const std::vector<Tensor>& inputs, const void* attrs) -> std::vector<Tensor> {
       return F{}(inputs, *static_cast<const A*>(attrs));
     };
     return *this;
   }
   OpBuilder& fused_by(const char* op) {
-    def_.fused = op;
+    declaration_.def.fused = op;
     return *this;
   }
   OpBuilder& post_op(const char* name) {
-    def_.post_op = name;
+    declaration_.def.post_op = name;
     return *this;
   }
   OpBuilder& packed_by(const char* op, bool (*pays)(InferContext&)) {
-    def_.packed = op;
-    def_.packs = pays;
+    declaration_.def.packed = op;
+    declaration_.def.packs = pays;
     return *this;
   }
   OpBuilder& many_by(const char* op) {
-    def_.many = op;
+    declaration_.def.many = op;
     return *this;
   }
 
@@ -206,8 +176,8 @@ class OpBuilder {
   template <class... Ts, class K>
   OpBuilder& kernel_for(DeviceKind kind, Types<Ts...>, K) {
     static_assert(std::is_empty_v<K>, "a captureless lambda, please: a function's address would be lost");
-    auto& table = def_.kernels[static_cast<size_t>(kind)];
-    if constexpr (requires { K::is_elementwise; }) def_.elementwise = true;
+    auto& table = declaration_.def.kernels[static_cast<size_t>(kind)];
+    if constexpr (requires { K::is_elementwise; }) declaration_.def.elementwise = true;
     if constexpr (std::invocable<K, KernelContext&>) {
       table[0] = [](KernelContext& c) { K{}(c); };
     } else if constexpr (std::invocable<K, KernelContext&, const A&>) {
@@ -228,27 +198,13 @@ class OpBuilder {
     }
   }
 
-  int type_var_index(const std::string& name) const {
-    for (size_t i = 0; i < def_.type_vars.size(); ++i) {
-      if (def_.type_vars[i].name == name) return static_cast<int>(i);
-    }
-    return -1;
-  }
-  OpBuilder& add_input(ArgSpec arg) {
-    def_.has_list_input = def_.has_list_input || arg.is_list();
-    def_.inputs.push_back(std::move(arg));
-    return *this;
-  }
-  OpBuilder& add_output(ArgSpec arg) {
-    def_.outputs.push_back(std::move(arg));
-    return *this;
-  }
+  OpBuilder& did(OpDeclaration&) { return *this; }
   OpBuilder& flag(bool OpDef::*member) {
-    def_.*member = true;
+    declaration_.def.*member = true;
     return *this;
   }
 
-  OpDef& def_;
+  OpDeclaration declaration_;
 };
 
 template <class A>

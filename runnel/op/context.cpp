@@ -44,7 +44,7 @@ PartialShape InferContext::constant_shape(int i) const {
   if (auto values = constant_ints(i)) {
     for (int64_t d : *values) {
       if (d < kUnknownDim) {
-        throw invalid_argument("{} has a negative size: [{}]", op_.input_name(i), fmt::join(*values, ","));
+        throw invalid_argument("{} has a negative size: [{}]", op_.input_name(i), comma_separated(*values));
       }
     }
     return PartialShape(*values);

@@ -5,6 +5,8 @@
 
 namespace runnel {
 
+Sample::~Sample() = default;
+
 int OpDef::num_outputs(const void* attr_values) const {
   int n = 0;
   for (const ArgSpec& arg : outputs) {

@@ -41,7 +41,9 @@ struct ArgSpec {
 };
 
 // A call with known result: the op's examples, its tests and its timing in one.
-struct Sample {
+struct RUNNEL_API Sample {
+  ~Sample();  // not in every file that declares ops
+
   std::vector<Tensor> in;
   std::vector<Tensor> out;     // expected; empty: only the derived checks run
   double tolerance = 1e-5;     // relative and absolute, of float32 results
@@ -66,6 +68,12 @@ struct RUNNEL_API OpDef {
   // [device kind][dtype of the first type variable]; entry 0 (DType::invalid) serves every dtype.
   std::array<std::array<KernelFn, kNumDTypes>, kMaxDeviceKinds> kernels{};
   GradFn grad = nullptr;
+  // Bit i: the gradient reads the value of input (output) i, and not its shape and dtype alone. A tape lets go of large
+  // values that no gradient will read. (Integers, and so inputs in host memory, it always keeps.)
+  uint64_t grad_reads_inputs = ~uint64_t{0};
+  uint64_t grad_reads_outputs = ~uint64_t{0};
+  bool grad_reads_input(int i) const { return (grad_reads_inputs >> (i < 63 ? i : 63) & 1) != 0; }
+  bool grad_reads_output(int i) const { return (grad_reads_outputs >> (i < 63 ? i : 63) & 1) != 0; }
   std::vector<Sample> samples;
 
   bool elementwise = false;

@@ -37,6 +37,7 @@ void register_sums(Registry& r) {
       })
       .commutative()
       .post_op("BiasAdd")
+      .grad_reads({})
       .doc("x + y, element by element.")
       .sample({.in = {Tensor{1.f, 2.f, 3.f}, Tensor{10.f, 20.f, 30.f}}, .out = {Tensor{11.f, 22.f, 33.f}}})
       .sample({.in = {Tensor{{1.f}, {2.f}}, Tensor{10.f, 20.f}}, .out = {Tensor{{11.f, 21.f}, {12.f, 22.f}}}})
@@ -54,6 +55,7 @@ void register_sums(Registry& r) {
             g, [&] { return g.dy(); }, [&] { return negative(g.dy()); });
       })
       .same_as([](InferContext& c) { return c.is_scalar(1, 0) ? 0 : -1; })  // x + 0 is not: -0 + 0 is 0
+      .grad_reads({})
       .doc("x - y, element by element.")
       .sample(
           {.in = {Tensor{1.f, 2.f}, Tensor{{10.f, 20.f}, {0.5f, 1.f}}}, .out = {Tensor{{-9.f, -18.f}, {0.5f, 1.f}}}})
@@ -93,6 +95,7 @@ void register_sums(Registry& r) {
         }
       })
       .grad([](const GradCtx& g) { return Gradients(static_cast<size_t>(g.num_inputs()), g.raw_dy()); })
+      .grad_reads({})
       .doc("The sum of tensors of one shape; lists are added item by item.")
       .sample({.in = {Tensor{1.f, 2.f}, Tensor{10.f, 20.f}, Tensor{100.f, 200.f}}, .out = {Tensor{111.f, 222.f}}})
       .sample({.in = {Tensor{1.f, 2.f}}, .out = {Tensor{1.f, 2.f}}})
@@ -114,6 +117,7 @@ void register_products(Registry& r) {
       .same_as([](InferContext& c) { return c.is_scalar(1, 1)   ? 0
                                             : c.is_scalar(0, 1) ? 1
                                                                 : -1; })
+      .grad_reads({0, 1})
       .doc("x * y, element by element.")
       .sample({.in = {Tensor{1.f, -2.f, 3.f}, Tensor(0.5f)}, .out = {Tensor{0.5f, -1.f, 1.5f}}})
       .sample({.in = {Tensor{{1.f}, {2.f}}, Tensor{3.f, 4.f}}, .out = {Tensor{{3.f, 4.f}, {6.f, 8.f}}}});
@@ -129,6 +133,7 @@ void register_products(Registry& r) {
             g, [&] { return multiply_no_nan(g.dy(), conj(g.x(1))); },
             [&] { return multiply_no_nan(conj(g.x(0)), g.dy()); });
       })
+      .grad_reads({0, 1})
       .doc("x * y, and 0 wherever y is 0, even where x is infinite or NaN.")
       .sample({.in = {Tensor{1.f, -2.f}, Tensor(3.f)}, .out = {Tensor{3.f, -6.f}}})
       .sample({.in = {Tensor{INFINITY, NAN}, Tensor(0.f)}, .out = {Tensor{0.f, 0.f}}, .differentiable = false});
@@ -139,6 +144,7 @@ void register_products(Registry& r) {
       .shape(like<0>)
       .cpu(elementwise([](auto x) { return static_cast<decltype(x)>(wrapping(x) * wrapping(x)); }))
       .grad([](const GradCtx& g) { return g.dy() * (conj(g.x()) * 2); })
+      .grad_reads({0})
       .doc("x * x, element by element.")
       .sample({.in = {Tensor{1.f, -2.f, 0.5f}}, .out = {Tensor{1.f, 4.f, 0.25f}}})
       .sample({.in = {Tensor{3, -2}}, .out = {Tensor{9, 4}}});
@@ -181,6 +187,7 @@ void register_products(Registry& r) {
         }
       }))
       .grad([](const GradCtx& g) { return negative(g.dy()); })
+      .grad_reads({})
       .doc("-x, element by element.")
       .sample({.in = {Tensor{1.f, -2.f, 0.f}}, .out = {Tensor{-1.f, 2.f, -0.f}}})
       .sample({.in = {Tensor{{1, -2}}}, .out = {Tensor{{-1, 2}}}});

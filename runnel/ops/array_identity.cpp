@@ -25,6 +25,7 @@ void register_array_identity(Registry& r) {
       .forwards()
       .cpu([](KernelContext& c) { c.forward(0, handed_on(c.in(0))); })
       .grad([](const GradCtx& g) { return g.raw_dy(); })
+      .grad_reads({})
       .doc("The input itself.")
       .sample({.in = {Tensor{1.f, 2.f}}, .out = {Tensor{1.f, 2.f}}})
       .sample({.in = {Tensor(1.f)}, .out = {Tensor(1.f)}});

@@ -89,13 +89,13 @@ Dims part_sizes(Dims sizes, int64_t total) {
     } else if (sizes[i] == -1 && rest < 0) {
       rest = static_cast<int>(i);
     } else {
-      throw invalid_argument("sizes must be >= 0, one may be -1: [{}]", fmt::join(sizes, ","));
+      throw invalid_argument("sizes must be >= 0, one may be -1: [{}]", comma_separated(sizes));
     }
   }
   if (rest >= 0 && sum <= total) {
     sizes[static_cast<size_t>(rest)] = total - sum;
   } else if (sum != total) {
-    throw invalid_argument("sizes [{}] add up to {}, the axis has size {}", fmt::join(sizes, ","), sum, total);
+    throw invalid_argument("sizes [{}] add up to {}, the axis has size {}", comma_separated(sizes), sum, total);
   }
   return sizes;
 }
@@ -226,6 +226,7 @@ void register_array_join(Registry& r) {
         const auto parts = unstack(g.dy(), static_cast<int>(a.axis), g.num_inputs());
         return Gradients(parts.begin(), parts.end());
       })
+      .grad_reads({})
       .doc("Tensors of one shape, one after the other along a new axis.")
       .sample({.in = {Tensor{1.f, 2.f}, Tensor{3.f, 4.f}}, .out = {Tensor{{1.f, 3.f}, {2.f, 4.f}}}}, {.axis = 1})
       .sample({.in = {Tensor(1.f), Tensor(3.f)}, .out = {Tensor{1.f, 3.f}}}, {.axis = -1})
@@ -268,6 +269,7 @@ void register_array_join(Registry& r) {
         join_inputs(c, n, normalize_axis(c.int_scalar(n), c.in(0).rank()));
       })
       .grad([](const GradCtx& g) { return concat_grad(g); })
+      .grad_reads({})
       .doc("Tensors joined along an existing axis.")
       .sample({.in = {Tensor{1.f, 2.f}, Tensor{3.f}, Tensor(0)}, .out = {Tensor{1.f, 2.f, 3.f}}})
       .sample({.in = {Tensor{{1.f}, {2.f}}, Tensor{{3.f, 4.f}, {5.f, 6.f}}, Tensor(-1)},

@@ -33,7 +33,7 @@ std::optional<Dims> constant_paddings(const InferContext& c, int i, const Partia
   if (!t) return std::nullopt;
   Dims pairs = int_values(*t);
   for (int64_t n : pairs) {
-    if (n < 0) throw invalid_argument("a padding is negative: [{}]", fmt::join(pairs, ","));
+    if (n < 0) throw invalid_argument("a padding is negative: [{}]", comma_separated(pairs));
   }
   return pairs;
 }
@@ -208,6 +208,7 @@ void register_array_pad(Registry& r) {
       .grad([](const GradCtx& g) {
         return Gradients{unpadded(g.dy(), g.x(0), g.x(1)), {}};
       })
+      .grad_reads({})
       .doc("Zeros before and after each dimension: paddings[d] = {before, after}.")
       .sample({.in = {Tensor{{1.f, 2.f}}, Tensor{{1, 0}, {0, 2}}},
                .out = {Tensor{{0.f, 0.f, 0.f, 0.f}, {1.f, 2.f, 0.f, 0.f}}}})

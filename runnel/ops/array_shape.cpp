@@ -124,6 +124,7 @@ void register_array_shape(Registry& r) {
       .grad([](const GradCtx& g) {
         return Gradients{reshape(g.dy(), shape_arg(g.x(0))), {}};
       })
+      .grad_reads({})
       .doc("The same elements in another shape; one size may be -1 and is worked out.")
       .sample({.in = {Tensor{{1.f, 2.f}, {3.f, 4.f}}, Tensor{-1}}, .out = {Tensor{1.f, 2.f, 3.f, 4.f}}})
       .sample({.in = {Tensor{1.f, 2.f}, Tensor{3}}, .error = "has 2 elements"});
@@ -144,6 +145,7 @@ void register_array_shape(Registry& r) {
       .grad([](const GradCtx& g) {
         return Gradients{reshape(g.dy(), shape_arg(g.x(0))), {}};
       })
+      .grad_reads({})
       .doc("A dimension of size 1 put in at position `dim`.")
       .sample({.in = {Tensor{1.f, 2.f}, Tensor(0)}, .out = {Tensor{{1.f, 2.f}}}})
       .sample({.in = {Tensor{1.f, 2.f}, Tensor(-1)}, .out = {Tensor{{1.f}, {2.f}}}})
@@ -158,6 +160,7 @@ void register_array_shape(Registry& r) {
         c.forward(0, c.in(0).with_shape(Shape(squeezed(c.in(0).shape(), a.squeeze_dims))));
       })
       .grad([](const GradCtx& g) { return reshape(g.dy(), shape_arg(g.x())); })
+      .grad_reads({})
       .doc("Without the dimensions of size 1: all of them, or those in squeeze_dims.")
       .sample({.in = {Tensor{{{1.f}, {2.f}}}}, .out = {Tensor{1.f, 2.f}}})
       .sample({.in = {Tensor{{{1.f}, {2.f}}}}, .out = {Tensor{{1.f, 2.f}}}}, {.squeeze_dims = {-1}})
@@ -175,6 +178,7 @@ void register_array_shape(Registry& r) {
       .forwards()
       .cpu([](KernelContext& c) { c.forward(0, c.in(0).with_shape(c.in(0).shape())); })
       .grad([](const GradCtx& g) { return g.dy(); })
+      .grad_reads({})
       .doc("The input itself, which must have the given (partly unknown) shape.")
       .sample({.in = {Tensor{{1.f, 2.f}}}, .out = {Tensor{{1.f, 2.f}}}}, {.shape = {1, kUnknownDim}})
       .sample({.in = {Tensor{1.f, 2.f}}, .error = "the shape is [2], not [3]"}, {.shape = {3}});
@@ -207,6 +211,7 @@ void register_array_shape(Registry& r) {
       .grad([](const GradCtx& g) {
         return Gradients{sum_to_shape_of(g.dy(), g.x(0)), {}};
       })
+      .grad_reads({})
       .doc("The input repeated along dimensions of size 1 and new leading ones, up to `shape`.")
       .sample({.in = {Tensor{1.f, 2.f}, Tensor{2, 2}}, .out = {Tensor{{1.f, 2.f}, {1.f, 2.f}}}})
       .sample({.in = {Tensor{1.f, 2.f}, Tensor{3}}, .error = "do not broadcast"});
@@ -364,7 +369,7 @@ void unify_index_types(std::span<Tensor> tensors) {
 
 PartialShape constant_sizes(const InferContext& c, int i) {
   const PartialShape sizes = c.constant_shape(i);
-  if (c.constant(i) && !sizes.is_static()) throw invalid_argument("a size is negative: [{}]", fmt::join(sizes, ","));
+  if (c.constant(i) && !sizes.is_static()) throw invalid_argument("a size is negative: [{}]", comma_separated(sizes));
   return sizes;
 }
 

@@ -21,7 +21,7 @@ Dims checked_permutation(Dims perm, int rank) {
   for (int64_t& p : perm) {
     p = normalize_axis(p, rank, "perm entry");
     bool& taken = seen[static_cast<size_t>(p)];
-    if (taken) throw invalid_argument("perm [{}] names dimension {} twice", fmt::join(perm, ","), p);
+    if (taken) throw invalid_argument("perm [{}] names dimension {} twice", comma_separated(perm), p);
     taken = true;
   }
   return perm;
@@ -69,6 +69,7 @@ void register_array_transpose(Registry& r) {
       .grad([](const GradCtx& g) {
         return Gradients{transpose(g.dy(), Axes(inverse(g.x(1), g.x(0).partial_shape().rank()))), {}};
       })
+      .grad_reads({})
       .doc("The dimensions in another order: dimension i of y is dimension perm[i] of x.")
       .sample({.in = {Tensor{{1.f, 2.f, 3.f}, {4.f, 5.f, 6.f}}, Tensor{1, 0}},
                .out = {Tensor{{1.f, 4.f}, {2.f, 5.f}, {3.f, 6.f}}}})

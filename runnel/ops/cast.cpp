@@ -148,6 +148,7 @@ void register_cast(Registry& r) {
         return {cast(g.dy(), from)};
       })
       .elementwise_op()
+      .grad_reads({})
       .doc("The same values in another dtype; floating values lose their fraction when they become integers.")
       .sample({.in = {Tensor{1.5f, -2.7f, 0.f}}, .out = {Tensor{1, -2, 0}}, .differentiable = false},
               {.DstT = DType::int32})

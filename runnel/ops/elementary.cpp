@@ -79,6 +79,7 @@ void register_exponentials(Registry& r) {
       .shape(like<0>)
       .cpu(elementwise(cpu::Exp{}))
       .grad([](const GradCtx& g) { return g.dy() * conj(g.y()); })
+      .grad_reads({}, {0})
       .doc("e to the power x.")
       .sample({.in = {Tensor{0.f, 1.f, -1.f}}, .out = {Tensor{1.f, 2.7182817f, 0.36787945f}}})
       .sample({.in = {Tensor{{0.5f}, {2.f}}}, .out = {Tensor{{1.6487212f}, {7.389056f}}}});
@@ -88,6 +89,7 @@ void register_exponentials(Registry& r) {
       .shape(like<0>)
       .cpu(elementwise(Expm1{}))
       .grad([](const GradCtx& g) { return g.dy() * conj(exp(g.x())); })
+      .grad_reads({0})
       .doc("exp(x) - 1, exact for small x.")
       .sample({.in = {Tensor{0.f, 1.f, 1e-6f}}, .out = {Tensor{0.f, 1.7182819f, 1.0000005e-6f}}})
       .sample({.in = {Tensor{{-1.f}}}, .out = {Tensor{{-0.63212055f}}}});
@@ -97,6 +99,7 @@ void register_exponentials(Registry& r) {
       .shape(like<0>)
       .cpu(elementwise(cpu::Log{}))
       .grad([](const GradCtx& g) { return g.dy() / conj(g.x()); })
+      .grad_reads({0})
       .doc("The natural logarithm.")
       .sample({.in = {Tensor{1.f, 2.f, 0.5f}}, .out = {Tensor{0.f, 0.6931472f, -0.6931472f}}})
       .sample({.in = {Tensor{{0.f, -1.f}}}, .out = {Tensor{{-INFINITY, NAN}}}, .differentiable = false});
@@ -106,6 +109,7 @@ void register_exponentials(Registry& r) {
       .shape(like<0>)
       .cpu(elementwise(Log1p{}))
       .grad([](const GradCtx& g) { return g.dy() / (conj(g.x()) + 1); })
+      .grad_reads({0})
       .doc("log(1 + x), exact for small x.")
       .sample({.in = {Tensor{0.f, 1.f, 1e-6f}}, .out = {Tensor{0.f, 0.6931472f, 9.999995e-7f}}})
       .sample({.in = {Tensor{{-0.5f}}}, .out = {Tensor{{-0.6931472f}}}});
@@ -117,6 +121,7 @@ void register_exponentials(Registry& r) {
       .cpu(elementwise(cpu::Sigmoid{}))
       .grad([](const GradCtx& g) { return sigmoid_grad(conj(g.y()), g.dy()); })
       .post_op("Sigmoid")
+      .grad_reads({}, {0})
       .doc("1 / (1 + exp(-x)).")
       .sample({.in = {Tensor{0.f, 1.f, -1.f}}, .out = {Tensor{0.5f, 0.7310586f, 0.26894143f}}})
       .sample({.in = {Tensor{{2.f}}}, .out = {Tensor{{0.880797f}}}});
@@ -142,6 +147,7 @@ void register_exponentials(Registry& r) {
       .cpu(elementwise(cpu::Tanh{}))
       .grad([](const GradCtx& g) { return tanh_grad(conj(g.y()), g.dy()); })
       .post_op("Tanh")
+      .grad_reads({}, {0})
       .doc("The hyperbolic tangent.")
       .sample({.in = {Tensor{0.f, 1.f, -1.f}}, .out = {Tensor{0.f, 0.7615942f, -0.7615942f}}})
       .sample({.in = {Tensor{{0.5f}}}, .out = {Tensor{{0.46211717f}}}});
@@ -168,6 +174,7 @@ void register_roots(Registry& r) {
       .shape(like<0>)
       .cpu(elementwise(cpu::Sqrt{}))
       .grad([](const GradCtx& g) { return sqrt_grad(g.y(), g.dy()); })
+      .grad_reads({}, {0})
       .doc("The square root.")
       .sample({.in = {Tensor{1.f, 4.f, 0.25f}}, .out = {Tensor{1.f, 2.f, 0.5f}}})
       .sample({.in = {Tensor{{2.f}}}, .out = {Tensor{{1.4142135f}}}});
@@ -193,6 +200,7 @@ void register_roots(Registry& r) {
       .shape(like<0>)
       .cpu(elementwise(cpu::Rsqrt{}))
       .grad([](const GradCtx& g) { return rsqrt_grad(g.y(), g.dy()); })
+      .grad_reads({}, {0})
       .doc("1 / sqrt(x).")
       .sample({.in = {Tensor{1.f, 4.f, 0.25f}}, .out = {Tensor{1.f, 0.5f, 2.f}}})
       .sample({.in = {Tensor{{2.f}}}, .out = {Tensor{{0.70710677f}}}});
@@ -220,6 +228,7 @@ void register_roots(Registry& r) {
       .shape(like<0>)
       .cpu(elementwise([](auto x) { return decltype(x)(1) / x; }))
       .grad([](const GradCtx& g) { return reciprocal_grad(g.y(), g.dy()); })
+      .grad_reads({}, {0})
       .doc("1 / x.")
       .sample({.in = {Tensor{1.f, 4.f, -0.25f}}, .out = {Tensor{1.f, 0.25f, -4.f}}})
       .sample({.in = {Tensor{{2.f}}}, .out = {Tensor{{0.5f}}}});

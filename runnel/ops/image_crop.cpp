@@ -9,6 +9,7 @@
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/image.h"
+#include "runnel/ops/image_samples.h"
 #include "runnel/ops/math.h"
 
 namespace runnel {
@@ -219,12 +220,6 @@ void crop_grad_boxes(KernelContext& c) {
   });
 }
 
-Tensor ramp(const Shape& shape) {
-  std::vector<float> v(static_cast<size_t>(shape.num_elements()));
-  for (size_t i = 0; i < v.size(); ++i) v[i] = static_cast<float>((i * 7 + 3) % 11);
-  return Tensor::of<float>(v, shape);
-}
-
 Tensor crop_image_grad(const Tensor& dy, const Tensor& boxes, const Tensor& index, const Tensor& like,
                        const MethodAttrs& a) {
   const auto call = [&](DType t) {
@@ -242,8 +237,6 @@ struct GradImageAttrs {
   }
 };
 
-inline constexpr Types<uint8_t, uint16_t, int8_t, int16_t, int32_t, int64_t, Half, BFloat16, float, double> pixel_types;
-
 }  // namespace
 
 void register_image_crop(Registry& r) {
@@ -259,7 +252,7 @@ void register_image_crop(Registry& r) {
         c.require_rank(3, 1);
         const auto size = c.constant_ints(3);
         if (size && (size->size() != 2 || (*size)[0] < 1 || (*size)[1] < 1)) {
-          throw invalid_argument("crop_size must be {{height, width}}, positive, got [{}]", fmt::join(*size, ","));
+          throw invalid_argument("crop_size must be {{height, width}}, positive, got [{}]", comma_separated(*size));
         }
         const PartialShape &x = c.input(0), &boxes = c.input(1);
         c.output(PartialShape{boxes.has_rank() ? boxes[0] : kUnknownDim, size ? (*size)[0] : kUnknownDim,
@@ -289,17 +282,19 @@ void register_image_crop(Registry& r) {
                .out = {Tensor::of<float>({1.5, -1}, Shape{1, 2, 1, 1})},
                .fixed = {1}},
               {.extrapolation_value = -1})
-      .sample(
-          {.in = {ramp({2, 5, 4, 3}), Tensor{{.1f, .2f, .8f, .9f}, {.9f, .1f, .3f, .6f}}, Tensor{1, 0}, Tensor{3, 4}},
-           .fixed = {1}})
-      .sample(
-          {.in = {ramp({2, 5, 4, 3}), Tensor{{.1f, .2f, .8f, .9f}, {.9f, .1f, .3f, .6f}}, Tensor{1, 0}, Tensor{3, 4}},
-           .fixed = {1}},
-          {.method = "nearest"})
-      .sample({.in = {ramp({2, 5, 4, 3}), Tensor{{.1f, .2f, .8f, .9f}}, Tensor{2}, Tensor{3, 4}},
+      .sample({.in = {sample_image({2, 5, 4, 3}), Tensor{{.1f, .2f, .8f, .9f}, {.9f, .1f, .3f, .6f}}, Tensor{1, 0},
+                      Tensor{3, 4}},
+               .fixed = {1}})
+      .sample({.in = {sample_image({2, 5, 4, 3}), Tensor{{.1f, .2f, .8f, .9f}, {.9f, .1f, .3f, .6f}}, Tensor{1, 0},
+                      Tensor{3, 4}},
+               .fixed = {1}},
+              {.method = "nearest"})
+      .sample({.in = {sample_image({2, 5, 4, 3}), Tensor{{.1f, .2f, .8f, .9f}}, Tensor{2}, Tensor{3, 4}},
                .error = "box_ind[0] is 2"})
-      .sample({.in = {ramp({2, 5, 4, 3}), Tensor{{.1f, .2f, .8f, .9f}}, Tensor{0}, Tensor{3, 0}}, .error = "crop_size"})
-      .sample({.in = {ramp({2, 5, 4, 3}), Tensor{{.1f, .2f, .8f}}, Tensor{0}, Tensor{3, 3}}, .error = "[n, 4]"});
+      .sample({.in = {sample_image({2, 5, 4, 3}), Tensor{{.1f, .2f, .8f, .9f}}, Tensor{0}, Tensor{3, 0}},
+               .error = "crop_size"})
+      .sample(
+          {.in = {sample_image({2, 5, 4, 3}), Tensor{{.1f, .2f, .8f}}, Tensor{0}, Tensor{3, 3}}, .error = "[n, 4]"});
 
   r.define<GradImageAttrs>("CropAndResizeGradImage")
       .in("grads", DType::float32)
@@ -340,7 +335,7 @@ void register_image_crop(Registry& r) {
                .out = {Tensor::of<float>({2.25, 2.25, 2.25, 2.25}, Shape{1, 2, 2, 1})},
                .fixed = {1}},
               {.T = DType::float32})
-      .sample({.in = {ramp({2, 3, 4, 2}), Tensor{{.1f, .2f, .8f, .9f}, {.9f, .1f, .3f, .6f}}, Tensor{1, 0},
+      .sample({.in = {sample_image({2, 3, 4, 2}), Tensor{{.1f, .2f, .8f, .9f}, {.9f, .1f, .3f, .6f}}, Tensor{1, 0},
                       Tensor{2, 5, 4, 2}},
                .fixed = {1}},
               {.T = DType::float64});

@@ -269,7 +269,7 @@ void register_image_decode(Registry& r) {
         io::JpegDecodeOptions o = jpeg_options(a);
         const Dims size = c.ints(1);
         if (size.size() != 2 || size[0] < 1 || size[1] < 1) {
-          throw invalid_argument("size must be {{height, width}}, positive, got [{}]", fmt::join(size, ","));
+          throw invalid_argument("size must be {{height, width}}, positive, got [{}]", comma_separated(size));
         }
         o.min_height = size[0], o.min_width = size[1];
         decode(c, {.formats = "jpg", .channels = a.channels, .jpeg = o});

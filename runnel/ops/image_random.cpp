@@ -90,7 +90,7 @@ Tensor crop(const Operand& value, const ShapeArg& size, const Draw& draw) {
       fits = n >= 0 && (s[i] < 0 || n <= s[i]);
     }
     if (!fits) {
-      throw invalid_argument("[image::random_crop] size [{}] does not fit into {}", fmt::join(*wanted, ","), s.str());
+      throw invalid_argument("[image::random_crop] size [{}] does not fit into {}", comma_separated(*wanted), s.str());
     }
   }
   // Where it may begin: as in TensorFlow, a large number taken modulo the number of places.

@@ -10,6 +10,7 @@
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/image_resize.h"
+#include "runnel/ops/image_samples.h"
 #include "runnel/ops/math.h"
 
 namespace runnel {
@@ -48,8 +49,6 @@ struct AreaAttrs {
   static constexpr auto fields() { return std::tuple{field("align_corners", &AreaAttrs::align_corners)}; }
   cpu::ResizeRule rule() const { return {align_corners, false}; }
 };
-
-inline constexpr Types<int8_t, uint8_t, int16_t, uint16_t, int32_t, int64_t, Half, BFloat16, float, double> pixel_types;
 
 using Weights = AxisWeights (*)(int64_t in, int64_t out, const cpu::ResizeRule& rule);
 
@@ -158,11 +157,6 @@ constexpr char kNearest[] = "ResizeNearestNeighbor", kNearestGrad[] = "ResizeNea
 
 // [1, 2, 2, 1] of 1, 2, 3, 5 and others.
 Tensor four() { return Tensor::of<float>({1, 2, 3, 5}, Shape{1, 2, 2, 1}); }
-Tensor ramp(const Shape& shape) {
-  std::vector<float> v(static_cast<size_t>(shape.num_elements()));
-  for (size_t i = 0; i < v.size(); ++i) v[i] = static_cast<float>((i * 7 + 3) % 11);
-  return Tensor::of<float>(v, shape);
-}
 constexpr ResizeAttrs kCentres{.half_pixel_centers = true};
 constexpr ResizeAttrs kCorners{.align_corners = true};
 
@@ -187,9 +181,9 @@ void define_linear(Registry& r) {
                .out = {Tensor::of<float>({1, 1.5, 2, 2, 2.75, 3.5, 3, 4, 5}, Shape{1, 3, 3, 1})}},
               kCorners)
       .sample({.in = {four(), Tensor{1, 4}}, .out = {Tensor::of<float>({1, 1.5, 2, 2}, Shape{1, 1, 4, 1})}})
-      .sample({.in = {ramp({2, 5, 4, 3}), Tensor{3, 6}}}, kCentres)
-      .sample({.in = {ramp({1, 3, 7, 4}), Tensor{5, 2}}}, kCentres)
-      .sample({.in = {ramp({1, 1, 1, 2}), Tensor{2, 2}}}, kCentres)
+      .sample({.in = {sample_image({2, 5, 4, 3}), Tensor{3, 6}}}, kCentres)
+      .sample({.in = {sample_image({1, 3, 7, 4}), Tensor{5, 2}}}, kCentres)
+      .sample({.in = {sample_image({1, 1, 1, 2}), Tensor{2, 2}}}, kCentres)
       .sample({.in = {four(), Tensor{4, 4, 1}}, .error = "size must be {height, width}"})
       .sample({.in = {four(), Tensor{-1, 4}}, .error = "size must be {height, width}"})
       .sample({.in = {Tensor{1.f, 2.f}, Tensor{4, 4}}, .error = "images"})
@@ -211,7 +205,7 @@ void define_linear(Registry& r) {
       .sample(
           {.in = {four(), Tensor{3, 3}}, .out = {Tensor::of<float>({2, 3, 4, 4, 5.5, 7, 6, 8, 10}, Shape{1, 3, 3, 1})}},
           {.align_corners = true, .scale = 2})
-      .sample({.in = {ramp({2, 5, 4, 3}), Tensor{3, 6}}}, {.half_pixel_centers = true, .scale = 0.25})
+      .sample({.in = {sample_image({2, 5, 4, 3}), Tensor{3, 6}}}, {.half_pixel_centers = true, .scale = 0.25})
       .sample({.in = {four(), Tensor{4, 4, 1}}, .error = "size must be {height, width}"});
 
   r.define<ResizeAttrs>("ResizeBilinearGrad")
@@ -229,8 +223,8 @@ void define_linear(Registry& r) {
                .out = {Tensor::of<float>({4, 4, 4, 4}, Shape{1, 2, 2, 1})},
                .fixed = {1}},
               kCentres)
-      .sample({.in = {ramp({2, 2, 3, 2}), ramp({2, 4, 2, 2})}, .fixed = {1}}, kCentres)
-      .sample({.in = {ramp({1, 2, 3, 2}), ramp({2, 4, 2, 2})}, .error = "differ in batch or channels"});
+      .sample({.in = {sample_image({2, 2, 3, 2}), sample_image({2, 4, 2, 2})}, .fixed = {1}}, kCentres)
+      .sample({.in = {sample_image({1, 2, 3, 2}), sample_image({2, 4, 2, 2})}, .error = "differ in batch or channels"});
 }
 
 void define_cubic(Registry& r) {
@@ -248,9 +242,9 @@ void define_cubic(Registry& r) {
       .sample({.in = {Tensor::of<float>({0, 1, 2, 3, 4, 5, 6, 7}, Shape{1, 1, 8, 1}), Tensor{1, 4}},
                .out = {Tensor::of<float>({7.f / 17, 2.5f, 4.5f, 112.f / 17}, Shape{1, 1, 4, 1})}},
               kCentres)
-      .sample({.in = {ramp({2, 5, 4, 3}), Tensor{3, 6}}}, kCentres)
-      .sample({.in = {ramp({1, 5, 4, 1}), Tensor{7, 3}}}, kCorners)
-      .sample({.in = {ramp({1, 2, 2, 1}), Tensor{3, 5}}})
+      .sample({.in = {sample_image({2, 5, 4, 3}), Tensor{3, 6}}}, kCentres)
+      .sample({.in = {sample_image({1, 5, 4, 1}), Tensor{7, 3}}}, kCorners)
+      .sample({.in = {sample_image({1, 2, 2, 1}), Tensor{3, 5}}})
       .sample({.in = {four(), Tensor{4}}, .error = "size must be {height, width}"});
 
   r.define<ResizeAttrs>("ResizeBicubicGrad")
@@ -264,8 +258,8 @@ void define_cubic(Registry& r) {
         return {call_resize<kBicubic>(g.dy(), g.x(0), a), {}};
       })
       .doc("The gradient of ResizeBicubic by its image.")
-      .sample({.in = {ramp({2, 2, 3, 2}), ramp({2, 4, 2, 2})}, .fixed = {1}}, kCentres)
-      .sample({.in = {ramp({2, 2, 3, 1}), ramp({2, 4, 2, 2})}, .error = "differ in batch or channels"});
+      .sample({.in = {sample_image({2, 2, 3, 2}), sample_image({2, 4, 2, 2})}, .fixed = {1}}, kCentres)
+      .sample({.in = {sample_image({2, 2, 3, 1}), sample_image({2, 4, 2, 2})}, .error = "differ in batch or channels"});
 }
 
 void define_nearest(Registry& r) {
@@ -288,7 +282,7 @@ void define_nearest(Registry& r) {
       .sample({.in = {Tensor::of<float>({1, 2, 3, 4}, Shape{1, 1, 4, 1}), Tensor{1, 7}},
                .out = {Tensor::of<float>({1, 2, 2, 3, 3, 4, 4}, Shape{1, 1, 7, 1})}},
               kCorners)
-      .sample({.in = {ramp({2, 3, 4, 3}), Tensor{5, 2}}}, kCentres)
+      .sample({.in = {sample_image({2, 3, 4, 3}), Tensor{5, 2}}}, kCentres)
       .sample({.in = {four(), Tensor(4)}, .error = "size"});
 
   r.define<ResizeAttrs>("ResizeNearestNeighborGrad")
@@ -304,7 +298,7 @@ void define_nearest(Registry& r) {
       .sample({.in = {Tensor::of<float>({1, 2, 3, 4}, Shape{1, 2, 2, 1}), Tensor{1, 1}},
                .out = {Tensor::of<float>({10}, Shape{1, 1, 1, 1})}},
               kCentres)
-      .sample({.in = {ramp({2, 5, 2, 3}), Tensor{3, 4}}}, kCentres);
+      .sample({.in = {sample_image({2, 5, 2, 3}), Tensor{3, 4}}}, kCentres);
 }
 
 }  // namespace
@@ -315,7 +309,7 @@ void resize_shape(InferContext& c) {
   const PartialShape& x = c.input(0);
   const auto size = c.constant_ints(1);
   if (size && (size->size() != 2 || (*size)[0] < 0 || (*size)[1] < 0)) {
-    throw invalid_argument("size must be {{height, width}}, got [{}]", fmt::join(*size, ","));
+    throw invalid_argument("size must be {{height, width}}, got [{}]", comma_separated(*size));
   }
   c.output(PartialShape{x.has_rank() ? x[0] : kUnknownDim, size ? (*size)[0] : kUnknownDim,
                         size ? (*size)[1] : kUnknownDim, x.has_rank() ? x[3] : kUnknownDim});
@@ -342,8 +336,8 @@ void register_image_resize(Registry& r) {
       .sample({.in = {Tensor::of<float>({1, 2, 3, 4, 5, 6}, Shape{1, 1, 6, 1}), Tensor{1, 4}},
                .out = {Tensor::of<float>({4.f / 3, 8.f / 3, 13.f / 3, 17.f / 3}, Shape{1, 1, 4, 1})}})
       .sample({.in = {four(), Tensor{1, 1}}, .out = {Tensor::of<float>({2.75}, Shape{1, 1, 1, 1})}})
-      .sample({.in = {ramp({2, 5, 4, 3}), Tensor{3, 6}}})
-      .sample({.in = {ramp({1, 0, 4, 3}), Tensor{3, 6}}, .error = "without pixels"});
+      .sample({.in = {sample_image({2, 5, 4, 3}), Tensor{3, 6}}})
+      .sample({.in = {sample_image({1, 0, 4, 3}), Tensor{3, 6}}, .error = "without pixels"});
 }
 
 }  // namespace runnel

@@ -5,6 +5,7 @@
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/image_resize.h"
+#include "runnel/ops/image_samples.h"
 #include "runnel/ops/math.h"
 
 namespace runnel {
@@ -17,8 +18,6 @@ struct ScaleAttrs {
     return std::tuple{field("kernel_type", &ScaleAttrs::kernel_type), field("antialias", &ScaleAttrs::antialias)};
   }
 };
-
-inline constexpr Types<int8_t, uint8_t, int16_t, uint16_t, int32_t, int64_t, Half, BFloat16, float, double> pixel_types;
 
 struct Axes2 {
   cpu::AxisWeights rows, cols;
@@ -49,12 +48,6 @@ void check_scaling(InferContext& c, const ScaleAttrs& a) {
         "'{}'",
         a.kernel_type);
   }
-}
-
-Tensor ramp(const Shape& shape) {
-  std::vector<float> v(static_cast<size_t>(shape.num_elements()));
-  for (size_t i = 0; i < v.size(); ++i) v[i] = static_cast<float>((i * 7 + 3) % 11);
-  return Tensor::of<float>(v, shape);
 }
 
 }  // namespace
@@ -92,14 +85,17 @@ void register_image_scale(Registry& r) {
           {.in = {Tensor::of<float>({1, 2, 3, 4}, Shape{1, 1, 4, 1}), Tensor{1, 4}, Tensor{1.f, 1.f}, Tensor{0.f, 1.f}},
            .out = {Tensor::of<float>({0, 1, 2, 3}, Shape{1, 1, 4, 1})}},
           {.kernel_type = "triangle", .antialias = false})
-      .sample({.in = {ramp({2, 6, 5, 3}), Tensor{3, 4}, Tensor{0.5f, 0.8f}, Tensor{0.f, 0.f}}})
-      .sample({.in = {ramp({1, 6, 5, 2}), Tensor{3, 4}, Tensor{0.5f, 0.8f}, Tensor{0.25f, 0.f}}},
+      .sample({.in = {sample_image({2, 6, 5, 3}), Tensor{3, 4}, Tensor{0.5f, 0.8f}, Tensor{0.f, 0.f}}})
+      .sample({.in = {sample_image({1, 6, 5, 2}), Tensor{3, 4}, Tensor{0.5f, 0.8f}, Tensor{0.25f, 0.f}}},
               {.kernel_type = "mitchellcubic"})
-      .sample({.in = {ramp({1, 6, 5, 1}), Tensor{9, 7}, Tensor{1.5f, 1.4f}, Tensor{0.f, 0.f}}},
+      .sample({.in = {sample_image({1, 6, 5, 1}), Tensor{9, 7}, Tensor{1.5f, 1.4f}, Tensor{0.f, 0.f}}},
               {.kernel_type = "gaussian"})
-      .sample({.in = {ramp({1, 2, 2, 1}), Tensor{1, 2}, Tensor{1.f}, Tensor{0.f, 0.f}}, .error = "scale must have"})
-      .sample({.in = {ramp({1, 2, 2, 1}), Tensor{1, 2}, Tensor{0.f, 1.f}, Tensor{0.f, 0.f}}, .error = "positive"})
-      .sample({.in = {ramp({1, 2, 2, 1}), Tensor{1, 2}, Tensor{1.f, 1.f}, Tensor{0.f, 0.f}}, .error = "kernel_type"},
+      .sample(
+          {.in = {sample_image({1, 2, 2, 1}), Tensor{1, 2}, Tensor{1.f}, Tensor{0.f, 0.f}}, .error = "scale must have"})
+      .sample(
+          {.in = {sample_image({1, 2, 2, 1}), Tensor{1, 2}, Tensor{0.f, 1.f}, Tensor{0.f, 0.f}}, .error = "positive"})
+      .sample({.in = {sample_image({1, 2, 2, 1}), Tensor{1, 2}, Tensor{1.f, 1.f}, Tensor{0.f, 0.f}},
+               .error = "kernel_type"},
               {.kernel_type = "sinc"});
 
   r.define<ScaleAttrs>("ScaleAndTranslateGrad")
@@ -129,8 +125,9 @@ void register_image_scale(Registry& r) {
         return {op({g.dy(), height_and_width(g.x(0)), g.x(2), g.x(3)}, a), {}, {}, {}};
       })
       .doc("The gradient of ScaleAndTranslate by its image.")
-      .sample({.in = {ramp({2, 3, 4, 2}), ramp({2, 6, 5, 2}), Tensor{0.5f, 0.8f}, Tensor{0.f, 0.f}}, .fixed = {1}})
-      .sample({.in = {ramp({1, 3, 4, 2}), ramp({2, 6, 5, 2}), Tensor{0.5f, 0.8f}, Tensor{0.f, 0.f}},
+      .sample({.in = {sample_image({2, 3, 4, 2}), sample_image({2, 6, 5, 2}), Tensor{0.5f, 0.8f}, Tensor{0.f, 0.f}},
+               .fixed = {1}})
+      .sample({.in = {sample_image({1, 3, 4, 2}), sample_image({2, 6, 5, 2}), Tensor{0.5f, 0.8f}, Tensor{0.f, 0.f}},
                .error = "differ in batch or channels"});
 }
 

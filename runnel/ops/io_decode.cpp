@@ -129,7 +129,7 @@ void check_csv(const DecodeCsvAttrs& a, size_t defaults) {
   }
   for (size_t i = 0; i < a.select_cols.size(); ++i) {
     if (a.select_cols[i] < 0 || (i > 0 && a.select_cols[i] <= a.select_cols[i - 1])) {
-      throw invalid_argument("select_cols must be rising and not negative, got [{}]", fmt::join(a.select_cols, ","));
+      throw invalid_argument("select_cols must be rising and not negative, got [{}]", comma_separated(a.select_cols));
     }
   }
   for (DType t : a.OUT_TYPE) {

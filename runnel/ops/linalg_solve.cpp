@@ -156,8 +156,10 @@ void register_linalg_solve(Registry& r) {
       })
       .grad([](const GradCtx& g) {
         if (is_complex(g.x().dtype()) && g.has_dy(0)) {
-          throw make_error(Code::unimplemented,
-                           "[LogMatrixDeterminant] the sign of a complex determinant has no gradient here");
+          throw make_error(
+              Code::unimplemented,
+              "[LogMatrixDeterminant] the sign of a complex determinant has no gradient here: differentiate "
+              "log_abs_determinant alone, or det()");
         }
         return per_matrix(g.dy(1)) * linalg::inv(g.x(), true);  // the sign of a real one does not change
       })

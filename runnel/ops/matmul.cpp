@@ -193,6 +193,7 @@ void register_matmul(Registry& r) {
         multiply_matrices<T>(c.in(0), c.in(1), c.out(), a.transpose_a, a.transpose_b, false);
       })
       .grad([](const GradCtx& g, const MatMulAttrs& a) { return matmul_grad(g, a); })
+      .grad_reads({0, 1})
       .fused_by("_FusedMatMul")
       .doc("The product of two matrices, either of them transposed first.")
       .sample({.in = {Tensor{{1.f, 2.f}, {3.f, 4.f}}, Tensor{{5.f}, {6.f}}}, .out = {Tensor{{17.f}, {39.f}}}})
@@ -213,6 +214,7 @@ void register_matmul(Registry& r) {
         multiply_matrices<T>(c.in(0), c.in(1), c.out(), a.adj_x, a.adj_y, true);
       })
       .grad([](const GradCtx& g, const BatchMatMulAttrs& a) { return batch_matmul_grad(g, a); })
+      .grad_reads({0, 1})
       .doc(
           "Products of the matrices in the last two dimensions; leading dimensions broadcast. adj_x and adj_y "
           "take the conjugate transpose first.")

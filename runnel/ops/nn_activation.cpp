@@ -58,6 +58,7 @@ void register_relu(Registry& r) {
       .cpu(elementwise([](auto x) { return decltype(x)(0) > x ? decltype(x)(0) : x; }))
       .grad([](const GradCtx& g) { return relu_grad(g.dy(), g.y()); })
       .post_op("Relu")
+      .grad_reads({}, {0})
       .doc("max(features, 0).")
       .sample({.in = {Tensor{-1.f, 0.5f, 2.f}}, .out = {Tensor{0.f, 0.5f, 2.f}}})
       .sample({.in = {Tensor{{-3.f}, {4.f}}}, .out = {Tensor{{0.f}, {4.f}}}});
@@ -86,6 +87,7 @@ void register_relu(Registry& r) {
       }))
       .grad([](const GradCtx& g) { return relu6_grad(g.dy(), g.y()); })
       .post_op("Relu6")
+      .grad_reads({}, {0})
       .doc("min(max(features, 0), 6).")
       .sample({.in = {Tensor{-1.f, 0.5f, 7.f}}, .out = {Tensor{0.f, 0.5f, 6.f}}});
   r.define("Relu6Grad")
@@ -112,6 +114,7 @@ void register_relu(Registry& r) {
           [](auto x, const LeakyReluAttrs& a) { return x > 0 ? x : x * static_cast<decltype(x)>(a.alpha); }))
       .grad([](const GradCtx& g, const LeakyReluAttrs& a) { return leaky_relu_grad(g.dy(), g.x(), a.alpha); })
       .post_op("LeakyRelu")
+      .grad_reads({0})
       .doc("features where they are positive, else alpha * features.")
       .sample({.in = {Tensor{-1.f, 0.5f, 2.f}}, .out = {Tensor{-.2f, 0.5f, 2.f}}})
       .sample({.in = {Tensor{{-2.f}, {2.f}}}, .out = {Tensor{{-1.f}, {2.f}}}}, {.alpha = 0.5});
@@ -139,6 +142,7 @@ void register_elu(Registry& r) {
       .cpu(elementwise(cpu::Elu{}))
       .grad([](const GradCtx& g) { return elu_grad(g.dy(), g.y()); })
       .post_op("Elu")
+      .grad_reads({}, {0})
       .doc("exp(features) - 1 where they are negative, else features.")
       .sample({.in = {Tensor{-1.f, 0.5f, 2.f}}, .out = {Tensor{-0.63212056f, 0.5f, 2.f}}})
       .sample({.in = {Tensor{{-0.25f}, {1.f}}}, .out = {Tensor{{-0.22119922f}, {1.f}}}});
@@ -161,6 +165,7 @@ void register_elu(Registry& r) {
       .shape(like<0>)
       .cpu(elementwise(cpu::Selu{}))
       .grad([](const GradCtx& g) { return selu_grad(g.dy(), g.y()); })
+      .grad_reads({}, {0})
       .doc(
           "scale * (alpha * (exp(features) - 1) where they are negative, else features); scale and alpha "
           "keep mean "
@@ -192,6 +197,7 @@ void register_soft(Registry& r) {
       .shape(like<0>)
       .cpu(elementwise(cpu::Softplus{}))
       .grad([](const GradCtx& g) { return softplus_grad(g.dy(), g.x()); })
+      .grad_reads({0})
       .doc("log(1 + exp(features)).")
       .sample({.in = {Tensor{-1.f, 0.f, 2.f}}, .out = {Tensor{0.31326169f, 0.69314718f, 2.126928f}}})
       .sample({.in = {Tensor{-100.f, 100.f}}, .out = {Tensor{0.f, 100.f}}});
@@ -228,6 +234,7 @@ void register_soft(Registry& r) {
       .shape(like<0>)
       .cpu(elementwise([](auto x) { return x / (decltype(x)(1) + std::abs(x)); }))
       .grad([](const GradCtx& g) { return softsign_grad(g.dy(), g.x()); })
+      .grad_reads({0})
       .doc("features / (1 + abs(features)).")
       .sample({.in = {Tensor{-1.f, 0.f, 3.f}}, .out = {Tensor{-0.5f, 0.f, 0.75f}}});
   r.define("SoftsignGrad")

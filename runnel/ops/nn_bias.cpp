@@ -62,6 +62,7 @@ void register_nn_bias(Registry& r) {
         return Gradients{dy, g.want(1, [&] { return bias_add_grad(dy); })};
       })
       .post_op("BiasAdd")
+      .grad_reads({})
       .doc("value + bias, with one bias per channel (the last dimension).")
       .sample({.in = {Tensor{{1.f, 2.f, 3.f}, {4.f, 5.f, 6.f}}, Tensor{10.f, 20.f, 30.f}},
                .out = {Tensor{{11.f, 22.f, 33.f}, {14.f, 25.f, 36.f}}}})

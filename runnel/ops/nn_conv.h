@@ -115,7 +115,8 @@ auto define_conv(Registry& r, T types) {
         run_conv<E>(ConvPass::forward, conv_geometry<A>(a, c.in(0).shape(), c.in(1).shape()).shape(), c.in(0), c.in(1),
                     c.out());
       })
-      .grad([](const GradCtx& g, const A& a) { return ConvGrad<A>::forward(g, a); });
+      .grad([](const GradCtx& g, const A& a) { return ConvGrad<A>::forward(g, a); })
+      .grad_reads({0, 1});
 }
 
 template <class A, class B>

@@ -60,10 +60,10 @@ Windows pool_windows(const A& a, const PartialShape& input) {
   check_data_format(a.data_format, channels_last_format(A::dims));
   const std::vector<int64_t>& k = a.ksize;
   if (k.size() != A::dims + 2) {
-    throw invalid_argument("ksize must have {} values, got [{}]", A::dims + 2, fmt::join(k, ","));
+    throw invalid_argument("ksize must have {} values, got [{}]", A::dims + 2, comma_separated(k));
   }
   if (k.front() != 1 || k.back() != 1) {
-    throw make_error(Code::unimplemented, "pooling over the batch or the channels, ksize [{}]", fmt::join(k, ","));
+    throw make_error(Code::unimplemented, "pooling over the batch or the channels, ksize [{}]", comma_separated(k));
   }
   if (input.has_rank() && input.rank() != A::dims + 2) {
     throw invalid_argument("the input must have rank {}, got {}", A::dims + 2, input.str());
@@ -73,7 +73,7 @@ Windows pool_windows(const A& a, const PartialShape& input) {
   for (size_t d = 0; d < A::dims; ++d) {
     if (input.has_rank()) in[d] = input[static_cast<int>(d) + 1];
     size[d] = k[d + 1];
-    if (size[d] < 1) throw invalid_argument("ksize must be positive, got [{}]", fmt::join(k, ","));
+    if (size[d] < 1) throw invalid_argument("ksize must be positive, got [{}]", comma_separated(k));
   }
   const Windows windows = place_windows(a.spec(), in, size);
   for (size_t d = 0; d < A::dims; ++d) {
@@ -269,6 +269,7 @@ auto define_avg_pool(Registry& r) {
         y.store();
       })
       .grad([](const GradCtx& g, const A& a) { return average_pool_grad<A>(shape_vector(g.x()), g.dy(), a); })
+      .grad_reads({})
       .doc("The mean of every window; padding does not count.");
 }
 

@@ -38,6 +38,7 @@ void register_nn_softmax(Registry& r) {
         const Tensor weighted = g.dy() * g.y();
         return weighted - reduce_sum(weighted, -1, true) * g.y();
       })
+      .grad_reads({}, {0})
       .doc("exp(logits) divided by their sum over the last dimension.")
       .sample({.in = {Tensor{{0.f, 0.f}, {0.f, 1.0986123f}}}, .out = {Tensor{{0.5f, 0.5f}, {0.25f, 0.75f}}}})
       .sample({.in = {Tensor{1000.f, 1000.f, 1000.f, 1000.f}}, .out = {Tensor{.25f, .25f, .25f, .25f}}})
@@ -52,6 +53,7 @@ void register_nn_softmax(Registry& r) {
         const Tensor dy = g.dy();
         return dy - exp(g.y()) * reduce_sum(dy, -1, true);
       })
+      .grad_reads({}, {0})
       .doc("logits minus the logarithm of the sum of exp(logits) over the last dimension.")
       .sample({.in = {Tensor{{0.f, 0.f}, {0.f, 1.0986123f}}},
                .out = {Tensor{{-0.6931472f, -0.6931472f}, {-1.3862944f, -0.28768207f}}}})

@@ -11,13 +11,13 @@ namespace {
 void check_list(const std::vector<int64_t>& values, int dims, const char* what) {
   const auto n = static_cast<size_t>(dims) + 2;
   if (values.size() != n) {
-    throw invalid_argument("{} must have {} values, got [{}]", what, n, fmt::join(values, ","));
+    throw invalid_argument("{} must have {} values, got [{}]", what, n, comma_separated(values));
   }
   for (int64_t v : values) {
-    if (v < 1) throw invalid_argument("{} must be positive, got [{}]", what, fmt::join(values, ","));
+    if (v < 1) throw invalid_argument("{} must be positive, got [{}]", what, comma_separated(values));
   }
   if (values.front() != 1 || values.back() != 1) {
-    throw invalid_argument("{} must be 1 for the batch and the channels, got [{}]", what, fmt::join(values, ","));
+    throw invalid_argument("{} must be 1 for the batch and the channels, got [{}]", what, comma_separated(values));
   }
 }
 
@@ -38,10 +38,11 @@ Windows place_windows(const WindowSpec& spec, const Dims& in, const Dims& size) 
     if (p.size() != 2 * (static_cast<size_t>(spec.dims) + 2) ||
         std::any_of(p.begin(), p.end(), [](int64_t v) { return v < 0; })) {
       throw invalid_argument("explicit_paddings must be {} values, none negative, got [{}]", 2 * (spec.dims + 2),
-                             fmt::join(p, ","));
+                             comma_separated(p));
     }
     if (p[0] != 0 || p[1] != 0 || p[p.size() - 2] != 0 || p.back() != 0) {
-      throw invalid_argument("explicit_paddings must be 0 for the batch and the channels, got [{}]", fmt::join(p, ","));
+      throw invalid_argument("explicit_paddings must be 0 for the batch and the channels, got [{}]",
+                             comma_separated(p));
     }
   } else if (spec.explicit_paddings && !spec.explicit_paddings->empty()) {
     throw invalid_argument("explicit_paddings are given, but padding is \"{}\"", spec.padding);
@@ -94,7 +95,7 @@ std::vector<int64_t> full_list(const std::vector<int64_t>& values, int dims, con
     std::copy(values.begin(), values.end(), full.begin() + 1);
   } else {
     throw invalid_argument("[{}] {} must have 1, {} or {} values, got [{}]", op, what, n, n + 2,
-                           fmt::join(values, ","));
+                           comma_separated(values));
   }
   return full;
 }
@@ -104,7 +105,7 @@ std::vector<int64_t> full_paddings(const std::vector<int64_t>& values, int dims,
   if (values.empty() || values.size() == 2 * (n + 2)) return values;
   if (values.size() != 2 * n) {
     throw invalid_argument("[{}] explicit_paddings must have {} or {} values, got [{}]", op, 2 * n, 2 * (n + 2),
-                           fmt::join(values, ","));
+                           comma_separated(values));
   }
   std::vector<int64_t> full(2 * (n + 2), 0);
   std::copy(values.begin(), values.end(), full.begin() + 2);

@@ -28,7 +28,7 @@ PartialShape shape_of(const std::string& name, const std::vector<int64_t>& dims,
   for (int64_t d : dims) {
     if (d < 0) {
       throw invalid_argument("[parse_example] feature '{}': its shape [{}] must be fully known", name,
-                             fmt::join(dims, ","));
+                             comma_separated(dims));
     }
   }
   Dims all;

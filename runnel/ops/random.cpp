@@ -42,8 +42,6 @@ struct MultinomialAttrs {
   }
 };
 
-void shape_from_input(InferContext& c) { c.output(c.constant_shape(0)); }
-
 template <Distribution kind>
 void draw(KernelContext& c, const DrawAttrs& a) {
   const uint64_t blocks = blocks_for(kind, c.out());
@@ -57,7 +55,7 @@ void register_random(Registry& r) {
       .type("T", index_types)
       .in_host("shape", "T")
       .out("output", "dtype")
-      .shape(shape_from_input)
+      .shape(drawn_shape)
       .cpu([](KernelContext& c, const DrawAttrs& a) { draw<Distribution::uniform>(c, a); })
       .stateful()
       .doc("Uniform draws from [0, 1).")
@@ -66,7 +64,7 @@ void register_random(Registry& r) {
       .type("T", index_types)
       .in_host("shape", "T")
       .out("output", "dtype")
-      .shape(shape_from_input)
+      .shape(drawn_shape)
       .cpu([](KernelContext& c, const DrawAttrs& a) { draw<Distribution::normal>(c, a); })
       .stateful()
       .doc("Draws from the normal distribution of mean 0 and standard deviation 1.")
@@ -75,7 +73,7 @@ void register_random(Registry& r) {
       .type("T", index_types)
       .in_host("shape", "T")
       .out("output", "dtype")
-      .shape(shape_from_input)
+      .shape(drawn_shape)
       .cpu([](KernelContext& c, const DrawAttrs& a) { draw<Distribution::truncated_normal>(c, a); })
       .stateful()
       .doc("Standard normal draws; those beyond two standard deviations are drawn again.")
@@ -87,7 +85,7 @@ void register_random(Registry& r) {
       .in("minval", "Tout")
       .in("maxval", "Tout")
       .out("output", "Tout")
-      .shape(shape_from_input)
+      .shape(drawn_shape)
       .cpu([]<class T>(KernelContext& c, const SeedAttrs& a) {
         const uint64_t blocks = cpu::plain_blocks(c.out().num_elements(), sizeof(T));
         draw_ints<T>(RandomContext::current().reserve(blocks, a.seed), c.in(1), c.in(2), c.out());

@@ -140,6 +140,8 @@ void shuffle_rows(const Philox& gen, const Tensor& in, const Tensor& out) {
   }
 }
 
+void drawn_shape(InferContext& c) { c.output(c.constant_shape(0)); }
+
 PartialShape gamma_shape(const PartialShape& shape, const PartialShape& alpha) {
   if (!shape.has_rank() || !alpha.has_rank()) return PartialShape::unknown();
   Dims dims = shape.dims();

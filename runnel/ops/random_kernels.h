@@ -25,6 +25,7 @@ template <class T>
 void draw_categories(const Philox& gen, const Tensor& logits, const Tensor& out);
 void shuffle_rows(const Philox& gen, const Tensor& in, const Tensor& out);
 
+void drawn_shape(InferContext& c);  // what input 0 says
 PartialShape gamma_shape(const PartialShape& shape, const PartialShape& alpha);
 void categorical_shape(InferContext& c);
 

@@ -13,9 +13,9 @@
 namespace runnel {
 namespace {
 
-struct DrawAttrs {
+struct StatelessDrawAttrs {
   DType dtype = DType::float32;
-  static constexpr auto fields() { return std::tuple{field("dtype", &DrawAttrs::dtype)}; }
+  static constexpr auto fields() { return std::tuple{field("dtype", &StatelessDrawAttrs::dtype)}; }
 };
 struct CategoryAttrs {
   DType output_dtype = DType::int64;
@@ -52,18 +52,16 @@ void check_algorithm(KernelContext& c, int input) {
   if (alg != kPhiloxAlgorithm && alg != 3) throw invalid_argument("alg must be 1 (Philox) or 3 (auto), got {}", alg);
 }
 
-void shape_from_input(InferContext& c) { c.output(c.constant_shape(0)); }
-
 template <Distribution kind>
 void define_draw(Registry& r, const char* name, const char* doc) {
-  r.define<DrawAttrs>(name)
+  r.define<StatelessDrawAttrs>(name)
       .type("Tshape", index_types)
       .in_host("shape", "Tshape")
       .in_host("key", DType::uint64)
       .in_host("counter", DType::uint64)
       .in_host("alg", DType::int32)
       .out("output", "dtype")
-      .shape(shape_from_input)
+      .shape(drawn_shape)
       .cpu([](KernelContext& c) {
         check_algorithm(c, 3);
         draw_into(kind, generator_from(c.in(1), c.in(2)), c.out());
@@ -111,7 +109,7 @@ void register_random_stateless(Registry& r) {
       .in("minval", "dtype")
       .in("maxval", "dtype")
       .out("output", "dtype")
-      .shape(shape_from_input)
+      .shape(drawn_shape)
       .cpu([]<class T>(KernelContext& c) {
         check_algorithm(c, 3);
         draw_ints<T>(generator_from(c.in(1), c.in(2)), c.in(4), c.in(5), c.out());
@@ -170,7 +168,7 @@ KeyCounter from_seed(const Operand& seed) {
 
 Tensor draw(const char* name, const ShapeArg& shape, const KeyCounter& at, DType dtype) {
   if (!is_float(dtype)) throw invalid_argument("[{}] cannot draw {} values", name, dtype_name(dtype));
-  const Op<DrawAttrs> op(name);
+  const Op<StatelessDrawAttrs> op(name);
   return op({shape.tensor(), at.key, at.counter, algorithm()}, {.dtype = dtype});
 }
 

@@ -139,6 +139,7 @@ void register_reduce(Registry& r) {
       .grad([](const GradCtx& g, const ReduceAttrs& a) {
         return Gradients{broadcast_to(with_kept_dims(g.dy(), g, a), shape_arg(g.x(0))), {}};
       })
+      .grad_reads({})
       .doc("The sum over the given axes.")
       .sample({.in = {Tensor{{1.f, 2.f}, {3.f, 4.f}}, Tensor{0}}, .out = {Tensor{4.f, 6.f}}})
       .sample({.in = {Tensor{{1.f, 2.f}, {3.f, 4.f}}, Tensor{0, 1}}, .out = {Tensor(10.f)}})
@@ -153,6 +154,7 @@ void register_reduce(Registry& r) {
       .shape(reduce_shape)
       .cpu([]<class T>(KernelContext& c) { reduce_kernel<Reduction::mean, T>(c); })
       .grad(mean_grad)
+      .grad_reads({})
       .doc("The mean over the given axes; of integers, rounded towards zero.")
       .sample({.in = {Tensor{{1.f, 2.f}, {3.f, 6.f}}, Tensor{0}}, .out = {Tensor{2.f, 4.f}}})
       .sample({.in = {Tensor{{1.f, 2.f}, {3.f, 6.f}}, Tensor{1, 0}}, .out = {Tensor{{3.f}}}}, {.keep_dims = true});

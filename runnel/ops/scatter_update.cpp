@@ -1,5 +1,6 @@
 // Updating rows of a variable in place, and reading rows of it.
 #include <algorithm>
+#include <mutex>
 
 #include "runnel/base/format.h"
 #include "runnel/op/builder.h"
@@ -16,36 +17,49 @@ struct ScatterAttrs {
   static constexpr auto fields() { return std::tuple{field("dtype", &ScatterAttrs::dtype)}; }
 };
 
+// A variable, locked, and the rows of it that an op changes: what does not depend on the dtype.
+class LockedRows {
+ public:
+  explicit LockedRows(KernelContext& c)
+      : indices(int_values(c.in(1))), slot_(variable_slot(c.in(0))), lock_(slot_.mutex) {
+    slot_.require_value();
+    const Shape& shape = slot_.value.shape();
+    if (shape.rank() == 0) throw invalid_argument("{} is a scalar: it has no rows", slot_.describe());
+    Dims expected = c.in(1).shape().dims();
+    expected.insert(expected.end(), shape.begin() + 1, shape.end());
+    const Shape& given = c.in(2).shape();
+    if (given.rank() != 0 && !(given.dims() == expected)) {
+      throw invalid_argument("{} of shape {} with indices {} needs updates of shape {}, got {}", slot_.describe(),
+                             shape.str(), c.in(1).shape().str(), Shape(expected).str(), given.str());
+    }
+    for (int64_t i : indices) {
+      if (i < 0 || i >= shape[0]) {
+        throw invalid_argument("index {} is outside {} of shape {}", i, slot_.describe(), shape.str());
+      }
+    }
+    width = shape[0] == 0 ? 0 : shape.num_elements() / shape[0];
+  }
+  Tensor& writable() { return slot_.writable(); }
+
+  const Dims indices;
+  int64_t width;  // of one row, in elements
+
+ private:
+  VariableSlot& slot_;
+  std::lock_guard<std::mutex> lock_;
+};
+
 // Calls change(old, new) for every element of the rows that `indices` names; updates may be one scalar for all.
 template <class T, class Change>
 void scatter_rows(KernelContext& c, Change change) {
-  VariableSlot& slot = variable_slot(c.in(0));
-  const Dims indices = int_values(c.in(1));
-  const Tensor& updates = c.in(2);
-  std::lock_guard lock(slot.mutex);
-  slot.require_value();
-  const Shape shape = slot.value.shape();
-  if (shape.rank() == 0) throw invalid_argument("{} is a scalar: it has no rows", slot.describe());
-  Dims expected = c.in(1).shape().dims();
-  expected.insert(expected.end(), shape.begin() + 1, shape.end());
-  const bool scalar = updates.rank() == 0;
-  if (!scalar && !(updates.shape().dims() == expected)) {
-    throw invalid_argument("{} of shape {} with indices {} needs updates of shape {}, got {}", slot.describe(),
-                           shape.str(), c.in(1).shape().str(), Shape(expected).str(), updates.shape().str());
-  }
-  for (int64_t i : indices) {
-    if (i < 0 || i >= shape[0]) {
-      throw invalid_argument("index {} is outside {} of shape {}", i, slot.describe(), shape.str());
-    }
-  }
-  const int64_t width = shape[0] == 0 ? 0 : shape.num_elements() / shape[0];
-  T* value = slot.writable().mutable_data<T>();
-  const T* u = updates.data<T>();
-  for (size_t k = 0; k < indices.size(); ++k) {
-    T* row = value + indices[k] * width;
-    for (int64_t j = 0; j < width; ++j) {
-      row[j] = change(row[j], scalar ? *u : u[static_cast<int64_t>(k) * width + j]);
-    }
+  LockedRows rows(c);
+  T* value = rows.writable().mutable_data<T>();
+  const T* u = c.in<T>(2);
+  const bool scalar = c.in(2).rank() == 0;
+  for (int64_t i : rows.indices) {
+    T* row = value + i * rows.width;
+    for (int64_t j = 0; j < rows.width; ++j) row[j] = change(row[j], scalar ? *u : u[j]);
+    if (!scalar) u += rows.width;
   }
 }
 

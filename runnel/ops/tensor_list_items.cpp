@@ -34,7 +34,7 @@ PartialShape spelled_shape(const Tensor& t, const std::string& name) {
     throw invalid_argument("{} must be a vector of sizes or the scalar -1, got shape {}", name, t.shape().str());
   }
   for (int64_t d : dims) {
-    if (d < kUnknownDim) throw invalid_argument("{} has a negative size: [{}]", name, fmt::join(dims, ","));
+    if (d < kUnknownDim) throw invalid_argument("{} has a negative size: [{}]", name, comma_separated(dims));
   }
   return PartialShape(dims);
 }

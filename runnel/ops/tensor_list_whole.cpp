@@ -320,7 +320,7 @@ void register_tensor_list_whole(Registry& r) {
         int64_t at = 0;
         for (int64_t n : lengths) {
           if (n < 0 || total != t.dim(0)) {
-            throw invalid_argument("lengths [{}] do not add up to the {} rows of the tensor", fmt::join(lengths, ","),
+            throw invalid_argument("lengths [{}] do not add up to the {} rows of the tensor", comma_separated(lengths),
                                    t.dim(0));
           }
           items.push_back(t.rows(at, at + n));

@@ -26,14 +26,11 @@ struct Layout {
 };
 
 // n variables and their slots (slot k of variable i is input k * n + i), locked in a fixed order, their values ready to
-// be written.
-template <class Rule>
+// be written. `width` is how many of these a variable has, itself included.
 class Locked {
  public:
-  static constexpr int kWidth = Layout<Rule>::kSlots + 1;
-
-  Locked(KernelContext& c, int n) : n_(n) {
-    for (int i = 0; i < n * kWidth; ++i) slots_.push_back(&variable_slot(c.in(i)));
+  Locked(KernelContext& c, int n, int width) : n_(n), width_(width) {
+    for (int i = 0; i < n * width; ++i) slots_.push_back(&variable_slot(c.in(i)));
     std::vector<VariableSlot*> order = slots_;
     std::sort(order.begin(), order.end());
     if (std::adjacent_find(order.begin(), order.end()) != order.end()) {
@@ -41,7 +38,7 @@ class Locked {
     }
     for (VariableSlot* s : order) locks_.emplace_back(s->mutex);
     for (int i = 0; i < n; ++i) {
-      for (int k = 0; k < kWidth; ++k) {
+      for (int k = 0; k < width; ++k) {
         const VariableSlot& s = slot(i, k);
         s.require_value();
         if (!(s.value.shape() == shape(i))) {
@@ -51,26 +48,59 @@ class Locked {
       }
     }
   }
-  const Shape& shape(int i = 0) const { return variable(i).value.shape(); }
-  const VariableSlot& variable(int i = 0) const { return slot(i, 0); }
-  template <class T>
-  void data(T** p, int i = 0) {
-    for (int k = 0; k < kWidth; ++k) {
-      if (slot(i, k).dtype != dtype_of<T>) {
-        throw invalid_argument("{} holds {}, the gradient is {}", slot(i, k).describe(), dtype_name(slot(i, k).dtype),
-                               dtype_name(dtype_of<T>));
+  const Shape& shape(int i) const { return variable(i).value.shape(); }
+
+  // The gradient of variable i: its dtype, and the shape that the variable has.
+  void check_dense(int i, const Tensor& grad) const {
+    if (!(grad.shape() == shape(i))) {
+      throw invalid_argument("{} has shape {}, the gradient {}", variable(i).describe(), shape(i).str(),
+                             grad.shape().str());
+    }
+    check_dtype(i, grad.dtype());
+  }
+  // A gradient of rows of the only variable.
+  void check_rows(const Tensor& grad, const Dims& rows) const {
+    Dims expected = shape(0).dims();
+    if (expected.empty()) throw invalid_argument("{} is a scalar: it has no rows", variable(0).describe());
+    expected[0] = static_cast<int64_t>(rows.size());
+    if (!(grad.shape().dims() == expected)) {
+      throw invalid_argument("{} indices need a gradient of shape {}, got {}", rows.size(), Shape(expected).str(),
+                             grad.shape().str());
+    }
+    for (int64_t r : rows) {
+      if (r < 0 || r >= shape(0)[0]) {
+        throw invalid_argument("index {} is outside {} of shape {}", r, variable(0).describe(), shape(0).str());
       }
     }
-    for (int k = 0; k < kWidth; ++k) p[k] = slot(i, k).writable().template mutable_data<T>();
+    check_dtype(0, grad.dtype());
+  }
+  // Where the values of variable i and its slots lie, for writing.
+  template <class T>
+  void data(T** p, int i) {
+    for (int k = 0; k < width_; ++k) p[k] = slot(i, k).writable().template mutable_data<T>();
   }
 
  private:
   VariableSlot& slot(int i, int k) const { return *slots_[static_cast<size_t>(k * n_ + i)]; }
+  const VariableSlot& variable(int i) const { return slot(i, 0); }
+  void check_dtype(int i, DType dtype) const {
+    for (int k = 0; k < width_; ++k) {
+      if (slot(i, k).dtype != dtype) {
+        throw invalid_argument("{} holds {}, the gradient is {}", slot(i, k).describe(), dtype_name(slot(i, k).dtype),
+                               dtype_name(dtype));
+      }
+    }
+  }
 
   int n_;
+  int width_;
   std::vector<VariableSlot*> slots_;
   std::vector<std::unique_lock<std::mutex>> locks_;
 };
+
+void check_scalar(const Tensor& t, const char* name) {
+  if (t.num_elements() != 1) throw invalid_argument("{} must be a scalar, got shape {}", name, t.shape().str());
+}
 
 // `scalar(i)` is where the input with scalar i stands.
 template <class Rule, class T, class At>
@@ -78,11 +108,8 @@ auto prepared(KernelContext& c, At scalar) {
   using C = cpu::compute_t<T>;
   C scalars[std::max(1, Layout<Rule>::kScalars)];
   for (int i = 0; i < Layout<Rule>::kScalars; ++i) {
-    const Tensor& s = c.in(scalar(i));
-    if (s.num_elements() != 1)
-      throw invalid_argument("{} must be a scalar, got shape {}", Rule::scalars[static_cast<size_t>(i)],
-                             s.shape().str());
-    scalars[i] = static_cast<C>(*s.data<T>());
+    check_scalar(c.in(scalar(i)), Rule::scalars[static_cast<size_t>(i)]);
+    scalars[i] = static_cast<C>(*c.in<T>(scalar(i)));
   }
   return Rule::template prepare<C>(scalars, c.attrs<typename Rule::Attrs>());
 }
@@ -101,18 +128,12 @@ void step_element(T* const* p, int64_t i, T g, const Step& step) {
 // but for lists in place of the variable, each slot and the gradient.
 template <class Rule, class T>
 void apply_dense(KernelContext& c) {
-  constexpr int kWidth = Locked<Rule>::kWidth;
+  constexpr int kWidth = Layout<Rule>::kSlots + 1;
   const int n = (c.num_inputs() - Layout<Rule>::kScalars) / (kWidth + 1);
   const int first_grad = n * kWidth + Rule::grad_after;
   const auto step = prepared<Rule, T>(c, [&](int i) { return n * kWidth + i + (i >= Rule::grad_after ? n : 0); });
-  Locked<Rule> locked(c, n);
-  for (int i = 0; i < n; ++i) {
-    const Tensor& grad = c.in(first_grad + i);
-    if (!(grad.shape() == locked.shape(i))) {
-      throw invalid_argument("{} has shape {}, the gradient {}", locked.variable(i).describe(), locked.shape(i).str(),
-                             grad.shape().str());
-    }
-  }
+  Locked locked(c, n, kWidth);
+  for (int i = 0; i < n; ++i) locked.check_dense(i, c.in(first_grad + i));
   struct Range {
     std::array<T*, kWidth> p;
     const T* g;
@@ -141,22 +162,11 @@ void apply_rows(KernelContext& c) {
   const auto step = prepared<Rule, T>(c, [](int i) { return Layout<Rule>::sparse_scalar(i); });
   const Tensor& grad = c.in(Layout<Rule>::kGrad);
   const Dims rows = int_values(c.in(Layout<Rule>::kGrad + 1));
-  Locked<Rule> locked(c, 1);
-  const Shape shape = locked.shape();  // a copy: writing may replace the value
-  Dims expected = shape.dims();
-  if (expected.empty()) throw invalid_argument("{} is a scalar: it has no rows", locked.variable().describe());
-  expected[0] = static_cast<int64_t>(rows.size());
-  if (!(grad.shape().dims() == expected)) {
-    throw invalid_argument("{} indices need a gradient of shape {}, got {}", rows.size(), Shape(expected).str(),
-                           grad.shape().str());
-  }
-  for (int64_t r : rows) {
-    if (r < 0 || r >= shape[0]) {
-      throw invalid_argument("index {} is outside {} of shape {}", r, locked.variable().describe(), shape.str());
-    }
-  }
+  Locked locked(c, 1, Layout<Rule>::kSlots + 1);
+  locked.check_rows(grad, rows);
+  const Shape shape = locked.shape(0);  // a copy: writing may replace the value
   T* p[Layout<Rule>::kSlots + 1];
-  locked.data(p);
+  locked.data(p, 0);
   const int64_t width = shape[0] == 0 ? 0 : shape.num_elements() / shape[0];
   for (size_t k = 0; k < rows.size(); ++k) {  // in order: an index may come twice
     const T* g = grad.data<T>() + static_cast<int64_t>(k) * width;

@@ -43,6 +43,7 @@ void check_second_gradient(const Case& c);
 void check_complex_gradient(const Case& c);
 void check_wrong_dtype(const Case& c);
 void check_input_count(const Case& c);
+void check_gradient_reads(const Case& c);
 void check_same_bits(const Case& c);
 void check_large(const Case& c);
 void check_empty(const Case& c);

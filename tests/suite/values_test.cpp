@@ -35,6 +35,7 @@ TEST_P(Suite, PartialShapes) { check_partial_shapes(GetParam()); }
 TEST_P(Suite, Gradient) { check_gradient(GetParam()); }
 TEST_P(Suite, SecondGradient) { check_second_gradient(GetParam()); }
 TEST_P(Suite, ComplexGradient) { check_complex_gradient(GetParam()); }
+TEST_P(Suite, GradientReadsWhatItSays) { check_gradient_reads(GetParam()); }
 TEST_P(Suite, WrongDtype) { check_wrong_dtype(GetParam()); }
 TEST_P(Suite, MissingAndSurplusInputs) { check_input_count(GetParam()); }
 TEST_P(Suite, SameBitsWithOneAndTwoThreads) { check_same_bits(GetParam()); }
