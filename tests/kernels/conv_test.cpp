@@ -8,19 +8,12 @@
 #include <vector>
 
 #include "runnel/base/parallel.h"
+#include "tests/support/random_vector.h"
 
 namespace runnel::cpu {
 namespace {
 
-template <class T>
-std::vector<T> random_vector(int64_t n, unsigned seed) {
-  std::mt19937 gen(seed);
-  std::vector<T> v(static_cast<size_t>(n));
-  std::uniform_real_distribution<double> real(-1, 1);
-  std::uniform_int_distribution<int> integer(-5, 5);
-  for (T& x : v) x = std::is_integral_v<T> ? static_cast<T>(integer(gen)) : static_cast<T>(real(gen));
-  return v;
-}
+using test::random_vector;
 
 // Every (output, weight, input) triple of the convolution, straight from the definition.
 template <class F>

@@ -5,33 +5,17 @@
 #include <cmath>
 #include <complex>
 #include <cstring>
-#include <random>
 #include <vector>
 
 #include "runnel/base/parallel.h"
+#include "tests/support/random_vector.h"
 
 namespace runnel::cpu {
 namespace {
 
-template <class T>
-std::vector<T> random_vector(int64_t n, unsigned seed) {
-  std::mt19937 gen(seed);
-  std::vector<T> v(static_cast<size_t>(n));
-  std::uniform_real_distribution<double> real(-1, 1);
-  std::uniform_int_distribution<int> integer(-9, 9);
-  for (T& x : v) {
-    if constexpr (std::is_integral_v<T>) {
-      x = static_cast<T>(integer(gen));
-    } else if constexpr (std::is_floating_point_v<T>) {
-      x = static_cast<T>(real(gen));
-    } else {
-      x = T(static_cast<typename T::value_type>(real(gen)), static_cast<typename T::value_type>(real(gen)));
-    }
-  }
-  return v;
-}
+using test::random_vector;
 
-struct Case {
+struct Product {
   bool ta, tb;
   int64_t m, n, k;
   float alpha = 1, beta = 0;
@@ -39,7 +23,7 @@ struct Case {
   bool bias = false, relu = false;
 };
 
-void check_f32(const Case& t) {
+void check_product(const Product& t) {
   SCOPED_TRACE(testing::Message() << t.m << "x" << t.n << "x" << t.k << (t.ta ? " tA" : "") << (t.tb ? " tB" : "")
                                   << " alpha " << t.alpha << " beta " << t.beta << " pad " << t.pad);
   const int64_t lda = (t.ta ? t.m : t.k) + t.pad, ldb = (t.tb ? t.k : t.n) + t.pad, ldc = t.n + t.pad;
@@ -88,7 +72,7 @@ TEST(Gemm, ManyShapes) {
   for (int64_t m : {1, 2, 3, 6, 7, 13, 14, 15, 29, 50, 130}) {
     for (int64_t n : {1, 2, 7, 8, 9, 16, 31, 33, 100, 259}) {
       for (int64_t k : {1, 3, 4, 9, 64, 257, 600}) {
-        for (int t = 0; t < 4; ++t) check_f32({(t & 1) != 0, (t & 2) != 0, m, n, k});
+        for (int t = 0; t < 4; ++t) check_product({(t & 1) != 0, (t & 2) != 0, m, n, k});
       }
     }
   }
@@ -100,11 +84,11 @@ TEST(Gemm, ScalesStridesAndEpilogue) {
       for (int64_t k : {1, 20, 300}) {
         for (int t = 0; t < 4; ++t) {
           const bool ta = (t & 1) != 0, tb = (t & 2) != 0;
-          check_f32({ta, tb, m, n, k, 0.5f, 0.0f, 3});
-          check_f32({ta, tb, m, n, k, 2.0f, 1.0f, 3});
-          check_f32({ta, tb, m, n, k, -1.0f, 0.25f, 0, true, false});
-          check_f32({ta, tb, m, n, k, 1.0f, 0.0f, 5, true, true});
-          check_f32({ta, tb, m, n, k, 1.0f, 0.0f, 0, false, true});
+          check_product({ta, tb, m, n, k, 0.5f, 0.0f, 3});
+          check_product({ta, tb, m, n, k, 2.0f, 1.0f, 3});
+          check_product({ta, tb, m, n, k, -1.0f, 0.25f, 0, true, false});
+          check_product({ta, tb, m, n, k, 1.0f, 0.0f, 5, true, true});
+          check_product({ta, tb, m, n, k, 1.0f, 0.0f, 0, false, true});
         }
       }
     }
@@ -114,21 +98,21 @@ TEST(Gemm, ScalesStridesAndEpilogue) {
 TEST(Gemm, LargeAndSkinny) {
   for (int t = 0; t < 4; ++t) {
     const bool ta = (t & 1) != 0, tb = (t & 2) != 0;
-    check_f32({ta, tb, 50, 1024, 700});
-    check_f32({ta, tb, 700, 128, 50});
-    check_f32({ta, tb, 257, 300, 2300});
-    check_f32({ta, tb, 20, 30, 9000, 0.5f, 1.0f, 1, true, true});  // cut along k
-    check_f32({ta, tb, 1, 1030, 3136});
-    check_f32({ta, tb, 1030, 1, 3136});
-    check_f32({ta, tb, 1, 10, 50000});
+    check_product({ta, tb, 50, 1024, 700});
+    check_product({ta, tb, 700, 128, 50});
+    check_product({ta, tb, 257, 300, 2300});
+    check_product({ta, tb, 20, 30, 9000, 0.5f, 1.0f, 1, true, true});  // cut along k
+    check_product({ta, tb, 1, 1030, 3136});
+    check_product({ta, tb, 1030, 1, 3136});
+    check_product({ta, tb, 1, 10, 50000});
   }
 }
 
 TEST(Gemm, EmptySides) {
-  check_f32({false, false, 0, 5, 3});
-  check_f32({false, false, 5, 0, 3});
-  check_f32({false, false, 4, 5, 0, 1, 0, 0, true, false});
-  check_f32({false, false, 4, 5, 0, 1, 0.5f, 2, true, true});
+  check_product({false, false, 0, 5, 3});
+  check_product({false, false, 5, 0, 3});
+  check_product({false, false, 4, 5, 0, 1, 0, 0, true, false});
+  check_product({false, false, 4, 5, 0, 1, 0.5f, 2, true, true});
 }
 
 TEST(Gemm, NanSurvivesRelu) {

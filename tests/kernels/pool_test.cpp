@@ -15,7 +15,7 @@ namespace {
 
 // Few distinct values: ties are common, so the first maximum matters.
 template <class T>
-std::vector<T> random_vector(int64_t n, unsigned seed) {
+std::vector<T> vector_with_ties(int64_t n, unsigned seed) {
   std::mt19937 gen(seed);
   std::uniform_int_distribution<int> value(0, 6);
   std::vector<T> v(static_cast<size_t>(n));
@@ -87,7 +87,7 @@ std::vector<PoolShape> shapes() {
 
 template <class T>
 void check_max(const PoolShape& s, bool backward) {
-  const auto x = random_vector<T>(s.in_size(), 1), dy = random_vector<T>(s.out_size(), 2);
+  const auto x = vector_with_ties<T>(s.in_size(), 1), dy = vector_with_ties<T>(s.out_size(), 2);
   std::vector<T> want(dy.size()), dx_want(x.size());
   each_window(s, [&](int64_t o, const std::vector<int64_t>& cells) {
     for (int64_t c = 0; c < s.channels; ++c) {
@@ -116,7 +116,7 @@ void check_max(const PoolShape& s, bool backward) {
 
 template <class T>
 void check_avg(const PoolShape& s) {
-  const auto x = random_vector<T>(s.in_size(), 1), dy = random_vector<T>(s.out_size(), 2);
+  const auto x = vector_with_ties<T>(s.in_size(), 1), dy = vector_with_ties<T>(s.out_size(), 2);
   std::vector<double> want(dy.size()), dx_want(x.size());
   each_window(s, [&](int64_t o, const std::vector<int64_t>& cells) {
     const double count = static_cast<double>(cells.size());

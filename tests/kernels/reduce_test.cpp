@@ -45,10 +45,10 @@ int64_t target(int64_t flat, const Shape& shape, const Shape& axes) {
   return index;
 }
 
-struct Case {
+struct Reduced {
   Shape shape, axes;
 };
-const Case kCases[] = {
+const Reduced kReduced[] = {
     {{}, {}},
     {{1}, {0}},
     {{7}, {0}},
@@ -90,15 +90,15 @@ std::vector<T> values(int64_t n, int range) {
 
 template <class T>
 class ReduceTyped : public testing::Test {};
-using Types = testing::Types<float, double, Half, BFloat16, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
-                             uint32_t, uint64_t>;
-TYPED_TEST_SUITE(ReduceTyped, Types);
+using ReducedTypes = testing::Types<float, double, Half, BFloat16, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
+                                    uint32_t, uint64_t>;
+TYPED_TEST_SUITE(ReduceTyped, ReducedTypes);
 
 // Integer values: sums are exact (or wrap) in every type, so results must be equal, not close.
 TYPED_TEST(ReduceTyped, MatchesNaive) {
   using T = TypeParam;
   constexpr bool integer = std::numeric_limits<T>::is_integer;
-  for (const Case& c : kCases) {
+  for (const Reduced& c : kReduced) {
     const int64_t n = elements(c.shape), m = elements(kept(c.shape, c.axes));
     const auto x = values<T>(n, 9);
     std::vector<double> sum(m, 0), top(m, -INFINITY), bottom(m, INFINITY);
@@ -155,7 +155,7 @@ TYPED_TEST(ReduceTyped, EmptyReductionsGiveTheIdentity) {
 
 TYPED_TEST(ReduceTyped, Product) {
   using T = TypeParam;
-  for (const Case& c : kCases) {
+  for (const Reduced& c : kReduced) {
     const int64_t n = elements(c.shape), m = elements(kept(c.shape, c.axes));
     std::vector<T> x(n);
     std::vector<uint64_t> bits(m, 1);
@@ -181,7 +181,7 @@ TYPED_TEST(ReduceTyped, Product) {
 
 TEST(Reduce, NanWinsInMaxAndMin) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  for (const Case& c : kCases) {
+  for (const Reduced& c : kReduced) {
     const int64_t n = elements(c.shape), m = elements(kept(c.shape, c.axes));
     if (n == 0) continue;
     for (int64_t at : {int64_t{0}, n / 2, n - 1}) {
@@ -197,7 +197,7 @@ TEST(Reduce, NanWinsInMaxAndMin) {
 }
 
 TEST(Reduce, AnyAndAll) {
-  for (const Case& c : kCases) {
+  for (const Reduced& c : kReduced) {
     const int64_t n = elements(c.shape), m = elements(kept(c.shape, c.axes));
     for (int density : {2, 1000}) {
       std::mt19937 gen(9);
@@ -223,7 +223,7 @@ TEST(Reduce, AnyAndAll) {
 
 TEST(Reduce, Complex) {
   using C = std::complex<double>;
-  for (const Case& c : kCases) {
+  for (const Reduced& c : kReduced) {
     const int64_t n = elements(c.shape), m = elements(kept(c.shape, c.axes));
     std::vector<C> x(n), want(m), y(m);
     for (int64_t i = 0; i < n; ++i) {
@@ -257,11 +257,11 @@ TEST(Reduce, FloatSumIsAccurate) {
 TEST(Reduce, SameBitsWithOneAndTwoThreads) {
   std::mt19937 gen(2);
   std::normal_distribution<float> normal;
-  const Case cases[] = {{{1 << 20}, {0}},           {{1000, 1000}, {0}},   {{1000, 1000}, {1}},
-                        {{15625, 64}, {0}},         {{300000, 3}, {0}},    {{4, 250000}, {1}},
-                        {{4, 250000}, {0}},         {{20, 300, 150}, {1}}, {{10, 200, 50, 9}, {0, 2}},
-                        {{100, 30, 30, 10}, {1, 3}}};
-  for (const Case& c : cases) {
+  const Reduced cases[] = {{{1 << 20}, {0}},           {{1000, 1000}, {0}},   {{1000, 1000}, {1}},
+                           {{15625, 64}, {0}},         {{300000, 3}, {0}},    {{4, 250000}, {1}},
+                           {{4, 250000}, {0}},         {{20, 300, 150}, {1}}, {{10, 200, 50, 9}, {0, 2}},
+                           {{100, 30, 30, 10}, {1, 3}}};
+  for (const Reduced& c : cases) {
     const int64_t n = elements(c.shape), m = elements(kept(c.shape, c.axes));
     std::vector<float> x(n), one(m), two(m);
     for (auto& v : x) v = normal(gen);

@@ -34,8 +34,8 @@ Naive naive(const T* x, int64_t n) {
 
 template <class T>
 class Softmax : public testing::Test {};
-using Types = testing::Types<float, double>;
-TYPED_TEST_SUITE(Softmax, Types);
+using RealTypes = testing::Types<float, double>;
+TYPED_TEST_SUITE(Softmax, RealTypes);
 
 TYPED_TEST(Softmax, RowsMatchNaive) {
   using T = TypeParam;
