@@ -129,8 +129,8 @@ class PosixRandomAccessFile : public RandomAccessFile {
 class PosixMappedFile : public MappedFile {
  public:
   explicit PosixMappedFile(const std::string& path) {
-    Descriptor file("map", path, O_RDONLY);
-    file.require_file("map");
+    Descriptor file("open", path, O_RDONLY);
+    file.require_file("open");
     size_ = static_cast<size_t>(file.status().st_size);
     if (size_ == 0) return;  // an empty mapping is an error to the system, not to us
     data_ = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.fd(), 0);

@@ -115,7 +115,7 @@ TEST(Env, ErrorsNameTheFileAndTheReason) {
   std::string none = dir.file("none");
   expect_error([&] { env().open_sequential(none); }, Code::not_found, "[open] " + none + ": No such file");
   expect_error([&] { env().open_random(none); }, Code::not_found, none);
-  expect_error([&] { env().map(none); }, Code::not_found, "[map] " + none);
+  expect_error([&] { env().map(none); }, Code::not_found, "[open] " + none);
   expect_error([&] { env().stat(none); }, Code::not_found, "[stat] " + none);
   expect_error([&] { env().list(none); }, Code::not_found, "[list] " + none);
   expect_error([&] { env().remove(none); }, Code::not_found, "[remove] " + none);

@@ -36,7 +36,7 @@ TEST(TensorText, SymbolicTensorsShowWhatIsKnown) {
     PartialShape known;
   };
   const auto symbolic = [](const PartialShape& shape) {
-    return Tensor(Ref<TensorImpl>(new TensorImpl(float32, std::make_shared<Node>(shape))));
+    return Tensor(make_ref<TensorImpl>(float32, std::make_shared<Node>(shape)));
   };
   EXPECT_EQ(symbolic({kUnknownDim, 2}).str(), "tf.Tensor(shape=(None, 2), dtype=float32)");
   EXPECT_EQ(symbolic(PartialShape::unknown()).repr(), "<tf.Tensor: shape=<unknown>, dtype=float32>");
