@@ -283,9 +283,11 @@ TracePtr Core::trace(const CallKey& key, CallText text, int num_fixed, const Tra
     }
     if (captures.size() == known && ++i == guesses.size()) {
       if (first_error) std::rethrow_exception(first_error);
-      throw make_error(Code::unimplemented, "[{}] calls itself, and its results have dtypes that cannot be guessed: let it return tensors of one "
-                       "dtype, or write the recursion as while_loop",
-                       options_.name);
+      throw make_error(
+          Code::unimplemented,
+          "[{}] calls itself, and its results have dtypes that cannot be guessed: let it return tensors of one "
+          "dtype, or write the recursion as while_loop",
+          options_.name);
     }
   }
 }

@@ -165,9 +165,11 @@ class Library {
     for (int i = 0; i < def.signature().input_arg_size(); ++i) {
       const auto& arg = def.signature().input_arg(i);
       if (!arg.type_attr().empty() || !arg.number_attr().empty() || !arg.type_list_attr().empty()) {
-        throw make_error(Code::unimplemented, "[from_graph_def] function '{}': argument '{}' has no fixed type, as attributes of the call give it; "
-                         "export the graph with a concrete function, whose arguments have types",
-                         name, arg.name());
+        throw make_error(
+            Code::unimplemented,
+            "[from_graph_def] function '{}': argument '{}' has no fixed type, as attributes of the call give it; "
+            "export the graph with a concrete function, whose arguments have types",
+            name, arg.name());
       }
       body.add_parameter(arg.name(), dtype_from_proto(arg.type()), arg_shape(def, i));
     }
