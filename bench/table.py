@@ -30,6 +30,7 @@ FAMILIES = [
     ("function", "", "torch_function", 15, ["function_chain50"]),
     ("function", "_vs_eager", None, 1.0, ["function_chain50"]),
     ("function", "", "torch_function", 10, ["while_loop_10k"]),
+    ("function", "_vs_sequential", None, 1.5, ["two_loops"]),
     ("function", "", "torch_function", 3, ["fused_chain8_1m", "mlp_infer1"]),
     ("function", "", "torch_function", 1.8, ["mlp_step_graph"]),
     ("function", "", "torch_function", 1.4, ["cnn_step_graph"]),

@@ -1,5 +1,6 @@
 // Traced functions: chains of small and of large ops, a loop, and whole training steps of two MNIST models.
 #include "bench/common.h"
+#include "runnel/graph/passes/pass.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/runnel.h"
 #include "runnel/tensor/allocator.h"
@@ -40,6 +41,21 @@ Call loop10k() {
     return y;
   });
   return [f, bound = Tensor(10000), start = Tensor(1.0f)] { f(bound, start); };
+}
+
+// Two loops that do not need each other.
+Call two_loops(bool side_by_side) {
+  enable_pass("parallel_branches", side_by_side);
+  auto f = function([](const Tensor& bound, const Tensor& start) {
+    const auto loop = [&](const Tensor& from) {
+      auto [i, y] = while_loop([&](const Tensor& i, const Tensor&) { return i < bound; },
+                               [](const Tensor& i, const Tensor& y) { return std::tuple(i + 1, y * 0.999f + 0.5f); },
+                               std::tuple(Tensor(0), from));
+      return y;
+    };
+    return loop(start) + loop(start * 2);
+  });
+  return [=, bound = Tensor(1000), start = Tensor(1.f)] { f(bound, start); };
 }
 
 Call chain8() {
@@ -137,6 +153,8 @@ int main(int argc, char** argv) {
       {"function_chain50", chain50_traced},
       {"function_chain50_eager", chain50_eager},
       {"while_loop_10k", loop10k},
+      {"two_loops", [] { return two_loops(true); }},
+      {"two_loops_sequential", [] { return two_loops(false); }},
       {"fused_chain8_1m", chain8},
       {"mlp_step_graph", [] { return step<Mlp>(true); }},
       {"mlp_step_eager", [] { return step<Mlp>(false); }},

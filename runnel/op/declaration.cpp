@@ -20,7 +20,7 @@ OpDeclaration& OpDeclaration::in_host(const char* name, const char* type_var) {
   int var = type_var_index(type_var);
   if (var < 0) {
     assert(!def.type_vars.empty() && "declare the kernel's type variable first");
-    type(type_var, index_types.mask, DType::int32);
+    type(type_var, decltype(index_types)::mask, DType::int32);
     var = static_cast<int>(def.type_vars.size()) - 1;
   }
   return add_input({.name = name, .type_var = var, .host_memory = true});

@@ -4,6 +4,8 @@
 
 #include "runnel/autodiff/record.h"
 #include "runnel/base/format.h"
+#include "runnel/base/parallel.h"
+#include "runnel/graph/executor/branches.h"
 #include "runnel/graph/executor/cancellation.h"
 #include "runnel/graph/passes/pass.h"
 #include "runnel/op/dispatch.h"
@@ -42,14 +44,17 @@ Plan::Plan(const Graph& graph) {
   };
 
   std::vector<int> last_use(num_slots_, -1);
-  for (const auto& node : graph.nodes()) {
+  const BranchOrder order = order_branches(graph, pass_is_enabled("parallel_branches"));
+  for (size_t at = 0; at < order.nodes.size(); ++at) {
+    const Node* node = order.nodes[at];
     if (node->is("_Arg") || node->is("Const")) continue;
     const int number = static_cast<int>(steps_.size());
     Step step{};
+    step.group = static_cast<uint32_t>(order.group[at]);
     step.op = node->op;
     step.attrs = node->attrs.get();
     step.dtypes = node->dtypes.data();
-    step.node = node.get();
+    step.node = node;
     step.first_input = static_cast<uint32_t>(input_slots_.size());
     step.num_inputs = static_cast<uint32_t>(node->inputs.size());
     for (const NodeOutput& in : node->inputs) {
@@ -189,6 +194,26 @@ void Plan::run_chain(const Step* first, Frame& frame) const {
   });
 }
 
+// Steps that need nothing of each other and whose outputs have memory of their own.
+void Plan::run_group(const Step* first, Frame& frame) const {
+  const CancellationScope* scope = CancellationScope::current();
+  parallel_for(first->group, 1, [&](int64_t k, int64_t) {
+    const CancellationGuest guest(scope);
+    const UnloggedHandles unlogged;
+    try {
+      run_step(first[k], frame);
+    } catch (const Error& e) {
+      fail(e, first[k], frame);
+    }
+  });
+}
+
+int Plan::widest_group() const {
+  uint32_t widest = 0;
+  for (const Step& step : steps_) widest = std::max(widest, step.group);
+  return static_cast<int>(widest);
+}
+
 std::unique_ptr<Plan::Frame> Plan::acquire() const {
   if (Frame* spare = spare_.exchange(nullptr, std::memory_order_acquire)) return std::unique_ptr<Frame>(spare);
   {
@@ -267,6 +292,12 @@ void Plan::execute(Frame& frame, Inputs inputs, Tensor* outputs, size_t wanted) 
         const size_t length = chains_[static_cast<size_t>(step.chain)].length;
         for (size_t k = 0; k < length; ++k) release_after(steps_[i + k]);
         i += length - 1;
+        continue;
+      }
+      if (step.group > 1) [[unlikely]] {
+        run_group(&step, frame);
+        for (size_t k = 0; k < step.group; ++k) release_after(steps_[i + k]);
+        i += step.group - 1;
         continue;
       }
       try {

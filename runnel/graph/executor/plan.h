@@ -35,6 +35,8 @@ class RUNNEL_API Plan {
     int64_t live = 0;
   };
   const MemoryUse& memory_use() const { return memory_use_; }
+  // The largest number of nodes that run at the same time (see executor/branches.h).
+  int widest_group() const;
 
  private:
   struct Step {
@@ -50,9 +52,10 @@ class RUNNEL_API Plan {
     uint32_t first_shape;    // in shapes_, when `ready`
     uint32_t first_release;  // in releases_
     uint32_t num_releases;
-    int chain;      // in chains_: this step and those after it run as that chain; -1: it runs by itself
-    bool ready;     // shapes are known, checks were made
-    bool allocate;  // the executor makes the outputs (else the kernel does)
+    uint32_t group;  // steps from this one on that run at the same time; 1: it runs alone
+    int chain;       // in chains_: this step and those after it run as that chain; -1: it runs by itself
+    bool ready;      // shapes are known, checks were made
+    bool allocate;   // the executor makes the outputs (else the kernel does)
   };
   struct Chain {
     BlockChain blocks;
@@ -99,6 +102,7 @@ class RUNNEL_API Plan {
   void execute(Frame& frame, Inputs inputs, Tensor* outputs, size_t wanted) const;
   void run_step(const Step& step, Frame& frame) const;
   void run_chain(const Step* first, Frame& frame) const;
+  void run_group(const Step* first, Frame& frame) const;
   void find_chains(const std::vector<int>& last_use, const std::vector<bool>& is_result);
   void plan_places(const std::vector<int>& last_use, const std::vector<bool>& is_result);
   void open_arena(Frame& frame) const;

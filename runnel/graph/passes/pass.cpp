@@ -45,6 +45,7 @@ const std::vector<Pass>& all_passes() {
                                         {"weight_packing", true, pack_weights},
                                         {"fused_updates", true, fuse_updates},
                                         {"early_updates", true, hoist_updates},
+                                        {"parallel_branches", true, nullptr},
                                         {"elementwise_blocks", true, nullptr},
                                         {"memory_plan", true, nullptr},
                                         {"in_place", true, nullptr}};
