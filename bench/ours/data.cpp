@@ -89,7 +89,7 @@ Calls uneven_files(const std::vector<int>& parallel) {
                        .interleave(lines, {.cycle_length = 4, .num_parallel_calls = p})
                        .batch(16)
                        .prefetch(AUTOTUNE);
-    calls.push_back([d] {
+    calls.emplace_back([d] {
       for (const Tensor& x : d) (void)x;
     });
   }

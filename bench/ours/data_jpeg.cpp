@@ -18,7 +18,7 @@ Calls pipelines(const std::vector<int>& parallel) {
   Calls calls;
   for (const int p : parallel) {
     const auto d = data::from_tensor_slices(paths).map(load, p).batch(bench::kBatch).prefetch(data::AUTOTUNE);
-    calls.push_back([d] {
+    calls.emplace_back([d] {
       float sum = 0;
       for (const Tensor& batch : d) sum += batch.data<float>()[0];
       volatile float keep = sum;

@@ -54,7 +54,7 @@ Calls parsed(const std::vector<int>& parallel) {
   Calls calls;
   for (const int p : parallel) {
     const auto d = data::TFRecordDataset(file->path).batch(bench::kBatch).map(parse, p).prefetch(data::AUTOTUNE);
-    calls.push_back([file, d] {
+    calls.emplace_back([file, d] {
       int64_t n = 0;
       for (auto [x, y] : d) n += y.dim(0);
       if (n != kRecords) std::abort();

@@ -247,7 +247,7 @@ std::vector<Gradient> GradientTape::State::gradient(const std::vector<Tensor>& t
   }
   // A source that is itself an output keeps its gradient although the walk goes on past it.
   std::vector<Gradient> kept(sources.size());
-  for (auto e = entries_.rbegin(); e != entries_.rend(); ++e) {
+  for (auto e = entries_.rbegin(); e != entries_.rend(); ++e) {  // NOLINT(modernize-loop-convert): backwards
     const int32_t* out_ids = tensor_ids_.data() + e->first + e->inputs;
     for (size_t s = 0; s < sources.size(); ++s) {
       if (source_ids[s] >= 0 && std::find(out_ids, out_ids + e->outputs, source_ids[s]) != out_ids + e->outputs) {

@@ -85,7 +85,7 @@ class ChooseNode : public DatasetNode {
       }
       void restore(StateReader& in) override {
         drawn = in.integer();
-        for (size_t k = 0; k < ended.size(); ++k) ended[k] = in.integer() != 0;
+        for (auto&& at_end : ended) at_end = in.integer() != 0;
         for (const IteratorPtr& it : inputs) restore_nested(*it, in);
         if (choice) restore_nested(*choice, in);
       }

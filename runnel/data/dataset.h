@@ -143,9 +143,9 @@ class Transformations {
   // Without elements that came before.
   Self unique() const { return Self(nodes::unique(node())); }
   // Goes on after an error, with the element behind it. `count` tells how many there were, `log` what they were.
-  Self ignore_errors(std::shared_ptr<std::atomic<int64_t>> count = nullptr,
-                     std::function<void(const std::exception&)> log = nullptr) const {
-    return Self(nodes::ignore_errors(node(), std::move(count), std::move(log)));
+  Self ignore_errors(const std::shared_ptr<std::atomic<int64_t>>& count = nullptr,
+                     const std::function<void(const std::exception&)>& log = nullptr) const {
+    return Self(nodes::ignore_errors(node(), count, log));
   }
   // Keeps the elements of the first whole pass: in memory, or in a file, which appears only when it is complete.
   Self cache(const std::string& path = "", Env& env = Env::posix()) const {

@@ -298,7 +298,7 @@ NodePtr files(NodePtr paths, const char* name, OpenFn open, int parallel) {
 
 }  // namespace
 
-NodePtr nodes::text_lines(NodePtr paths, TextLineOptions options, Env& env) {
+NodePtr nodes::text_lines(NodePtr paths, const TextLineOptions& options, Env& env) {
   io::compression_from_name(options.compression_type);  // an unknown one is an error now
   return files(
       std::move(paths), "TextLine",
@@ -349,7 +349,7 @@ NodePtr nodes::fixed_length_records(NodePtr paths, FixedLengthOptions options, E
       options.num_parallel_reads);
 }
 
-NodePtr nodes::records(NodePtr paths, RecordOptions options, Env& env) {
+NodePtr nodes::records(NodePtr paths, const RecordOptions& options, Env& env) {
   io::RecordReaderOptions reader;
   reader.compression = io::compression_from_name(options.compression_type);
   if (options.buffer_size > 0) reader.buffer_size = static_cast<size_t>(options.buffer_size);

@@ -64,12 +64,12 @@ RUNNEL_API NodePtr sample(std::vector<NodePtr> inputs, std::vector<double> weigh
                           bool stop_on_empty, bool rerandomize_each_iteration);
 
 // Files: one element per line, per so many bytes, per TFRecord. The input's elements are paths.
-RUNNEL_API NodePtr text_lines(NodePtr paths, TextLineOptions options, Env& env);
+RUNNEL_API NodePtr text_lines(NodePtr paths, const TextLineOptions& options, Env& env);
 RUNNEL_API NodePtr fixed_length_records(NodePtr paths, FixedLengthOptions options, Env& env);
 RUNNEL_API NodePtr csv_records(NodePtr paths, CsvOptions options, Env& env);
 RUNNEL_API NodePtr list_files(const std::vector<std::string>& patterns, bool shuffled, std::optional<int64_t> seed,
                               Env& env);
-RUNNEL_API NodePtr records(NodePtr paths, RecordOptions options, Env& env);
+RUNNEL_API NodePtr records(NodePtr paths, const RecordOptions& options, Env& env);
 
 // Transformations.
 RUNNEL_API NodePtr map(NodePtr input, ItemFn f, const MapOptions& options);
@@ -100,7 +100,7 @@ RUNNEL_API NodePtr window(NodePtr input, int64_t size, const WindowOptions& opti
 RUNNEL_API NodePtr group_by_window(NodePtr input, KeyFn key, GroupFn reduce, std::function<int64_t(int64_t)> size,
                                    const Structure* structure);
 RUNNEL_API NodePtr bucket_by_sequence_length(NodePtr input, KeyFn length, std::vector<int64_t> boundaries,
-                                             std::vector<int64_t> batch_sizes, PaddedBatchOptions options,
+                                             const std::vector<int64_t>& batch_sizes, const PaddedBatchOptions& options,
                                              bool pad_to_boundary);
 RUNNEL_API NodePtr cache(NodePtr input, const std::string& path, Env& env);
 RUNNEL_API NodePtr snapshot(NodePtr input, const std::string& dir, Env& env);

@@ -301,7 +301,7 @@ NodePtr nodes::group_by_window(NodePtr input, KeyFn key, GroupFn reduce, std::fu
 }
 
 NodePtr nodes::bucket_by_sequence_length(NodePtr input, KeyFn length, std::vector<int64_t> boundaries,
-                                         std::vector<int64_t> batch_sizes, PaddedBatchOptions options,
+                                         const std::vector<int64_t>& batch_sizes, const PaddedBatchOptions& options,
                                          bool pad_to_boundary) {
   if (batch_sizes.size() != boundaries.size() + 1) {
     throw invalid_argument("[bucket_by_sequence_length] {} boundaries need {} batch sizes, not {}", boundaries.size(),

@@ -227,7 +227,7 @@ void Core::generalise(const CallKey& key, std::vector<TensorSpec>& specs, Trace&
   }
 }
 
-TracePtr Core::trace(const CallKey& key, CallText text, int num_fixed, const TraceFn& body) {
+TracePtr Core::trace(const CallKey& key, const CallText& text, int num_fixed, const TraceFn& body) {
   const std::lock_guard one_at_a_time(tracing_mutex());
   const UnloggedHandles unlogged;
   if (TracePtr made = find(key)) return made;

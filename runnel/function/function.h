@@ -78,7 +78,7 @@ class RUNNEL_API Core {
   TracePtr find(const CallKey& key);
   // Traces unless another thread has done so meanwhile. `num_fixed`: how many tensors a result has, -1 if that is not
   // known before.
-  TracePtr trace(const CallKey& key, CallText text, int num_fixed, const TraceFn& body);
+  TracePtr trace(const CallKey& key, const CallText& text, int num_fixed, const TraceFn& body);
   // While the function is being traced for this key on this thread: the outputs of a call of itself.
   std::optional<std::vector<Tensor>> call_self(const CallKey& key, int num_fixed);
   void call(const Trace& trace, const CallKey& key, Tensor* outputs) const;

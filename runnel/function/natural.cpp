@@ -170,9 +170,9 @@ bool Loop::step(const std::function<Tensor()>& condition) {
   }
   // The parameters were bound before the pass: `before` of a state handle is its parameter, its start is in initial_.
   Tensors after;
-  for (size_t i = 0; i < state_.size(); ++i) {
-    const Scope::Change* c = scope_->find(state_[i]);
-    after.push_back(c ? Tensor(c->after) : *state_[i]);
+  for (Tensor* handle : state_) {
+    const Scope::Change* c = scope_->find(handle);
+    after.push_back(c ? Tensor(c->after) : *handle);
   }
   for (const Scope::Change& c : scope_->changes()) {
     const bool is_state = std::find(state_.begin(), state_.end(), c.handle) != state_.end();

@@ -220,12 +220,12 @@ void Tracer::order(Node* node, Inputs inputs) {
 }
 
 // The initial value of a variable made inside a function: what it depends on is run once, now.
-Tensor Tracer::outside(const Tensor& value) {
-  const NodeSymbol* s = node_symbol(value);
-  if (!s) return value;
+Tensor Tracer::outside(const Tensor& symbolic) {
+  const NodeSymbol* s = node_symbol(symbolic);
+  if (!s) return symbolic;
   if (s->graph() != graph_) {
-    if (parent_) return parent_->outside(value);
-    localise(value, {});  // throws: it escaped
+    if (parent_) return parent_->outside(symbolic);
+    localise(symbolic, {});  // throws: it escaped
   }
   auto copy = graph_->clone();
   Node* wanted = copy->nodes()[static_cast<size_t>(s->output().node->id)].get();
@@ -244,7 +244,7 @@ Tensor Tracer::outside(const Tensor& value) {
     if (needed[static_cast<size_t>(copy->inputs()[i]->id)] && is_parameter) {
       throw make_error(
           Code::failed_precondition,
-          "[Variable] the initial value depends on an argument of the function '{}', which has no value while "
+          "[Variable] the initial symbolic depends on an argument of the function '{}', which has no symbolic while "
           "it is traced: make the variable outside",
           graph_->name());
     }

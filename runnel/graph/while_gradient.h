@@ -5,6 +5,6 @@
 
 namespace runnel {
 
-Gradients while_gradient(const GradCtx& g, const WhileAttrs& attrs);
+Gradients while_gradient(const GradCtx& g, const WhileAttrs& then);
 
 }  // namespace runnel

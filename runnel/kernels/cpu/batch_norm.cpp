@@ -128,7 +128,8 @@ void channel_moments(const T* x, int64_t rows, int64_t channels, T* mean, T* var
   std::vector<T> squares_of(means.size());
   parallel_for(l.size, l.piece(), [&](int64_t begin, int64_t end) {
     const int64_t p = begin / l.piece();
-    const T count = static_cast<T>((end - begin) / channels);
+    const int64_t rows = (end - begin) / channels;
+    const T count = static_cast<T>(rows);
     T* piece_mean = means.data() + p * channels;
     std::vector<T> wide(static_cast<size_t>(l.width), T(0));
     sum(x + begin, end - begin, l.width, wide.data());
@@ -141,7 +142,8 @@ void channel_moments(const T* x, int64_t rows, int64_t channels, T* mean, T* var
   });
   T total = 0;  // rows so far
   for (int64_t p = 0; p < pieces; ++p) {
-    const T count = static_cast<T>((std::min(l.size, (p + 1) * l.piece()) - p * l.piece()) / channels);
+    const int64_t rows = (std::min(l.size, (p + 1) * l.piece()) - p * l.piece()) / channels;
+    const T count = static_cast<T>(rows);
     const T all = total + count;
     for (int64_t c = 0; c < channels; ++c) {
       const auto at = static_cast<size_t>(p * channels + c);
