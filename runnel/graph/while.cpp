@@ -13,8 +13,8 @@ namespace {
 
 void run_while(KernelContext& c, const WhileAttrs& a) {
   const auto num_state = static_cast<size_t>(a.num_state);
-  Plan::Runner cond(graph_function(a.cond)->plan());
-  Plan::Runner body(graph_function(a.body)->plan());
+  Plan::Runner cond(graph_function(a.cond)->plan(), num_state);
+  Plan::Runner body(graph_function(a.body)->plan(), num_state);
   const auto n = static_cast<size_t>(c.num_inputs());
   std::vector<Tensor> state(n);
   std::vector<const Tensor*> in(n);

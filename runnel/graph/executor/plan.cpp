@@ -270,18 +270,26 @@ void Plan::execute(Frame& frame, Inputs inputs, Tensor* outputs, size_t wanted) 
   }
   const UnloggedHandles unlogged;
   bool on_host = true;
+  const auto is_fixed = [&](uint32_t slot) {
+    return slot >= frame.first_fixed && slot < static_cast<uint32_t>(num_inputs_);
+  };
   for (size_t i = 0; i < inputs.size(); ++i) {
-    frame.slots[i] = *inputs[i];
+    if (!(is_fixed(static_cast<uint32_t>(i)) && frame.slots[i].defined())) frame.slots[i] = *inputs[i];
     on_host = on_host && inputs[i]->device().is_host();
   }
-  for (const uint32_t slot : unused_inputs_) frame.slots[slot] = Tensor();
+  for (const uint32_t slot : unused_inputs_) {
+    if (!is_fixed(slot)) frame.slots[slot] = Tensor();
+  }
   const CancellationScope* scope = CancellationScope::current();
   // Also without steps: the body of an endless loop may have none.
   if (scope && scope->cancelled()) throw_cancelled(steps_.empty() ? "" : steps_[0].node->name);
   if (on_host) [[likely]] {
     open_arena(frame);
     const auto release_after = [&](const Step& step) {
-      for (uint32_t i = 0; i < step.num_releases; ++i) frame.slots[releases_[step.first_release + i]] = Tensor();
+      for (uint32_t i = 0; i < step.num_releases; ++i) {
+        const uint32_t slot = releases_[step.first_release + i];
+        if (!is_fixed(slot)) frame.slots[slot] = Tensor();
+      }
     };
     for (size_t i = 0; i < steps_.size(); ++i) {
       const Step& step = steps_[i];
@@ -354,6 +362,17 @@ void Plan::run(Inputs inputs, Tensor* outputs) const {
   std::unique_ptr<Frame> frame = acquire();
   execute(*frame, inputs, outputs, results_.size());  // a frame of a run that failed is dropped
   release(std::move(frame));
+}
+
+Plan::Runner::Runner(const Plan& plan, size_t first_fixed) : plan_(plan), frame_(plan.acquire()) {
+  frame_->first_fixed = static_cast<uint32_t>(first_fixed);
+}
+
+Plan::Runner::~Runner() {
+  if (!frame_) return;
+  for (size_t i = frame_->first_fixed; i < static_cast<size_t>(plan_.num_inputs_); ++i) frame_->slots[i] = Tensor();
+  frame_->first_fixed = UINT32_MAX;
+  plan_.release(std::move(frame_));
 }
 
 void Plan::Runner::run(Inputs inputs, Tensor* outputs, size_t wanted) {

@@ -76,16 +76,16 @@ class RUNNEL_API Plan {
     std::vector<Tensor> slots;
     std::vector<const Tensor*> inputs;  // per entry of input_slots_
     Ref<Buffer> arena;
+    uint32_t first_fixed = UINT32_MAX;  // inputs from this one on keep their values from run to run
   };
 
  public:
   // A frame for several runs in a row: the iterations of a loop.
   class RUNNEL_API Runner {
    public:
-    explicit Runner(const Plan& plan) : plan_(plan), frame_(plan.acquire()) {}
-    ~Runner() {
-      if (frame_) plan_.release(std::move(frame_));
-    }
+    // All runs have the same inputs from number `first_fixed` on: those of the first run are kept.
+    Runner(const Plan& plan, size_t first_fixed);
+    ~Runner();
     Runner(const Runner&) = delete;
     Runner& operator=(const Runner&) = delete;
     // The first `wanted` outputs.

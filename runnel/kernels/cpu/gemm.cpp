@@ -96,9 +96,7 @@ void run_vector(const Problem& g) {
   const bool in_place = row && g.alpha == 1 && g.beta == 0;
   float* y = frame.get<float>(n * sums);
   float* first = in_place ? g.c : y;  // holds the first part of the sum, then all of it
-  // Aligned rows are read so fast that two parts are worth no more than handing one of them over.
-  const int64_t grain = !dots && gemv_rows_aligned(n) && ld % 16 == 0 ? 2 : 1;
-  parallel_for(columns * sums, grain, [&](int64_t begin, int64_t end) {
+  parallel_for(columns * sums, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const Range r = part(n, columns, i % columns), s = part(g.k, sums, i / columns);
       float* out = (i < columns ? first : y + (i / columns) * n) + r.begin;
