@@ -1,5 +1,5 @@
-"""The protocol of the opponents written in Python: --case NAME --threads N prints the seconds of one call of the fastest of
-the ways that the case offers."""
+"""The protocol of the opponents written in Python. --case NAME --threads N --choose prints the number of the fastest of the
+ways that the case offers; with --way NUMBER instead, the seconds of one call of that way."""
 import argparse
 import statistics
 import time
@@ -13,19 +13,28 @@ def timed(call):
     return time.perf_counter() - start
 
 
-def main(cases, warm_up):
-    """cases: name -> function of the thread count that gives callables. warm_up: calls each once before any is timed."""
+def main(cases):
+    """cases: name -> function of the thread count that gives pairs of callables: a short trial and the whole."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--case")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--choose", action="store_true")
+    parser.add_argument("--way", type=int, default=0)
     args = parser.parse_args()
     if args.list:
         print(*cases, sep="\n")
         return
     torch.set_num_threads(1)
     ways = list(cases[args.case](args.threads))
-    for call in ways if warm_up else []:
-        call()
-    best = min(ways, key=timed)
-    print(f"{statistics.median(timed(best) for _ in range(3)):.9e}")
+    if args.choose:
+        seconds = []
+        for trial, _ in ways:
+            trial()  # starts the workers
+            seconds.append(timed(trial))
+        print(seconds.index(min(seconds)))
+        return
+    trial, whole = ways[args.way]
+    trial()
+    first = timed(whole)
+    print(f"{first if first > 2 else statistics.median([first, timed(whole), timed(whole)]):.9e}")

@@ -1,10 +1,12 @@
 #include "runnel/data/node.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "runnel/base/format.h"
 #include "runnel/data/runner.h"
 #include "runnel/kernels/random_context.h"
+#include "runnel/tensor/placement.h"
 
 namespace runnel::data {
 
@@ -39,7 +41,13 @@ int64_t IteratorNode::produce_batch(int64_t n, Item& out, std::exception_ptr& er
   Stacker stacker(n);
   Item item;
   try {
-    while (stacker.count() < n && produce(item)) stacker.add(item);
+    while (stacker.count() < n) {
+      {
+        const Placement into_the_batch(stacker.room());
+        if (!produce(item)) break;
+      }
+      stacker.add(item);
+    }
   } catch (...) {
     error = std::current_exception();
   }
@@ -81,7 +89,10 @@ void Indexed::collect(std::span<const int64_t> indices, Item& out) const {
   Stacker stacker(static_cast<int64_t>(indices.size()));
   Item item;
   for (const int64_t i : indices) {
-    compute(i, item);
+    {
+      const Placement into_the_batch(stacker.room());
+      compute(i, item);
+    }
     stacker.add(item);
   }
   stacker.finish(out);
@@ -127,6 +138,25 @@ IteratorPtr IndexedNode::make_iterator(const Context&) const {
   throw make_error(Code::internal, "[data] {} has no iterator of its own", name());
 }
 
+Tensor Stacker::room() const {
+  if (count_ == 0) return {};
+  const auto largest = std::max_element(made_.tensors.begin(), made_.tensors.end(),
+                                        [](const Tensor& a, const Tensor& b) { return a.num_bytes() < b.num_bytes(); });
+  if (largest == made_.tensors.end() || !is_plain(largest->dtype())) return {};
+  const size_t row = largest->num_bytes() / static_cast<size_t>(rows_);
+  return row >= kWorthPlacing && row % kAlignment == 0 ? row_of(*largest, count_) : Tensor();
+}
+
+// A value that the function of a map made on its way, kept by somebody, may stand where the result is to go: then the
+// rows move to memory of their own.
+void Stacker::leave_shared_memory(Tensor& rows) const {
+  if (rows.impl()->buffer->ref_count() == 1) return;
+  const Tensor fresh = Tensor::empty(rows.dtype(), rows.shape());
+  const size_t done = rows.num_bytes() / static_cast<size_t>(rows_) * static_cast<size_t>(count_);
+  std::memcpy(fresh.mutable_data<char>(), rows.raw(), done);
+  rows = fresh;
+}
+
 void Stacker::add(const Item& item) {
   if (count_ == 0) {
     made_.structure = item.structure;
@@ -156,8 +186,10 @@ void Stacker::add(const Item& item) {
     }
     const int64_t n = from.num_elements();
     if (is_plain(from.dtype())) {
-      const size_t bytes = from.num_bytes();
-      std::memcpy(to.mutable_data<char>() + static_cast<size_t>(count_) * bytes, from.raw(), bytes);
+      const size_t bytes = from.num_bytes(), at = static_cast<size_t>(count_) * bytes;
+      if (from.raw() == static_cast<const char*>(to.raw()) + at) continue;  // was made there
+      if (bytes >= kWorthPlacing) leave_shared_memory(made_.tensors[k]);
+      std::memcpy(made_.tensors[k].mutable_data<char>() + at, from.raw(), bytes);
     } else if (from.dtype() == DType::string) {
       std::copy(from.data<Bytes>(), from.data<Bytes>() + n, to.mutable_data<Bytes>() + count_ * n);
     } else if (from.dtype() == DType::variant) {

@@ -141,12 +141,19 @@ class RUNNEL_API IndexedNode : public DatasetNode {
 class RUNNEL_API Stacker {
  public:
   explicit Stacker(int64_t rows) : rows_(rows) {}
+  // Where the largest tensor of the next item will go, for a Placement; undefined where it is not worth it.
+  Tensor room() const;
   void add(const Item& item);
   int64_t count() const { return count_; }
   // What was added; fewer rows than announced are fine.
   void finish(Item& out);
 
  private:
+  static constexpr size_t kWorthPlacing = 64 << 10;  // bytes of a row
+  static constexpr size_t kAlignment = 64;           // that kernels may expect
+
+  void leave_shared_memory(Tensor& rows) const;
+
   int64_t rows_;
   int64_t count_ = 0;
   Item made_;

@@ -48,6 +48,13 @@ struct Node {
   }
 };
 
+// Does its kernel hand on a buffer instead of writing to one (OpDef::forwards)? A Cast does so only to the same dtype.
+inline bool hands_on(const Node& node) {
+  if (!node.op->forwards || !node.op->elementwise) return node.op->forwards;
+  const NodeOutput& in = node.inputs[0];
+  return in.node->dtype(in.index) == node.dtype();
+}
+
 // Nodes in an order in which each comes after what it needs. Built by a Tracer; passes change it.
 class RUNNEL_API Graph : public std::enable_shared_from_this<Graph> {
  public:

@@ -4,6 +4,7 @@
 
 #include "runnel/base/format.h"
 #include "runnel/op/op_def.h"
+#include "runnel/tensor/placement.h"
 
 namespace runnel {
 
@@ -79,8 +80,16 @@ void InferContext::require_rank_at_least(int i, int rank) const {
   }
 }
 
+Tensor make_output(DType dtype, const Shape& shape, Device& home) {
+  if (home.is_host()) {
+    if (Tensor placed = Placement::take(dtype, shape); placed.defined()) [[unlikely]]
+      return placed;
+  }
+  return Tensor::empty(dtype, shape, home);
+}
+
 Tensor& KernelContext::allocate(int i, const Shape& shape) const {
-  return outputs_[i] = Tensor::empty(output_dtypes_[i], shape, op_.output_home(i, output_dtypes_[i], device_));
+  return outputs_[i] = make_output(output_dtypes_[i], shape, op_.output_home(i, output_dtypes_[i], device_));
 }
 
 Dims KernelContext::ints(int i) const { return int_values(in(i)); }

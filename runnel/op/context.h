@@ -86,6 +86,9 @@ class RUNNEL_API InferContext {
   mutable bool asked_in_vain_ = false;
 };
 
+// Memory for an output of an op: what the thread is offered (tensor/placement.h), or its own.
+RUNNEL_API Tensor make_output(DType dtype, const Shape& shape, Device& home);
+
 // What a kernel sees. Outputs whose shape could be inferred are allocated already; a kernel of an op whose
 // output shapes depend on values calls allocate(), and one that hands on an input calls forward(). A kernel of
 // a device may return before its work ran, but outputs and inputs in host memory are its own only until then.

@@ -120,7 +120,7 @@ void run_kernel(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outpu
   if (!op.forwards) {
     for (int i = 0; i < num_outputs; ++i) {
       if (infer.output_shape(i).is_static()) {
-        outputs[i] = Tensor::empty(dtypes[i], Shape(infer.output_shape(i)), op.output_home(i, dtypes[i], device));
+        outputs[i] = make_output(dtypes[i], Shape(infer.output_shape(i)), op.output_home(i, dtypes[i], device));
       }
     }
   }

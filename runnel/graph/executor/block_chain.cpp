@@ -27,7 +27,7 @@ Tensor view_of(const Tensor& t, int64_t begin, int64_t n) {
 }  // namespace
 
 bool BlockChain::fits(const Node& node) {
-  if (!node.op->elementwise || node.op->stateful || !node.inferred || node.op->forwards) return false;
+  if (!node.op->elementwise || node.op->stateful || !node.inferred || hands_on(node)) return false;
   if (node.inputs.size() > kMostInputs) return false;
   if (node.num_outputs() != 1 || !is_plain(node.dtype()) || static_size(node.shape()) < kSmallest) return false;
   for (size_t i = 0; i < node.inputs.size(); ++i) {

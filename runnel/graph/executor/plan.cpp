@@ -19,7 +19,7 @@ constexpr size_t kSpareFrames = 16;
 constexpr int64_t kKeptArena = 256 << 10;  // bytes of an arena that stays with its frame
 
 bool is_kept(const Node& node, int i) {
-  return node.inferred && !node.op->forwards && is_plain(node.dtype(i)) &&
+  return node.inferred && !hands_on(node) && is_plain(node.dtype(i)) &&
          Shape(node.shape(i)).num_elements() * static_cast<int64_t>(dtype_size(node.dtype(i))) <= kKeptBytes;
 }
 
@@ -87,7 +87,7 @@ Plan::Plan(const Graph& graph) {
     }
     step.chain = -1;
     step.ready = node->inferred;
-    step.allocate = !node->op->forwards;
+    step.allocate = !hands_on(*node);
     if (step.ready && step.allocate) {
       step.first_shape = static_cast<uint32_t>(shapes_.size());
       for (const PartialShape& s : node->shapes) shapes_.emplace_back(s);
@@ -159,7 +159,7 @@ void Plan::prepare_output(uint32_t slot, DType dtype, const Shape& shape, Frame&
     if (t.defined() && t.impl()->buffer == frame.arena) return;
     t = Tensor(make_ref<TensorImpl>(dtype, shape, frame.arena, places_[static_cast<size_t>(place)].offset));
   } else if (!(t.defined() && t.impl()->unique() && t.impl()->buffer->unique())) {
-    t = Tensor::empty(dtype, shape);
+    t = make_output(dtype, shape, Device::cpu());
   }
 }
 

@@ -73,7 +73,7 @@ void Plan::plan_places(const std::vector<int>& last_use, const std::vector<bool>
 
   Groups groups(num_slots_);
   for (const Step& step : steps_) {
-    if (!step.op->forwards) continue;
+    if (step.allocate) continue;
     for (uint32_t i = 0; i < step.num_inputs; ++i) {
       // What the host reads to decide (shapes, axes) is not handed on.
       if (step.op->input_spec(static_cast<int>(i), static_cast<int>(step.num_inputs)).host_memory) continue;
@@ -88,7 +88,7 @@ void Plan::plan_places(const std::vector<int>& last_use, const std::vector<bool>
     const int maker = made_by[s];
     // A caller's value, a constant, a result, a value of unknown size, several values that one view may show: they and
     // all views of them stay outside.
-    const bool forwarded = maker >= 0 && steps_[static_cast<size_t>(maker)].op->forwards;
+    const bool forwarded = maker >= 0 && !steps_[static_cast<size_t>(maker)].allocate;
     if (maker < 0 || is_result[s] || (!forwarded && (bytes[s] == 0 || life.bytes > 0))) life.fits = false;
     if (maker < 0) continue;
     life.bytes = std::max(life.bytes, bytes[s]);
