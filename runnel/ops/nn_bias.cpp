@@ -14,7 +14,7 @@ struct BiasAttrs {
   static constexpr auto fields() { return std::tuple{field("data_format", &BiasAttrs::data_format)}; }
 };
 
-struct Plus {
+struct PlusBias {
   template <class T>
   T operator()(T x, T y) const {
     if constexpr (std::is_integral_v<T>) {
@@ -55,7 +55,7 @@ void register_nn_bias(Registry& r) {
         if (c.out().num_elements() == 0) return;
         const int64_t value[] = {c.out().num_elements() / channels, channels};
         const int64_t bias[] = {channels};
-        cpu::binary_broadcast<Plus, T, T>(c.in<T>(0), value, c.in<T>(1), bias, c.out<T>(), value);
+        cpu::binary_broadcast<PlusBias, T, T>(c.in<T>(0), value, c.in<T>(1), bias, c.out<T>(), value);
       })
       .grad([](const GradCtx& g) {
         const Tensor dy = g.dy();

@@ -154,7 +154,7 @@ namespace nn {
 namespace {
 
 // The tensor as rows of its last dimension, and the shape of what has one value per row.
-Tensor as_rows(const Tensor& x) {
+Tensor logit_rows(const Tensor& x) {
   const PartialShape s = x.partial_shape();
   if (s.rank() == 2) return x;
   const int64_t last = last_dim(s);
@@ -183,8 +183,8 @@ Tensor softmax_cross_entropy_with_logits(const Operand& labels, const Operand& l
   Tensor targets = move_to_last(labels.is_literal() ? labels.as(x.dtype()) : *labels.tensor(), axis);
   if (targets.dtype() != x.dtype()) targets = cast(targets, x.dtype());
   const PartialShape shape = x.partial_shape();
-  const Operand rows(as_rows(x), logits.where());
-  const Tensor loss = op.many({rows, as_rows(targets)})[0];
+  const Operand rows(logit_rows(x), logits.where());
+  const Tensor loss = op.many({rows, logit_rows(targets)})[0];
   if (shape.rank() == 2) return loss;
   if (shape.is_static()) return reshape(loss, Dims(shape.begin(), shape.end() - 1));
   const Tensor dims = runnel::shape(x);
@@ -203,7 +203,7 @@ Tensor sparse_softmax_cross_entropy_with_logits(const Operand& labels, const Ope
         "(at {}:{})",
         targets.partial_shape().str(), shape.str(), logits.where().file_name(), logits.where().line());
   }
-  const Operand rows(as_rows(x), logits.where());
+  const Operand rows(logit_rows(x), logits.where());
   return reshape(op.many({rows, reshape(targets, {-1})})[0], runnel::shape(targets));
 }
 

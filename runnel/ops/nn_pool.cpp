@@ -299,66 +299,71 @@ auto define_avg_pool_grad(Registry& r) {
 }
 
 // A tensor of float32 values in a shape of more dimensions than literals have.
-Tensor floats(std::initializer_list<float> values, const Shape& shape) {
+Tensor pool_values(std::initializer_list<float> values, const Shape& shape) {
   return Tensor::of<float>(std::span(values.begin(), values.size()), shape);
 }
 
 void register_pool2d(Registry& r) {
   using M = MaxPool2DAttrs;
   using A = PlainPoolAttrs<2>;
-  const Tensor x = floats({1, 9, 3, 4, 5, 2}, {1, 2, 3, 1});
+  const Tensor x = pool_values({1, 9, 3, 4, 5, 2}, {1, 2, 3, 1});
   const M two{.ksize = {1, 2, 2, 1}};
   const M same{.ksize = {1, 2, 2, 1}, .strides = {1, 2, 2, 1}, .padding = "SAME"};
   define_max_pool<M>(r, floating + signed_integers + Types<uint8_t, uint16_t>{})
-      .sample({.in = {x}, .out = {floats({9, 9}, {1, 1, 2, 1})}}, two)
-      .sample({.in = {x}, .out = {floats({9, 3}, {1, 1, 2, 1})}}, same)
-      .sample({.in = {x}, .out = {floats({1, 9, 9, 4, 5, 5}, {1, 2, 3, 1})}},
+      .sample({.in = {x}, .out = {pool_values({9, 9}, {1, 1, 2, 1})}}, two)
+      .sample({.in = {x}, .out = {pool_values({9, 3}, {1, 1, 2, 1})}}, same)
+      .sample({.in = {x}, .out = {pool_values({1, 9, 9, 4, 5, 5}, {1, 2, 3, 1})}},
               {.ksize = {1, 1, 2, 1}, .padding = "EXPLICIT", .explicit_paddings = {0, 0, 0, 0, 1, 0, 0, 0}})
       .sample({.in = {x}, .error = "ksize must have 4 values"}, {.ksize = {2, 2}})
       .sample({.in = {x}, .error = "negative size"}, {.ksize = {1, 5, 1, 1}});
   // In the samples of gradients orig_output stands between the largest and the second largest element, so
   // that small differences change nothing.
   define_max_pool_grad<M>(r)
-      .sample({.in = {x, floats({8, 8}, {1, 1, 2, 1}), floats({1, 2}, {1, 1, 2, 1})},
-               .out = {floats({0, 3, 0, 0, 0, 0}, {1, 2, 3, 1})}},
+      .sample({.in = {x, pool_values({8, 8}, {1, 1, 2, 1}), pool_values({1, 2}, {1, 1, 2, 1})},
+               .out = {pool_values({0, 3, 0, 0, 0, 0}, {1, 2, 3, 1})}},
               two)
-      .sample({.in = {x, floats({9, 3}, {1, 1, 2, 1}), floats({1, 2, 3}, {1, 1, 3, 1})}, .error = "[1,1,2,1]"}, same);
+      .sample(
+          {.in = {x, pool_values({9, 3}, {1, 1, 2, 1}), pool_values({1, 2, 3}, {1, 1, 3, 1})}, .error = "[1,1,2,1]"},
+          same);
   define_max_pool_grad_grad<M>(r)
-      .sample({.in = {x, floats({8, 2.5f}, {1, 1, 2, 1}), floats({1, 2, 3, 4, 5, 6}, {1, 2, 3, 1})},
-               .out = {floats({2, 3}, {1, 1, 2, 1})}},
+      .sample({.in = {x, pool_values({8, 2.5f}, {1, 1, 2, 1}), pool_values({1, 2, 3, 4, 5, 6}, {1, 2, 3, 1})},
+               .out = {pool_values({2, 3}, {1, 1, 2, 1})}},
               same)
-      .sample({.in = {x, floats({9, 3}, {1, 1, 2, 1}), floats({1, 2, 3}, {1, 1, 3, 1})}, .error = "[1,2,3,1]"}, same);
+      .sample(
+          {.in = {x, pool_values({9, 3}, {1, 1, 2, 1}), pool_values({1, 2, 3}, {1, 1, 3, 1})}, .error = "[1,2,3,1]"},
+          same);
 
   const A two_mean{.ksize = {1, 2, 2, 1}};
   const A same_mean{.ksize = {1, 2, 2, 1}, .strides = {1, 2, 2, 1}, .padding = "SAME"};
   define_avg_pool<A>(r)
-      .sample({.in = {x}, .out = {floats({4.75f, 4.75f}, {1, 1, 2, 1})}}, two_mean)
-      .sample({.in = {x}, .out = {floats({4.75f, 2.5f}, {1, 1, 2, 1})}}, same_mean)
+      .sample({.in = {x}, .out = {pool_values({4.75f, 4.75f}, {1, 1, 2, 1})}}, two_mean)
+      .sample({.in = {x}, .out = {pool_values({4.75f, 2.5f}, {1, 1, 2, 1})}}, same_mean)
       .sample({.in = {x}, .error = "padding must be"}, {.padding = "EXPLICIT"});
   define_avg_pool_grad<A>(r)
-      .sample(
-          {.in = {Tensor{1, 2, 3, 1}, floats({4, 2}, {1, 1, 2, 1})}, .out = {floats({1, 1, 1, 1, 1, 1}, {1, 2, 3, 1})}},
-          same_mean)
-      .sample({.in = {Tensor{1, 2, 3, 1}, floats({4, 2, 1}, {1, 1, 3, 1})}, .error = "[1,1,2,1]"}, same_mean);
+      .sample({.in = {Tensor{1, 2, 3, 1}, pool_values({4, 2}, {1, 1, 2, 1})},
+               .out = {pool_values({1, 1, 1, 1, 1, 1}, {1, 2, 3, 1})}},
+              same_mean)
+      .sample({.in = {Tensor{1, 2, 3, 1}, pool_values({4, 2, 1}, {1, 1, 3, 1})}, .error = "[1,1,2,1]"}, same_mean);
 }
 
 void register_pool3d(Registry& r) {
   using A = PlainPoolAttrs<3>;
-  const Tensor x = floats({1, 9, 3, 4, 5, 2, 8, 7}, {1, 2, 2, 2, 1});
+  const Tensor x = pool_values({1, 9, 3, 4, 5, 2, 8, 7}, {1, 2, 2, 2, 1});
   const A a{.ksize = {1, 2, 1, 2, 1}};
   define_max_pool<A>(r, floating)
-      .sample({.in = {x}, .out = {floats({9, 8}, {1, 1, 2, 1, 1})}}, a)
+      .sample({.in = {x}, .out = {pool_values({9, 8}, {1, 1, 2, 1, 1})}}, a)
       .sample({.in = {x}}, {.ksize = {1, 2, 2, 2, 1}, .padding = "SAME"});
-  define_max_pool_grad<A>(r).sample({.in = {x, floats({8.5f, 7.5f}, {1, 1, 2, 1, 1}), floats({1, 2}, {1, 1, 2, 1, 1})},
-                                     .out = {floats({0, 1, 0, 0, 0, 0, 2, 0}, {1, 2, 2, 2, 1})}},
-                                    a);
+  define_max_pool_grad<A>(r).sample(
+      {.in = {x, pool_values({8.5f, 7.5f}, {1, 1, 2, 1, 1}), pool_values({1, 2}, {1, 1, 2, 1, 1})},
+       .out = {pool_values({0, 1, 0, 0, 0, 0, 2, 0}, {1, 2, 2, 2, 1})}},
+      a);
   define_max_pool_grad_grad<A>(r).sample(
-      {.in = {x, floats({8.5f, 7.5f}, {1, 1, 2, 1, 1}), x}, .out = {floats({9, 8}, {1, 1, 2, 1, 1})}}, a);
+      {.in = {x, pool_values({8.5f, 7.5f}, {1, 1, 2, 1, 1}), x}, .out = {pool_values({9, 8}, {1, 1, 2, 1, 1})}}, a);
   define_avg_pool<A>(r)
-      .sample({.in = {x}, .out = {floats({4.25f, 5.5f}, {1, 1, 2, 1, 1})}}, a)
+      .sample({.in = {x}, .out = {pool_values({4.25f, 5.5f}, {1, 1, 2, 1, 1})}}, a)
       .sample({.in = {x}}, {.ksize = {1, 2, 2, 2, 1}, .padding = "SAME"});
-  define_avg_pool_grad<A>(r).sample({.in = {Tensor{1, 2, 2, 2, 1}, floats({4, 8}, {1, 1, 2, 1, 1})},
-                                     .out = {floats({1, 1, 2, 2, 1, 1, 2, 2}, {1, 2, 2, 2, 1})}},
+  define_avg_pool_grad<A>(r).sample({.in = {Tensor{1, 2, 2, 2, 1}, pool_values({4, 8}, {1, 1, 2, 1, 1})},
+                                     .out = {pool_values({1, 1, 2, 2, 1, 1, 2, 2}, {1, 2, 2, 2, 1})}},
                                     a);
 }
 

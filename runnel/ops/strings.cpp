@@ -23,9 +23,9 @@ struct JoinAttrs {
   std::string separator;
   static constexpr auto fields() { return std::tuple{field("separator", &JoinAttrs::separator)}; }
 };
-struct SplitAttrs {
+struct StringSplitAttrs {
   int64_t maxsplit = -1;
-  static constexpr auto fields() { return std::tuple{field("maxsplit", &SplitAttrs::maxsplit)}; }
+  static constexpr auto fields() { return std::tuple{field("maxsplit", &StringSplitAttrs::maxsplit)}; }
 };
 struct UnitAttrs {
   std::string unit = "BYTE";
@@ -165,7 +165,7 @@ void register_strings(Registry& r) {
               {.separator = "."})
       .sample({.in = {Tensor{"a", "b"}, Tensor{"c"}}, .error = "incompatible"});
 
-  r.define<SplitAttrs>("StringSplitV2")
+  r.define<StringSplitAttrs>("StringSplitV2")
       .in("input", DType::string)
       .in("sep", DType::string)
       .out("indices", DType::int64)
@@ -178,7 +178,7 @@ void register_strings(Registry& r) {
         c.output(1, PartialShape{kUnknownDim});
         c.output(2, PartialShape{2});
       })
-      .cpu([](KernelContext& c, const SplitAttrs& a) {
+      .cpu([](KernelContext& c, const StringSplitAttrs& a) {
         std::vector<int64_t> indices;
         std::vector<Bytes> values;
         int64_t most = 0;
@@ -281,7 +281,7 @@ Tensor join(const OperandList& inputs, const std::string& separator) {
 }
 
 RaggedTensor split(const Operand& input, const std::string& sep, int64_t maxsplit) {
-  static const Op<SplitAttrs> op("StringSplitV2");
+  static const Op<StringSplitAttrs> op("StringSplitV2");
   const Tensor text = input.value();
   const Tensor flat = reshape(Operand(text, input.where()), {-1});
   const auto parts = op.many({flat, Tensor(sep)}, {.maxsplit = maxsplit});

@@ -13,9 +13,9 @@
 namespace runnel {
 namespace {
 
-struct ListAttrs {
+struct WholeListAttrs {
   DType element_dtype = DType::invalid;
-  static constexpr auto fields() { return std::tuple{field("element_dtype", &ListAttrs::element_dtype)}; }
+  static constexpr auto fields() { return std::tuple{field("element_dtype", &WholeListAttrs::element_dtype)}; }
 };
 
 struct StackAttrs {
@@ -152,7 +152,7 @@ void register_tensor_list_whole(Registry& r) {
   const Tensor numbers3 = sample_list({Tensor(1.f), Tensor(2.f), Tensor(3.f)});
   const Tensor rows2 = sample_list({Tensor{1.f, 2.f}, Tensor{3.f, 4.f}});
   const Tensor any_shape(-1);
-  const ListAttrs floats{.element_dtype = DType::float32};
+  const WholeListAttrs floats{.element_dtype = DType::float32};
 
   r.define("TensorListFromTensor")
       .type("element_dtype", all_types)
@@ -210,7 +210,7 @@ void register_tensor_list_whole(Registry& r) {
       .sample({.in = {rows2, any_shape}, .error = "the list has 2 items, asked for 3"},
               {.element_dtype = DType::float32, .num_elements = 3});
 
-  r.define<ListAttrs>("TensorListGather")
+  r.define<WholeListAttrs>("TensorListGather")
       .in("input_handle", DType::variant)
       .in_host("indices", DType::int32)
       .in_host("element_shape", DType::int32)
@@ -220,7 +220,7 @@ void register_tensor_list_whole(Registry& r) {
         c.output(with_leading(c.input(1).has_rank() ? c.input(1)[0] : kUnknownDim, element_shape_input(c, 2)));
       })
       .forwards()
-      .cpu([](KernelContext& c, const ListAttrs& a) {
+      .cpu([](KernelContext& c, const WholeListAttrs& a) {
         const TensorList& list = list_input(c, 0, a.element_dtype);
         std::vector<Tensor> items;
         for (int64_t i : c.ints(1)) {
@@ -342,7 +342,7 @@ void register_tensor_list_whole(Registry& r) {
       .sample({.in = {Tensor{1.f, 2.f, 3.f}, Tensor{-1}, Tensor::of<int64_t>({2, 2})},
                .error = "lengths [2,2] do not add up to the 3 rows"});
 
-  r.define<ListAttrs>("TensorListConcatV2")
+  r.define<WholeListAttrs>("TensorListConcatV2")
       .type("shape_type", index_types, DType::int32)
       .in("input_handle", DType::variant)
       .in_host("element_shape", "shape_type")
@@ -359,7 +359,7 @@ void register_tensor_list_whole(Registry& r) {
         c.output(1, PartialShape{kUnknownDim});
       })
       .forwards()
-      .cpu([](KernelContext& c, const ListAttrs& a) { concat_items(c, list_input(c, 0, a.element_dtype)); })
+      .cpu([](KernelContext& c, const WholeListAttrs& a) { concat_items(c, list_input(c, 0, a.element_dtype)); })
       .grad([](const GradCtx& g) {
         return Gradients{list_ops::split(g.dy(), list_ops::element_shape(g.x(0)), g.y(1)), {}, {}};
       })
@@ -386,7 +386,7 @@ Tensor stack(const Tensor& list, const Tensor& element_shape, DType element_dtyp
   return op({list, element_shape}, {.element_dtype = element_dtype, .num_elements = num_elements});
 }
 Tensor gather(const Tensor& list, const Operand& indices, const Tensor& element_shape, DType element_dtype) {
-  static const Op<ListAttrs> op("TensorListGather");
+  static const Op<WholeListAttrs> op("TensorListGather");
   return op({list, indices, element_shape}, {.element_dtype = element_dtype});
 }
 Tensor scatter(const Operand& tensor, const Operand& indices, const Tensor& element_shape,
@@ -403,7 +403,7 @@ Tensor split(const Operand& tensor, const Tensor& element_shape, const Operand& 
   return op({tensor, element_shape, lengths});
 }
 Concatenated concat(const Tensor& list, const Tensor& element_shape, const Tensor& leading_dims, DType element_dtype) {
-  static const Op<ListAttrs> op("TensorListConcatV2");
+  static const Op<WholeListAttrs> op("TensorListConcatV2");
   auto out = op.many({list, element_shape, leading_dims}, {.element_dtype = element_dtype});
   return {out[0], out[1]};
 }

@@ -48,13 +48,13 @@ void update(KernelContext& c) {
   cpu::binary_loop<F, T, T>(value, delta.data<T>(), value, delta.num_elements());
 }
 
-struct AddTo {
+struct AddToValue {
   template <class T>
   T operator()(T x, T y) const {
     return static_cast<T>(x + y);
   }
 };
-struct SubtractFrom {
+struct SubtractFromValue {
   template <class T>
   T operator()(T x, T y) const {
     return static_cast<T>(x - y);
@@ -154,7 +154,7 @@ void register_variable(Registry& r) {
       .type("T", numbers)
       .in("value")
       .shape([](InferContext&) {})
-      .cpu([]<class T>(KernelContext& c) { update<AddTo, T>(c); })
+      .cpu([]<class T>(KernelContext& c) { update<AddToValue, T>(c); })
       .stateful()
       .doc("Adds to a variable.");
 
@@ -163,7 +163,7 @@ void register_variable(Registry& r) {
       .type("T", numbers)
       .in("value")
       .shape([](InferContext&) {})
-      .cpu([]<class T>(KernelContext& c) { update<SubtractFrom, T>(c); })
+      .cpu([]<class T>(KernelContext& c) { update<SubtractFromValue, T>(c); })
       .stateful()
       .doc("Subtracts from a variable.");
 }

@@ -14,9 +14,10 @@
 namespace runnel {
 namespace {
 
-using Program = std::function<Tensor(const Tensor&)>;
+using FusionProgram = std::function<Tensor(const Tensor&)>;
 
-std::shared_ptr<Graph> traced(const Program& f, const PartialShape& shape, std::vector<Tensor>* captures = nullptr) {
+std::shared_ptr<Graph> traced(const FusionProgram& f, const PartialShape& shape,
+                              std::vector<Tensor>* captures = nullptr) {
   Tracer tracer("test");
   const Tensor x = tracer.add_parameter(DType::float32, shape);
   tracer.open();
@@ -26,7 +27,7 @@ std::shared_ptr<Graph> traced(const Program& f, const PartialShape& shape, std::
   return tracer.graph();
 }
 
-int count(const Graph& g, const char* op) {
+int count_nodes(const Graph& g, const char* op) {
   int n = 0;
   for (const auto& node : g.nodes()) n += node->is(op);
   return n;
@@ -39,7 +40,7 @@ bool same_bits(const Tensor& a, const Tensor& b) {
 }
 
 // The function's result with the pass is that of the plain ops.
-void expect_same(const Program& f, const Tensor& x, const char* pass) {
+void expect_same(const FusionProgram& f, const Tensor& x, const char* pass) {
   const Tensor eager = f(x);
   EXPECT_TRUE(same_bits(function(f)(x), eager));
   enable_pass(pass, false);
@@ -59,24 +60,24 @@ TEST(FusedActivations, TakeInBiasAndActivation) {
       [](const Tensor& t) { return t; }};
   for (const auto& activation : activations) {
     for (const bool bias_add : {false, true}) {
-      const Program dense = [&](const Tensor& x) {
+      const FusionProgram dense = [&](const Tensor& x) {
         const Tensor y = matmul(x, w);
         return activation(bias_add ? nn::bias_add(y, b) : y + b);
       };
       auto g = traced(dense, {5, 30});
       EXPECT_TRUE(fuse_activations(*g));
       g->verify();
-      EXPECT_EQ(count(*g, "_FusedMatMul"), 1);
+      EXPECT_EQ(count_nodes(*g, "_FusedMatMul"), 1);
       EXPECT_EQ(g->num_nodes(), 6);  // x, two handles, two reads
       for (const int64_t m : {1, 5, 50}) expect_same(dense, values({m, 30}, 5), "fused_activations");
-      const Program conv = [&](const Tensor& x) {
+      const FusionProgram conv = [&](const Tensor& x) {
         const Tensor y = nn::conv2d(x, k, {.padding = "SAME"});
         return activation(bias_add ? nn::bias_add(y, c) : y + c);
       };
       auto h = traced(conv, {2, 9, 9, 4});
       EXPECT_TRUE(fuse_activations(*h));
       h->verify();
-      EXPECT_EQ(count(*h, "_FusedConv2D"), 1);
+      EXPECT_EQ(count_nodes(*h, "_FusedConv2D"), 1);
       expect_same(conv, values({2, 9, 9, 4}, 6), "fused_activations");
     }
   }
@@ -84,7 +85,7 @@ TEST(FusedActivations, TakeInBiasAndActivation) {
 
 TEST(FusedActivations, LeaveWhatOthersUse) {
   const Variable w(values({3, 4}, 1)), b(values({4}, 2)), row(values({1, 4}, 3));
-  const std::vector<Program> kept{
+  const std::vector<FusionProgram> kept{
       [&](const Tensor& x) {  // the product has another user
         const Tensor y = matmul(x, w);
         return nn::relu(y + b) + y;
@@ -93,25 +94,25 @@ TEST(FusedActivations, LeaveWhatOthersUse) {
       [&](const Tensor& x) { return nn::relu(b - matmul(x, w)); },    // no sum
       [&](const Tensor& x) { return nn::relu(matmul(x, w)); },        // no bias
   };
-  for (const Program& f : kept) {
+  for (const FusionProgram& f : kept) {
     auto g = traced(f, {2, 3});
     EXPECT_FALSE(fuse_activations(*g));
     expect_same(f, values({2, 3}, 9), "fused_activations");
   }
   // The sum has another user: the activation stays by itself.
-  const Program half = [&](const Tensor& x) {
+  const FusionProgram half = [&](const Tensor& x) {
     const Tensor y = matmul(x, w) + b;
     return nn::relu(y) + y;
   };
   auto g = traced(half, {2, 3});
   EXPECT_TRUE(fuse_activations(*g));
-  EXPECT_EQ(count(*g, "Relu"), 1);
+  EXPECT_EQ(count_nodes(*g, "Relu"), 1);
   expect_same(half, values({2, 3}, 9), "fused_activations");
 }
 
 TEST(FusedActivations, NaNAndZerosKeepTheirBits) {
   const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
-  const Program f = [](const Tensor& x) { return nn::relu(matmul(x, Tensor{{1.f}}) + Tensor{-0.f}); };
+  const FusionProgram f = [](const Tensor& x) { return nn::relu(matmul(x, Tensor{{1.f}}) + Tensor{-0.f}); };
   expect_same(f, Tensor{{nan}, {inf}, {-inf}, {-0.f}, {0.f}, {1e-45f}, {-1e-45f}}, "fused_activations");
 }
 
@@ -131,14 +132,14 @@ TEST(FusedActivations, WorkWithUnknownShapesAndNameErrors) {
 
 TEST(FusedActivations, AreTakenApartForExport) {
   const Variable w(values({3, 60}, 1)), b(values({60}, 2)), k(values({3, 3, 4, 8}, 3)), c(values({8}, 4));
-  const Program f = [&](const Tensor& x) {
+  const FusionProgram f = [&](const Tensor& x) {
     return nn::elu(matmul(nn::leaky_relu(matmul(x, values({3, 3}, 8)) + Tensor{1.f, 2.f, 3.f}, 0.4), w) + b);
   };
   std::vector<Tensor> captures;
   auto g = traced(f, {1, 3}, &captures);
   fuse_activations(*g);
   pack_weights(*g);
-  EXPECT_EQ(count(*g, "_FusedMatMul") + count(*g, "_PackedMatMul"), 2);
+  EXPECT_EQ(count_nodes(*g, "_FusedMatMul") + count_nodes(*g, "_PackedMatMul"), 2);
   const std::shared_ptr<const Graph> plain = decomposed(*g);
   plain->verify();
   for (const auto& node : plain->nodes()) EXPECT_TRUE(node->is("_Arg") || node->op->name[0] != '_') << node->op->name;
@@ -151,8 +152,8 @@ TEST(FusedActivations, AreTakenApartForExport) {
 
 TEST(WeightPacking, KeepsOneCopyPerVersion) {
   const Variable w(values({200, 100}, 1)), b(values({100}, 2)), k(values({5, 5, 8, 16}, 3)), c(values({16}, 4));
-  const Program dense = [&](const Tensor& x) { return nn::relu(matmul(x, w) + b); };
-  const Program conv = [&](const Tensor& x) {
+  const FusionProgram dense = [&](const Tensor& x) { return nn::relu(matmul(x, w) + b); };
+  const FusionProgram conv = [&](const Tensor& x) {
     return nn::relu(nn::bias_add(nn::conv2d(x, k, {.padding = "SAME"}), c));
   };
   auto g = traced(conv, {1, 14, 14, 8});
@@ -160,8 +161,8 @@ TEST(WeightPacking, KeepsOneCopyPerVersion) {
   EXPECT_TRUE(pack_weights(*g));
   prune(*g);
   g->verify();
-  EXPECT_EQ(count(*g, "_PackedConv2D"), 1);
-  EXPECT_EQ(count(*g, "ReadVariableOp"), 1);  // of the bias
+  EXPECT_EQ(count_nodes(*g, "_PackedConv2D"), 1);
+  EXPECT_EQ(count_nodes(*g, "ReadVariableOp"), 1);  // of the bias
   auto f = function(dense);
   auto h = function(conv);
   const Tensor x = values({1, 200}, 5), image = values({1, 14, 14, 8}, 6);
@@ -191,7 +192,7 @@ TEST(WeightPacking, KeepsOneCopyPerVersion) {
 
 TEST(WeightPacking, NotWhereTheFunctionWrites) {
   const Variable k(values({5, 5, 8, 16}, 3)), c(values({16}, 4));
-  const Program step = [&](const Tensor& x) {
+  const FusionProgram step = [&](const Tensor& x) {
     const Tensor y = nn::relu(nn::bias_add(nn::conv2d(x, k, {.padding = "SAME"}), c));
     k.assign_sub(k * 0.1f);
     return y;
@@ -224,11 +225,11 @@ TEST(FusedUpdates, AreOneOpOfTheSameBits) {
   const Adam a(shapes), b(shapes);
   auto g = traced([&](const Tensor& x) { return a.step(x); }, {});
   optimize_and_verify(*g);
-  EXPECT_EQ(count(*g, "_ManyResourceApplyAdam"), 1);
-  EXPECT_EQ(count(*g, "ResourceApplyAdam"), 0);
+  EXPECT_EQ(count_nodes(*g, "_ManyResourceApplyAdam"), 1);
+  EXPECT_EQ(count_nodes(*g, "ResourceApplyAdam"), 0);
   const std::shared_ptr<const Graph> plain = decomposed(*g);
   plain->verify();
-  EXPECT_EQ(count(*plain, "ResourceApplyAdam"), 4);
+  EXPECT_EQ(count_nodes(*plain, "ResourceApplyAdam"), 4);
   auto f = function([&](const Tensor& x) { return a.step(x); });
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(same_bits(f(Tensor(0.5f)), b.step(Tensor(0.5f))));
   for (size_t i = 0; i < shapes.size(); ++i) {
@@ -241,7 +242,7 @@ TEST(FusedUpdates, AreOneOpOfTheSameBits) {
 TEST(FusedUpdates, WaitForNobody) {
   // The second update needs the first one's result; the third is of a variable that was updated before.
   const Variable v(Tensor{1.f, 2.f}), w(Tensor{3.f, 4.f});
-  const Program f = [&](const Tensor& x) {
+  const FusionProgram f = [&](const Tensor& x) {
     call_op("ResourceApplyGradientDescent", {v.handle(), Tensor(0.5f), x});
     call_op("ResourceApplyGradientDescent", {w.handle(), Tensor(0.5f), v * x});
     call_op("ResourceApplyGradientDescent", {v.handle(), Tensor(0.5f), x});

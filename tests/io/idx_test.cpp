@@ -16,23 +16,23 @@ using test::expect_error;
 using test::TempDir;
 using ::testing::ElementsAre;
 
-std::string bytes(std::initializer_list<int> values) {
+std::string idx_bytes(std::initializer_list<int> values) {
   std::string text;
   for (int value : values) text += static_cast<char>(value);
   return text;
 }
 
 TEST(Idx, ParsesTheHeaderAndKeepsTheData) {
-  std::string file = bytes({0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 3, 1, 2, 3, 4, 5, 255});
+  std::string file = idx_bytes({0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 3, 1, 2, 3, 4, 5, 255});
   IdxView view = parse_idx(as_bytes(file), "x");
   EXPECT_EQ(view.type, IdxType::uint8);
   EXPECT_THAT(view.dims, ElementsAre(2, 3));
-  EXPECT_EQ(test::text_of(view.data), bytes({1, 2, 3, 4, 5, 255}));
+  EXPECT_EQ(test::text_of(view.data), idx_bytes({1, 2, 3, 4, 5, 255}));
 }
 
 TEST(Idx, ScalarsAndEmptyTensors) {
-  EXPECT_EQ(parse_idx(as_bytes(bytes({0, 0, 9, 0, 7})), "x").data.size(), 1U);
-  std::string empty = bytes({0, 0, 0x0e, 2, 255, 255, 255, 255, 0, 0, 0, 0});
+  EXPECT_EQ(parse_idx(as_bytes(idx_bytes({0, 0, 9, 0, 7})), "x").data.size(), 1U);
+  std::string empty = idx_bytes({0, 0, 0x0e, 2, 255, 255, 255, 255, 0, 0, 0, 0});
   EXPECT_THAT(parse_idx(as_bytes(empty), "x").dims, ElementsAre(4294967295, 0));
 }
 
@@ -49,16 +49,16 @@ TEST(Idx, ReadsEveryTypeIntoMachineOrder) {
     Env::posix().write_file(dir.file("f"), as_bytes(file));
     return read_idx(dir.file("f"));
   };
-  EXPECT_THAT(elements<int8_t>(read(bytes({0, 0, 9, 1, 0, 0, 0, 2, 255, 1}))), ElementsAre(-1, 1));
-  EXPECT_THAT(elements<int16_t>(read(bytes({0, 0, 0xb, 1, 0, 0, 0, 2, 1, 2, 255, 254}))), ElementsAre(258, -2));
-  EXPECT_THAT(elements<int32_t>(read(bytes({0, 0, 0xc, 1, 0, 0, 0, 1, 1, 2, 3, 4}))), ElementsAre(0x01020304));
-  EXPECT_THAT(elements<float>(read(bytes({0, 0, 0xd, 1, 0, 0, 0, 1, 0x3f, 0xc0, 0, 0}))), ElementsAre(1.5F));
-  EXPECT_THAT(elements<double>(read(bytes({0, 0, 0xe, 0, 0xc0, 0x04, 0, 0, 0, 0, 0, 0}))), ElementsAre(-2.5));
+  EXPECT_THAT(elements<int8_t>(read(idx_bytes({0, 0, 9, 1, 0, 0, 0, 2, 255, 1}))), ElementsAre(-1, 1));
+  EXPECT_THAT(elements<int16_t>(read(idx_bytes({0, 0, 0xb, 1, 0, 0, 0, 2, 1, 2, 255, 254}))), ElementsAre(258, -2));
+  EXPECT_THAT(elements<int32_t>(read(idx_bytes({0, 0, 0xc, 1, 0, 0, 0, 1, 1, 2, 3, 4}))), ElementsAre(0x01020304));
+  EXPECT_THAT(elements<float>(read(idx_bytes({0, 0, 0xd, 1, 0, 0, 0, 1, 0x3f, 0xc0, 0, 0}))), ElementsAre(1.5F));
+  EXPECT_THAT(elements<double>(read(idx_bytes({0, 0, 0xe, 0, 0xc0, 0x04, 0, 0, 0, 0, 0, 0}))), ElementsAre(-2.5));
 }
 
 TEST(Idx, ReadsGzipByContent) {
   TempDir dir;
-  std::string file = bytes({0, 0, 8, 1, 0, 0, 0, 3, 7, 8, 9});
+  std::string file = idx_bytes({0, 0, 8, 1, 0, 0, 0, 3, 7, 8, 9});
   Env::posix().write_file(dir.file("f"), gzip(as_bytes(file)));
   Idx idx = read_idx(dir.file("f"));
   EXPECT_THAT(idx.dims, ElementsAre(3));
@@ -71,15 +71,15 @@ TEST(Idx, BadFilesNameTheFileAndTheOffset) {
     expect_error([&] { parse_idx(as_bytes(file), "name"); }, Code::data_loss, text);
   };
   bad("", "[idx] name: the file ends inside the 4-byte magic number at byte 0");
-  bad(bytes({0, 0, 8}), "at byte 3");
-  bad(bytes({0, 1, 8, 0, 0}), "not an idx file: 0x01 instead of 0 at byte 1");
-  bad(bytes({0, 0, 0xa, 0, 0}), "unknown element type 0x0a at byte 2");
-  bad(bytes({0, 0, 8, 3, 0, 0, 0, 1, 0}), "ends inside the header of 3 dimensions at byte 9");
-  bad(bytes({0, 0, 8, 1, 0, 0, 0, 2, 1}), "announces uint8 elements [2], but only 1 bytes follow it at byte 4");
-  bad(bytes({0, 0, 8, 1, 0, 0, 0, 2, 1, 2, 3}), "1 bytes too many after the elements at byte 10");
-  bad(bytes({0, 0, 8, 1, 0, 0, 0, 0, 3}), "1 bytes too many after the elements at byte 8");
+  bad(idx_bytes({0, 0, 8}), "at byte 3");
+  bad(idx_bytes({0, 1, 8, 0, 0}), "not an idx file: 0x01 instead of 0 at byte 1");
+  bad(idx_bytes({0, 0, 0xa, 0, 0}), "unknown element type 0x0a at byte 2");
+  bad(idx_bytes({0, 0, 8, 3, 0, 0, 0, 1, 0}), "ends inside the header of 3 dimensions at byte 9");
+  bad(idx_bytes({0, 0, 8, 1, 0, 0, 0, 2, 1}), "announces uint8 elements [2], but only 1 idx_bytes follow it at byte 4");
+  bad(idx_bytes({0, 0, 8, 1, 0, 0, 0, 2, 1, 2, 3}), "1 idx_bytes too many after the elements at byte 10");
+  bad(idx_bytes({0, 0, 8, 1, 0, 0, 0, 0, 3}), "1 idx_bytes too many after the elements at byte 8");
   // Products that would wrap around 64 bits.
-  bad(bytes({0, 0, 8, 3, 128, 0, 0, 0, 128, 0, 0, 0, 0, 0, 0, 4}), "but only 0 bytes follow it at byte 4");
+  bad(idx_bytes({0, 0, 8, 3, 128, 0, 0, 0, 128, 0, 0, 0, 0, 0, 0, 4}), "but only 0 idx_bytes follow it at byte 4");
 }
 
 TEST(Gzip, RoundTripsAnyLength) {

@@ -49,7 +49,7 @@ void each_window(const PoolShape& s, F&& f) {
         }
 }
 
-std::vector<PoolShape> shapes() {
+std::vector<PoolShape> pool_shapes() {
   std::vector<PoolShape> v;
   auto add = [&](int64_t batch, int64_t h, int64_t w, int64_t c, int64_t kernel, int64_t stride, int64_t before,
                  int64_t after) {
@@ -142,7 +142,7 @@ void check_avg(const PoolShape& s) {
 }
 
 TEST(Pool, MaxMatchesNaive) {
-  for (const PoolShape& s : shapes()) {
+  for (const PoolShape& s : pool_shapes()) {
     SCOPED_TRACE(testing::Message() << s.in[0] << "x" << s.in[1] << "x" << s.channels << " kernel " << s.kernel[0]
                                     << " stride " << s.stride[0]);
     check_max<float>(s, true);
@@ -154,7 +154,7 @@ TEST(Pool, MaxMatchesNaive) {
 }
 
 TEST(Pool, AverageMatchesNaive) {
-  for (const PoolShape& s : shapes()) {
+  for (const PoolShape& s : pool_shapes()) {
     SCOPED_TRACE(testing::Message() << s.in[0] << "x" << s.in[1] << "x" << s.channels << " kernel " << s.kernel[0]
                                     << " stride " << s.stride[0]);
     check_avg<float>(s);

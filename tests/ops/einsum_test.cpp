@@ -57,12 +57,12 @@ struct Naive {
   }
 };
 
-struct Case {
+struct Equation {
   std::string equation;
   std::vector<Shape> shapes;
 };
 
-void check(const Case& c) {
+void check(const Equation& c) {
   SCOPED_TRACE(c.equation);
   std::vector<std::string> subs(1);
   const size_t arrow = c.equation.find("->");
@@ -104,7 +104,7 @@ void check(const Case& c) {
 }
 
 TEST(Einsum, MatchesTheDefinition) {
-  for (const Case& c : std::vector<Case>{
+  for (const Equation& c : std::vector<Equation>{
            {"ij,jk->ik", {{2, 3}, {3, 4}}},
            {"ij,jk->ki", {{2, 3}, {3, 4}}},
            {"ji,jk->ik", {{3, 2}, {3, 4}}},

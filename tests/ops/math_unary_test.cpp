@@ -87,8 +87,8 @@ void expect_near(T got, Real expected, double ulp, const std::string& what) {
   }
 }
 
-const double kValues[] = {0.0,  0.125, 0.3,  0.5,  0.75, 0.99,  1.0,   1.5, 2.0,     2.5,       3.5,  5.0, 10.0,
-                          20.0, 85.0,  1e-3, 1e-6, 1e-9, 1e-20, 1e-42, 1e4, 65504.0, 123456.75, 1e10, 1e30};
+const double kArguments[] = {0.0,  0.125, 0.3,  0.5,  0.75, 0.99,  1.0,   1.5, 2.0,     2.5,       3.5,  5.0, 10.0,
+                             20.0, 85.0,  1e-3, 1e-6, 1e-9, 1e-20, 1e-42, 1e4, 65504.0, 123456.75, 1e10, 1e30};
 
 template <class T>
 std::vector<T> inputs() {
@@ -100,7 +100,7 @@ std::vector<T> inputs() {
       values.push_back(static_cast<T>(v));
     }
   };
-  for (double v : kValues) {
+  for (double v : kArguments) {
     add(v);
     add(-v);
   }

@@ -6,7 +6,7 @@ namespace {
 
 using namespace test;
 
-struct Case {
+struct Activation {
   const char* name;
   Tensor (*ours)(const Operand&);
   double (*naive)(double);
@@ -14,7 +14,7 @@ struct Case {
 
 double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
 
-const Case kCases[] = {
+const Activation kCases[] = {
     {"relu", nn::relu, [](double x) { return std::max(x, 0.0); }},
     {"relu6", nn::relu6, [](double x) { return std::min(std::max(x, 0.0), 6.0); }},
     {"leaky_relu", [](const Operand& x) { return nn::leaky_relu(x, 0.3); },
@@ -33,7 +33,7 @@ const Case kCases[] = {
 };
 
 TEST(NnActivation, ValuesOfEveryFloatingType) {
-  for (const Case& c : kCases) {
+  for (const Activation& c : kCases) {
     for (DType dtype : {float32, float64, float16, bfloat16}) {
       SCOPED_TRACE(std::string(c.name) + " of " + dtype_name(dtype));
       for (const Shape& shape : {Shape{}, Shape{0, 3}, Shape{7}, Shape{3, 5, 17}}) {
@@ -47,7 +47,7 @@ TEST(NnActivation, ValuesOfEveryFloatingType) {
 }
 
 TEST(NnActivation, Gradients) {
-  for (const Case& c : kCases) {
+  for (const Activation& c : kCases) {
     SCOPED_TRACE(c.name);
     expect_gradients([&](const std::vector<Tensor>& x) { return c.ours(x[0]); },
                      {random_tensor({4, 5}, float64, 5, -4, 4)});
@@ -61,7 +61,7 @@ TEST(NnActivation, Integers) {
 
 TEST(NnActivation, NotANumberPasses) {
   const float nan = std::nanf("");
-  for (const Case& c : kCases) {
+  for (const Activation& c : kCases) {
     EXPECT_TRUE(std::isnan(c.ours(Tensor{1.f, nan}).host<float>()[1])) << c.name;
   }
 }
@@ -73,7 +73,7 @@ TEST(NnActivation, LargeInputsStayFinite) {
 
 TEST(NnActivation, SameBitsWithOneAndTwoThreads) {
   const Tensor x = random_tensor({311, 701}, float32, 9, -5, 5);
-  for (const Case& c : kCases) {
+  for (const Activation& c : kCases) {
     set_num_threads(1);
     const Tensor one = c.ours(x);
     set_num_threads(2);

@@ -12,7 +12,7 @@ struct PoolCase {
   nn::PoolOptions options;
 };
 
-std::vector<int64_t> spread(const std::vector<int64_t>& v, size_t dims) {
+std::vector<int64_t> spread_window(const std::vector<int64_t>& v, size_t dims) {
   return v.size() == 1 ? std::vector<int64_t>(dims, v[0]) : v;
 }
 
@@ -41,8 +41,8 @@ Tensor input_of(const PoolCase& c, DType dtype) {
 
 Slide slide_of(const PoolCase& c) {
   const size_t dims = c.in.size();
-  const auto size = spread(c.options.ksize, dims);
-  const auto strides = c.options.strides.empty() ? size : spread(c.options.strides, dims);
+  const auto size = spread_window(c.options.ksize, dims);
+  const auto strides = c.options.strides.empty() ? size : spread_window(c.options.strides, dims);
   return make_slide(c.in, size, strides, std::vector<int64_t>(dims, 1), c.options.padding, c.options.explicit_paddings);
 }
 

@@ -15,7 +15,7 @@ namespace {
 using test::expect_error;
 
 template <class T>
-constexpr bool is_complex_type = std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
+constexpr bool is_complex_number = std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
 
 template <class T>
 Tensor counting(const Shape& shape) {
@@ -32,7 +32,7 @@ T fold(Kind kind, const std::vector<T>& list, bool sorted) {
   using A = std::conditional_t<HalfFloat<T>, float, T>;
   A result = static_cast<A>(kind == Kind::prod ? T(1) : T(0));
   if (list.empty()) {
-    if constexpr (!is_complex_type<T>) {
+    if constexpr (!is_complex_number<T>) {
       if (kind == Kind::max && !sorted) return std::numeric_limits<T>::lowest();
       if (kind == Kind::min && !sorted) return std::numeric_limits<T>::max();
     }
@@ -43,7 +43,7 @@ T fold(Kind kind, const std::vector<T>& list, bool sorted) {
     const A a = static_cast<A>(v);
     if (kind == Kind::sum || kind == Kind::mean) result = static_cast<A>(result + a);
     if (kind == Kind::prod) result = static_cast<A>(result * a);
-    if constexpr (!is_complex_type<T>) {
+    if constexpr (!is_complex_number<T>) {
       if (kind == Kind::max) result = std::max(result, a);
       if (kind == Kind::min) result = std::min(result, a);
     }
@@ -75,7 +75,7 @@ void expect_near(const std::vector<T>& got, const std::vector<T>& want) {
   for (size_t i = 0; i < got.size(); ++i) {
     if constexpr (std::is_integral_v<T>) {
       EXPECT_EQ(got[i], want[i]) << i;
-    } else if constexpr (is_complex_type<T>) {
+    } else if constexpr (is_complex_number<T>) {
       EXPECT_NEAR(std::abs(got[i] - want[i]), 0, 1e-4) << i;
     } else {
       const double w = static_cast<double>(want[i]);
@@ -99,7 +99,7 @@ TEST(Segment, SortedMatchesLoopsForEveryDtype) {
       check(Kind::sum, math::segment_sum(data, id));
       check(Kind::mean, math::segment_mean(data, id));
       check(Kind::prod, math::segment_prod(data, id));
-      if constexpr (!is_complex_type<T>) {
+      if constexpr (!is_complex_number<T>) {
         check(Kind::max, math::segment_max(data, id));
         check(Kind::min, math::segment_min(data, id));
       }
@@ -119,7 +119,7 @@ TEST(Segment, UnsortedMatchesLoopsForEveryDtype) {
     };
     check(Kind::sum, math::unsorted_segment_sum(data, id, 5));
     check(Kind::prod, math::unsorted_segment_prod(data, id, 5));
-    if constexpr (!is_complex_type<T>) {
+    if constexpr (!is_complex_number<T>) {
       check(Kind::max, math::unsorted_segment_max(data, id, 5));
       check(Kind::min, math::unsorted_segment_min(data, id, 5));
     }

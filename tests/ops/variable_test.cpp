@@ -10,7 +10,7 @@ using testing::HasSubstr;
 using Floats = std::vector<float>;
 
 template <class F>
-std::string message(F&& f) {
+std::string message_of(F&& f) {
   try {
     f();
   } catch (const Error& e) {
@@ -108,16 +108,19 @@ TEST(Variable, SparseReadHasAGradientOfRows) {
 
 TEST(Variable, Errors) {
   Variable v(Tensor{1.f, 2.f}, {.name = "w"});
-  EXPECT_THAT(message([&] { v.assign(Tensor{1, 2}); }), HasSubstr("Variable 'w' holds float32, assigned int32"));
-  EXPECT_THAT(message([&] { v.assign({1.f, 2.f, 3.f}); }), HasSubstr("Variable 'w' has shape [2], assigned [3]"));
-  EXPECT_THAT(message([&] { v.assign_add(Tensor(1.f)); }), HasSubstr("[AssignAddVariableOp]"));
-  EXPECT_THAT(message([&] { v.assign({1.f, 2.f, 3.f}); }), HasSubstr("variable_test.cpp"));
-  EXPECT_THAT(message([&] { v.scatter_add({Tensor{1.f}, Tensor{5}, Tensor{2}}); }), HasSubstr("index 5 is outside"));
-  EXPECT_THAT(message([&] { Variable(1, {.dtype = float64}); }), testing::StrEq("no error"));
-  EXPECT_THAT(message([&] { Variable(Tensor(1), {.dtype = float64}); }), HasSubstr("asks for float64"));
-  EXPECT_THAT(message([&] { Variable().value(); }), HasSubstr("the Variable was never made"));
+  EXPECT_THAT(message_of([&] { v.assign(Tensor{1, 2}); }), HasSubstr("Variable 'w' holds float32, assigned int32"));
+  EXPECT_THAT(message_of([&] { v.assign({1.f, 2.f, 3.f}); }), HasSubstr("Variable 'w' has shape [2], assigned [3]"));
+  EXPECT_THAT(message_of([&] { v.assign_add(Tensor(1.f)); }), HasSubstr("[AssignAddVariableOp]"));
+  EXPECT_THAT(message_of([&] { v.assign({1.f, 2.f, 3.f}); }), HasSubstr("variable_test.cpp"));
+  EXPECT_THAT(message_of([&] { v.scatter_add({Tensor{1.f}, Tensor{5}, Tensor{2}}); }), HasSubstr("index 5 is outside"));
+  EXPECT_THAT(message_of([&] { Variable(1, {.dtype = float64}); }), testing::StrEq("no error"));
+  EXPECT_THAT(message_of([&] { Variable(Tensor(1), {.dtype = float64}); }), HasSubstr("asks for float64"));
+  EXPECT_THAT(message_of([&] { Variable().value(); }), HasSubstr("the Variable was never made"));
   Variable integers(Tensor{1, 2});
-  EXPECT_THAT(message([&] { integers.scatter_div({Tensor{0}, Tensor{0}, Tensor{2}}); }), HasSubstr("division by zero"));
+  EXPECT_THAT(message_of([&] {
+                integers.scatter_div({Tensor{0}, Tensor{0}, Tensor{2}});
+              }),
+              HasSubstr("division by zero"));
 }
 
 TEST(Variable, ShapeMayBeLeftOpen) {

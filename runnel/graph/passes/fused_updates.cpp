@@ -12,14 +12,14 @@
 namespace runnel {
 namespace {
 
-constexpr int64_t kMostBytes = 1 << 20;  // of a gradient
+constexpr int64_t kMostUpdatedBytes = 1 << 20;  // of a gradient
 
 bool is_small(const Node& node) {
   for (const NodeOutput& in : node.inputs) {
     const PartialShape& shape = in.node->shape(in.index);
     if (in.node->dtype(in.index) == DType::resource) continue;
     if (!shape.is_static()) return false;
-    if (Shape(shape).num_elements() * static_cast<int64_t>(dtype_size(in.node->dtype(in.index))) > kMostBytes)
+    if (Shape(shape).num_elements() * static_cast<int64_t>(dtype_size(in.node->dtype(in.index))) > kMostUpdatedBytes)
       return false;
   }
   return true;
