@@ -75,11 +75,11 @@ TEST(Idx, BadFilesNameTheFileAndTheOffset) {
   bad(idx_bytes({0, 1, 8, 0, 0}), "not an idx file: 0x01 instead of 0 at byte 1");
   bad(idx_bytes({0, 0, 0xa, 0, 0}), "unknown element type 0x0a at byte 2");
   bad(idx_bytes({0, 0, 8, 3, 0, 0, 0, 1, 0}), "ends inside the header of 3 dimensions at byte 9");
-  bad(idx_bytes({0, 0, 8, 1, 0, 0, 0, 2, 1}), "announces uint8 elements [2], but only 1 idx_bytes follow it at byte 4");
-  bad(idx_bytes({0, 0, 8, 1, 0, 0, 0, 2, 1, 2, 3}), "1 idx_bytes too many after the elements at byte 10");
-  bad(idx_bytes({0, 0, 8, 1, 0, 0, 0, 0, 3}), "1 idx_bytes too many after the elements at byte 8");
+  bad(idx_bytes({0, 0, 8, 1, 0, 0, 0, 2, 1}), "announces uint8 elements [2], but only 1 bytes follow it at byte 4");
+  bad(idx_bytes({0, 0, 8, 1, 0, 0, 0, 2, 1, 2, 3}), "1 bytes too many after the elements at byte 10");
+  bad(idx_bytes({0, 0, 8, 1, 0, 0, 0, 0, 3}), "1 bytes too many after the elements at byte 8");
   // Products that would wrap around 64 bits.
-  bad(idx_bytes({0, 0, 8, 3, 128, 0, 0, 0, 128, 0, 0, 0, 0, 0, 0, 4}), "but only 0 idx_bytes follow it at byte 4");
+  bad(idx_bytes({0, 0, 8, 3, 128, 0, 0, 0, 128, 0, 0, 0, 0, 0, 0, 4}), "but only 0 bytes follow it at byte 4");
 }
 
 TEST(Gzip, RoundTripsAnyLength) {
