@@ -184,7 +184,10 @@ class SmallVector {
   void take(SmallVector& other) noexcept {
     if (other.is_inline()) {
       // A fixed count compiles to a few moves; bytes past size_ are never read as elements.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
       std::memcpy(inline_, other.inline_, sizeof(inline_));
+#pragma GCC diagnostic pop
     } else {
       data_ = other.data_;
       capacity_ = other.capacity_;
