@@ -184,10 +184,14 @@ class SmallVector {
   void take(SmallVector& other) noexcept {
     if (other.is_inline()) {
       // A fixed count compiles to a few moves; bytes past size_ are never read as elements.
+#ifndef __clang__
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
       std::memcpy(inline_, other.inline_, sizeof(inline_));
+#ifndef __clang__
 #pragma GCC diagnostic pop
+#endif
     } else {
       data_ = other.data_;
       capacity_ = other.capacity_;
