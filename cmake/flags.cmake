@@ -4,8 +4,8 @@ target_compile_options(runnel_flags INTERFACE -Wall -Wextra -Wno-missing-field-i
 # Kernels: no implicit FMA (results must not depend on the compiler's mood), no errno from libm.
 # Functions that pass vectors are called within their file only, so how they are passed is nobody's business.
 set(RUNNEL_KERNEL_OPTIONS -ffp-contract=off -fno-math-errno -fno-trapping-math -Wno-psabi)
-# Most code is compiled with -O2, kernels and parsers with -O3. The files of ops, many dtypes each, take of -O3 what their loops
-# need: it compiles a quarter faster.
+# Most code is compiled with -O2, kernels and parsers with -O3. The files of ops, many dtypes each, take of -O3 what
+# their loops need: it compiles a quarter faster.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 set(RUNNEL_OPS_OPTIMISATION $<$<CXX_COMPILER_ID:GNU>:-fvect-cost-model=dynamic>)
 
