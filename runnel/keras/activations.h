@@ -1,0 +1,50 @@
+#pragma once
+
+#include "runnel/keras/described.h"
+#include "runnel/tensor/tensor.h"
+
+namespace runnel::keras {
+
+struct Activations;
+// Applied to the output of a layer: "relu", activations::leaky_relu(0.1), nn::relu, or any function Tensor -> Tensor.
+using Activation = Described<Activations, Tensor(const Tensor&)>;
+
+struct RUNNEL_API Activations {
+  static constexpr const char* kWhat = "activation";
+  // linear relu relu6 elu selu gelu leaky_relu swish silu softplus softsign softmax log_softmax sigmoid hard_sigmoid
+  // tanh exponential mish
+  static Activation find(const Config& description);
+};
+
+struct Regularizers;
+// What a weight adds to the loss: "l2", regularizers::l1_l2(0.01, 0.01), or any function Tensor -> scalar.
+using Regularizer = Described<Regularizers, Tensor(const Tensor&)>;
+
+struct RUNNEL_API Regularizers {
+  static constexpr const char* kWhat = "regularizer";
+  static Regularizer find(const Config& description);
+};
+
+namespace regularizers {
+RUNNEL_API Regularizer l1(double l1 = 0.01);  // l1 * sum(abs(w))
+RUNNEL_API Regularizer l2(double l2 = 0.01);  // l2 * sum(w ** 2)
+RUNNEL_API Regularizer l1_l2(double l1 = 0.01, double l2 = 0.01);
+}  // namespace regularizers
+
+struct Constraints;
+// What a weight becomes after an update: "non_neg", constraints::max_norm(2), or any function Tensor -> Tensor.
+using Constraint = Described<Constraints, Tensor(const Tensor&)>;
+
+struct RUNNEL_API Constraints {
+  static constexpr const char* kWhat = "constraint";
+  static Constraint find(const Config& description);
+};
+
+namespace constraints {
+RUNNEL_API Constraint max_norm(double max_value = 2, int64_t axis = 0);
+RUNNEL_API Constraint min_max_norm(double min_value = 0, double max_value = 1, double rate = 1, int64_t axis = 0);
+RUNNEL_API Constraint non_neg();
+RUNNEL_API Constraint unit_norm(int64_t axis = 0);
+}  // namespace constraints
+
+}  // namespace runnel::keras

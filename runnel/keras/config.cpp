@@ -1,0 +1,170 @@
+#include "runnel/keras/config.h"
+
+#include <nlohmann/json.hpp>
+
+#include "runnel/base/format.h"
+#include "runnel/keras/described.h"
+
+namespace runnel::keras {
+namespace {
+
+const char* kind_name(const Config& config) {
+  if (config.is_null()) return "null";
+  if (config.is_text()) return "a text";
+  if (config.is_number()) return "a number";
+  if (config.is_list()) return "a list";
+  return config.is_map() ? "a map" : "true or false";
+}
+
+[[noreturn]] void wrong_kind_of_config(const char* asked, const Config& got) {
+  throw invalid_argument("[keras] the configuration needs {}, got {}: {}", asked, kind_name(got), got.to_json());
+}
+
+using Json = nlohmann::ordered_json;
+
+Json json_of(const Config& config) {
+  if (config.is_null()) return nullptr;
+  if (config.is_text()) return config.as_text();
+  if (config.is_list()) {
+    Json out = Json::array();
+    for (const Config& item : config.items()) out.push_back(json_of(item));
+    return out;
+  }
+  if (config.is_map()) {
+    Json out = Json::object();
+    for (const auto& [key, item] : config.entries()) out[key] = json_of(item);
+    return out;
+  }
+  if (!config.is_number()) return config.as_bool();
+  return config.is_integer() ? Json(config.as_int()) : Json(config.as_double());
+}
+
+Config config_of(const Json& json) {
+  switch (json.type()) {
+    case Json::value_t::boolean:
+      return json.get<bool>();
+    case Json::value_t::number_integer:
+    case Json::value_t::number_unsigned:
+      return json.get<int64_t>();
+    case Json::value_t::number_float:
+      return json.get<double>();
+    case Json::value_t::string:
+      return json.get<std::string>();
+    case Json::value_t::array: {
+      Config::List items;
+      for (const Json& item : json) items.push_back(config_of(item));
+      return items;
+    }
+    case Json::value_t::object: {
+      Config::Map entries;
+      for (const auto& [key, item] : json.items()) entries.emplace_back(key, config_of(item));
+      return entries;
+    }
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+void undescribed(const char* what) {
+  throw make_error(Code::failed_precondition,
+                   "[keras] a C++ function given as {} cannot be written down: give it by name, or leave out saving", what);
+}
+
+Config::Config(const PartialShape& shape) {
+  if (!shape.has_rank()) return;
+  List items;
+  for (const int64_t d : shape) items.push_back(d == kUnknownDim ? Config() : Config(d));
+  value_ = std::move(items);
+}
+
+Config::Config(const std::vector<int64_t>& numbers) : value_(List(numbers.begin(), numbers.end())) {}
+Config::Config(const std::vector<double>& numbers) : value_(List(numbers.begin(), numbers.end())) {}
+
+bool Config::as_bool() const {
+  if (const bool* value = std::get_if<bool>(&value_)) return *value;
+  wrong_kind_of_config("true or false", *this);
+}
+
+int64_t Config::as_int() const {
+  if (const int64_t* value = std::get_if<int64_t>(&value_)) return *value;
+  wrong_kind_of_config("a whole number", *this);
+}
+
+double Config::as_double() const {
+  if (const double* value = std::get_if<double>(&value_)) return *value;
+  if (const int64_t* value = std::get_if<int64_t>(&value_)) return static_cast<double>(*value);
+  wrong_kind_of_config("a number", *this);
+}
+
+const std::string& Config::as_text() const {
+  if (const std::string* value = std::get_if<std::string>(&value_)) return *value;
+  wrong_kind_of_config("a text", *this);
+}
+
+const Config::List& Config::items() const {
+  if (const List* value = std::get_if<List>(&value_)) return *value;
+  wrong_kind_of_config("a list", *this);
+}
+
+const Config::Map& Config::entries() const {
+  if (const Map* value = std::get_if<Map>(&value_)) return *value;
+  wrong_kind_of_config("a map", *this);
+}
+
+PartialShape Config::as_shape() const {
+  if (is_null()) return PartialShape::unknown();
+  Dims dims;
+  for (const Config& item : items()) dims.push_back(item.is_null() ? kUnknownDim : item.as_int());
+  return PartialShape(dims);
+}
+
+std::vector<int64_t> Config::as_ints() const {
+  std::vector<int64_t> out;
+  for (const Config& item : items()) out.push_back(item.as_int());
+  return out;
+}
+
+std::vector<double> Config::as_doubles() const {
+  std::vector<double> out;
+  for (const Config& item : items()) out.push_back(item.as_double());
+  return out;
+}
+
+const Config* Config::find(std::string_view key) const {
+  for (const auto& [name, value] : entries()) {
+    if (name == key) return &value;
+  }
+  return nullptr;
+}
+
+const Config& Config::operator[](std::string_view key) const {
+  if (const Config* value = find(key)) return *value;
+  throw make_error(Code::not_found, "[keras] the configuration has no entry '{}': {}", key, to_json());
+}
+
+void Config::set(const std::string& key, Config value) {
+  if (is_null()) value_ = Map();
+  Map* map = std::get_if<Map>(&value_);
+  if (!map) wrong_kind_of_config("a map", *this);
+  for (auto& [name, old] : *map) {
+    if (name == key) {
+      old = std::move(value);
+      return;
+    }
+  }
+  map->emplace_back(key, std::move(value));
+}
+
+std::string Config::to_json(int indent) const { return json_of(*this).dump(indent); }
+
+Config Config::from_json(std::string_view text) {
+  try {
+    return config_of(Json::parse(text));
+  } catch (const nlohmann::json::exception& e) {
+    throw invalid_argument("[keras] not a configuration in JSON: {}", e.what());
+  }
+}
+
+}  // namespace runnel::keras

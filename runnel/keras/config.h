@@ -1,0 +1,124 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "runnel/op/attr.h"
+
+namespace runnel::keras {
+
+// What describes a layer, model, optimizer, ...: the values of JSON, entries in the order they were added.
+class RUNNEL_API Config {
+ public:
+  using List = std::vector<Config>;
+  using Map = std::vector<std::pair<std::string, Config>>;
+
+  Config() = default;                                 // null
+  Config(bool value) : value_(value) {}               // NOLINT: implicit, as all below
+  Config(int value) : value_(int64_t{value}) {}       // NOLINT
+  Config(int64_t value) : value_(value) {}            // NOLINT
+  Config(double value) : value_(value) {}             // NOLINT
+  Config(const char* text) : value_(std::string(text)) {}  // NOLINT
+  Config(std::string text) : value_(std::move(text)) {}    // NOLINT
+  Config(List items) : value_(std::move(items)) {}    // NOLINT
+  Config(Map entries) : value_(std::move(entries)) {}  // NOLINT
+  Config(const PartialShape& shape);                  // NOLINT: a list, null for unknown dimensions
+  Config(const std::vector<int64_t>& numbers);        // NOLINT
+  Config(const std::vector<double>& numbers);         // NOLINT
+
+  bool is_null() const { return std::holds_alternative<std::monostate>(value_); }
+  bool is_text() const { return std::holds_alternative<std::string>(value_); }
+  bool is_number() const { return std::holds_alternative<int64_t>(value_) || std::holds_alternative<double>(value_); }
+  bool is_integer() const { return std::holds_alternative<int64_t>(value_); }
+  bool is_list() const { return std::holds_alternative<List>(value_); }
+  bool is_map() const { return std::holds_alternative<Map>(value_); }
+  // An Error naming what was found instead.
+  bool as_bool() const;
+  int64_t as_int() const;
+  double as_double() const;
+  const std::string& as_text() const;
+  const List& items() const;
+  const Map& entries() const;
+  PartialShape as_shape() const;
+  std::vector<int64_t> as_ints() const;
+  std::vector<double> as_doubles() const;
+
+  // Of a map: null when there is no such entry; the second form is an Error then.
+  const Config* find(std::string_view key) const;
+  const Config& operator[](std::string_view key) const;
+  void set(const std::string& key, Config value);
+
+  std::string to_json(int indent = -1) const;
+  static Config from_json(std::string_view text);
+  friend bool operator==(const Config& a, const Config& b) = default;
+
+ private:
+  std::variant<std::monostate, bool, int64_t, double, std::string, List, Map> value_;
+};
+
+// How a setting of type T is written. Types with `Config config() const` and `static T from_config(const Config&)`
+// need nothing more.
+template <class T>
+Config config_value(const T& value) {
+  if constexpr (std::is_constructible_v<Config, const T&>) {
+    return Config(value);
+  } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+    Config::List items(value.begin(), value.end());
+    return items;
+  } else {
+    return value.config();
+  }
+}
+
+template <class T>
+void read_config_value(const Config& config, T& value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    value = config.as_bool();
+  } else if constexpr (std::is_integral_v<T>) {
+    value = static_cast<T>(config.as_int());
+  } else if constexpr (std::is_floating_point_v<T>) {
+    value = config.as_double();
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    value = config.is_null() ? std::string() : config.as_text();
+  } else if constexpr (std::is_same_v<T, PartialShape>) {
+    value = config.as_shape();
+  } else if constexpr (std::is_same_v<T, std::vector<int64_t>>) {
+    value = config.is_number() ? std::vector<int64_t>{config.as_int()} : config.as_ints();
+  } else if constexpr (std::is_same_v<T, std::vector<double>>) {
+    value = config.is_number() ? std::vector<double>{config.as_double()} : config.as_doubles();
+  } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+    value.clear();
+    for (const Config& item : config.items()) value.push_back(item.as_text());
+  } else {
+    value = T::from_config(config);
+  }
+}
+
+// The fields of an options struct (`static constexpr auto fields()`, as attributes of ops have) as entries, and back;
+// entries that are missing keep their defaults.
+template <class Options>
+Config::Map options_to_config(const Options& options) {
+  Config::Map entries;
+  std::apply(
+      [&](const auto&... fields) { (entries.emplace_back(fields.name, config_value(options.*(fields.member))), ...); },
+      Options::fields());
+  return entries;
+}
+
+template <class Options>
+Options options_from_config(const Config& config) {
+  Options options;
+  const auto read = [&](const auto& field) {
+    if (const Config* value = config.find(field.name)) read_config_value(*value, options.*(field.member));
+  };
+  std::apply([&](const auto&... fields) { (read(fields), ...); }, Options::fields());
+  return options;
+}
+
+}  // namespace runnel::keras

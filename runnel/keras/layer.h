@@ -1,0 +1,255 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runnel/keras/activations.h"
+#include "runnel/keras/config.h"
+#include "runnel/keras/initializers.h"
+#include "runnel/keras/policy.h"
+#include "runnel/ops/state.h"
+#include "runnel/tensor/nest.h"
+#include "runnel/tensor/trackable.h"
+
+namespace runnel::keras {
+
+// What goes with the inputs of a call. What is not given comes from the layer around this one.
+struct CallArgs {
+  std::optional<bool> training;       // false when nobody says
+  Tensor mask;                        // bool [batch, time]: which steps count
+  std::vector<Tensor> initial_state;  // of recurrent layers
+  Tensor attention_mask;              // of attention layers: bool [batch, query, key]
+  bool use_causal_mask = false;       // likewise: a position sees itself and those before it
+};
+
+struct WeightOptions {
+  std::string name;
+  Shape shape;
+  Initializer initializer;  // glorot_uniform unless given; zeros for integers
+  Regularizer regularizer;
+  Constraint constraint;
+  bool trainable = true;
+  DType dtype = DType::invalid;  // that of the layer's weights
+};
+
+struct LayerOptions {
+  std::string name;  // dense, dense_1, ... by the class when empty
+  Policy dtype;
+  bool trainable = true;
+};
+
+// A step of a model with its weights. To make one of your own:
+//   struct Linear : keras::Layer {
+//     Variable w, b;
+//     using Layer::Layer;
+//     void build(const PartialShape& input) override {
+//       w = add_weight({.name = "w", .shape = {known_dim(input, -1), 1}, .initializer = "zeros"});
+//       b = add_weight({.name = "b", .shape = {1}, .initializer = "zeros"});
+//     }
+//     Tensor call(const Tensor& x, const CallArgs&) override { return matmul(x, w) + b; }
+//   };
+// Weights are made at the first call, when the shape of the input is known. Layers inside a layer are members:
+//   keras::Dense dense{this, "dense", {.units = 10}};
+// or are held by shared_ptr and handed to track(). A layer is used by one thread while it is being built; after that
+// any number of threads may call it.
+class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<Layer> {
+ public:
+  explicit Layer(LayerOptions options = {});
+  // A member of `parent`, which its checkpoints call `attribute`.
+  Layer(Layer* parent, const std::string& attribute, LayerOptions options = {});
+  ~Layer() override;
+
+  // Builds the layer if need be, brings the inputs to its dtype, applies it. With tensors made by keras::Input the
+  // result describes the call, for a functional model.
+  Tensor operator()(const Tensor& input, const CallArgs& args = {});
+  Nest operator()(const Nest& inputs, const CallArgs& args = {});
+
+  // Checks the settings and says what calls need (set_input_spec, ...): runs once, before anything else.
+  virtual void prepare() {}
+  // What a layer does; one of the two `call`s. `args.training` has a value, `args.mask` is set where there is one.
+  virtual Tensor call(const Tensor& input, const CallArgs& args);
+  virtual Nest call(const Nest& inputs, const CallArgs& args);
+  // Makes the weights. The first form gets the shape of a single input, the second that of any; sizes that are not
+  // known are kUnknownDim.
+  virtual void build(const PartialShape& input);
+  virtual void build(const NestOf<PartialShape>& inputs);
+  // The mask of the outputs; the layer's own mask by default if it supports masking, else none.
+  virtual Tensor compute_mask(const Nest& inputs, const Tensor& mask);
+  // The shape of the output for an input shape, by tracing a call.
+  PartialShape compute_output_shape(const PartialShape& input);
+
+  // The settings of the layer: what from_config needs to make another. Entries name, trainable and dtype first.
+  virtual Config get_config() const;
+  virtual std::string class_name() const;  // "Dense"
+
+  const std::string& name() const;
+  bool built() const { return built_; }
+  // A layer that is not trainable has no trainable weights, nor have the layers in it.
+  bool trainable() const { return trainable_; }
+  virtual void set_trainable(bool trainable);
+  bool supports_masking() const { return supports_masking_; }
+  const Policy& dtype_policy() const { return policy_; }
+  DType variable_dtype() const { return policy_.variable_dtype(); }
+  DType compute_dtype() const { return policy_.compute_dtype(); }
+
+  // This layer's and those of the layers in it, in the order they were made. `weights` is all: the trainable ones first.
+  std::vector<Variable> trainable_weights() const;
+  std::vector<Variable> non_trainable_weights() const;
+  std::vector<Variable> weights() const;
+  std::vector<Variable> trainable_variables() const { return trainable_weights(); }
+  std::vector<Variable> variables() const { return weights(); }
+  std::vector<Tensor> get_weights() const;
+  void set_weights(const std::vector<Tensor>& values);  // an Error naming the weight that does not fit
+  int64_t count_params() const;                         // an Error before the layer is built
+
+  // The layers directly in this one.
+  virtual std::vector<Layer*> sublayers() const { return children_; }
+
+  // Losses of the last call: those of add_loss, of regularizers (always), of activity regularizers; with the inner
+  // layers'.
+  std::vector<Tensor> losses() const;
+  // The constraint of one of its weights, if it has one; what optimizers apply after an update.
+  const Constraint* constraint_of(const Variable& weight) const;
+
+  // What calls of this layer expect; a call that does not fit is an Error that names the layer and the shapes.
+  struct InputSpec {
+    int ndim = -1;
+    int min_ndim = -1;
+    std::vector<std::pair<int, int64_t>> axes;  // axis (negative: from the end) and the size it must have
+    DType dtype = DType::invalid;
+  };
+
+ protected:
+  Variable add_weight(const WeightOptions& options);
+  void add_loss(const Tensor& loss);
+  // A part held by pointer (a list of layers, a layer made in build), under the name `attribute`.
+  template <class L>
+  std::shared_ptr<L> add_layer(const std::string& attribute, std::shared_ptr<L> layer) {
+    adopt(attribute, *layer);
+    keep(layer);
+    return layer;
+  }
+  void set_input_spec(InputSpec spec) { input_spec_ = std::move(spec); }
+  void set_supports_masking(bool supports) { supports_masking_ = supports; }
+  // Inputs are brought to the compute dtype unless a layer switches that off (labels, indices).
+  void set_autocast(bool autocast) { autocast_ = autocast; }
+  void set_activity_regularizer(Regularizer regularizer) { activity_regularizer_ = std::move(regularizer); }
+  // The size of a dimension (negative: from the end), which building needs; an Error naming the layer when unknown.
+  int64_t known_dim(const PartialShape& shape, int axis) const;
+  // A weight of the layer as its computation wants it: cast to the compute dtype.
+  Tensor compute_value(const Variable& weight) const;
+  void adopt(const std::string& attribute, Layer& child);
+  void mark_built() { built_ = true; }
+  // Copies a layer that has no weights and no layers in it yet: the description only. Else an Error.
+  Layer(const Layer& other);
+
+ private:
+  struct Weight {
+    Variable variable;
+    Regularizer regularizer;
+    Constraint constraint;
+    bool trainable;
+  };
+  friend class CallScope;
+  Nest run(const Nest& inputs, const CallArgs& args, bool single);
+  void ensure_prepared();
+  void ensure_built(const Nest& inputs);
+  void check_inputs(const Nest& inputs) const;
+  void keep(std::shared_ptr<Layer> layer) { kept_.push_back(std::move(layer)); }
+  void collect_weights(bool trainable, bool parents_trainable, std::vector<Variable>& out) const;
+
+  mutable std::string name_;  // chosen when it is first asked for
+  Policy policy_;
+  bool trainable_ = true;
+  bool built_ = false;
+  bool prepared_ = false;
+  bool supports_masking_ = false;
+  bool autocast_ = true;
+  std::vector<Weight> weights_;
+  std::vector<Layer*> children_;
+  std::vector<std::shared_ptr<Layer>> kept_;
+  std::vector<Tensor> call_losses_;
+  Regularizer activity_regularizer_;
+  InputSpec input_spec_;
+};
+
+using LayerPtr = std::shared_ptr<Layer>;
+
+// A layer whose settings are a struct with `name`, `dtype`, `trainable` and a list of fields():
+//   class Dense : public LayerOf<Dense, DenseOptions>
+// `Self::kClassName` is its name in configurations. A layer not yet used may be moved into a model or applied in
+// place: x = Dense({.units = 10})(x).
+template <class Self, class OptionsType>
+class LayerOf : public Layer {
+ public:
+  using Options = OptionsType;
+  explicit LayerOf(Options options = {})
+      : Layer(LayerOptions{options.name, options.dtype, options.trainable}), options_(std::move(options)) {}
+  LayerOf(Layer* parent, const std::string& attribute, Options options = {})
+      : Layer(parent, attribute, LayerOptions{options.name, options.dtype, options.trainable}),
+        options_(std::move(options)) {}
+
+  const Options& options() const { return options_; }
+  std::string class_name() const override { return Self::kClassName; }
+  Config get_config() const override {
+    Config config = Layer::get_config();
+    for (auto& [key, value] : options_to_config(options_)) config.set(key, std::move(value));
+    return config;
+  }
+  static std::shared_ptr<Self> from_config(const Config& config) {
+    Options options = options_from_config<Options>(config);
+    if (const Config* name = config.find("name")) options.name = name->as_text();
+    if (const Config* dtype = config.find("dtype")) options.dtype = Policy::from_config(*dtype);
+    if (const Config* trainable = config.find("trainable")) options.trainable = trainable->as_bool();
+    return std::make_shared<Self>(std::move(options));
+  }
+
+  // A layer used in place goes to the heap, where a functional model can keep it.
+  Tensor operator()(const Tensor& input, const CallArgs& args = {}) && { return (*to_heap())(input, args); }
+  Nest operator()(const Nest& inputs, const CallArgs& args = {}) && { return (*to_heap())(inputs, args); }
+  Tensor operator()(const Tensor& input, const CallArgs& args = {}) & { return Layer::operator()(input, args); }
+  Nest operator()(const Nest& inputs, const CallArgs& args = {}) & { return Layer::operator()(inputs, args); }
+
+ protected:
+  Options options_;
+
+ private:
+  std::shared_ptr<Layer> to_heap() { return std::make_shared<Self>(static_cast<Self&>(*this)); }
+};
+
+// A layer on the heap that is called like a function: auto dense = keras::make<Dense>({.units = 10}); y = dense(x).
+template <class L>
+class Shared : public std::shared_ptr<L> {
+ public:
+  Shared(std::shared_ptr<L> layer) : std::shared_ptr<L>(std::move(layer)) {}  // NOLINT: implicit
+  template <class... Args>
+  auto operator()(Args&&... args) const {
+    return (**this)(std::forward<Args>(args)...);
+  }
+};
+template <class L>
+Shared<L> make(typename L::Options options = {}) {
+  return std::make_shared<L>(std::move(options));
+}
+
+// Names of layers start anew (dense, dense_1, ...), as after a fresh start of the program.
+RUNNEL_API void clear_session();
+// dense, dense_1, dense_2, ...: the next name of a kind that is not taken yet.
+RUNNEL_API std::string unique_name(const std::string& kind);
+
+// How layers are made from configurations. Custom ones: register_layer<Linear>(), which needs kClassName and
+// static std::shared_ptr<Linear> from_config(const Config&).
+using LayerFactory = std::function<LayerPtr(const Config&)>;
+RUNNEL_API void register_layer_factory(const std::string& class_name, LayerFactory factory);
+template <class L>
+void register_layer() {
+  register_layer_factory(L::kClassName, [](const Config& config) -> LayerPtr { return L::from_config(config); });
+}
+// {"class_name": "Dense", "config": {...}} as a layer, and back.
+RUNNEL_API LayerPtr layer_from_config(const Config& config);
+RUNNEL_API Config layer_to_config(const Layer& layer);
+
+}  // namespace runnel::keras
