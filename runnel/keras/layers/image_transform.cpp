@@ -60,6 +60,9 @@ Tensor float_size(const Extent& size) {
   return size.known() ? Tensor(static_cast<float>(size.value())) : cast(size.tensor(), DType::float32);
 }
 
+// Halves go away from zero, as in TensorFlow's kernel.
+Tensor nearest_pixel(const Tensor& at) { return sign(at) * floor(abs(at) + 0.5); }
+
 Extent scaled_extent(const Extent& size, int64_t times, int64_t by) {
   return size.known() ? Extent(size.value() * times / by) : Extent(floordiv(size.tensor() * int_scalar(times), int_scalar(by)));
 }
@@ -90,7 +93,7 @@ Tensor affine_transform(const Tensor& images, const Tensor& transforms, const Af
   const PixelReader read(cast(images, DType::float32), height, width, options);
   Tensor out;
   if (options.interpolation == "nearest") {
-    out = read(round(y), round(x));
+    out = read(nearest_pixel(y), nearest_pixel(x));
   } else {
     const Tensor left = floor(x), top = floor(y);
     const Tensor right_share = expand_dims(x - left, -1), bottom_share = expand_dims(y - top, -1);
