@@ -111,7 +111,7 @@ TEST(KerasBatchNormalization, SeveralAxes) {
 }
 
 TEST(KerasBatchNormalization, AFrozenLayerUsesWhatItHas) {
-  BatchNormalization layer({});
+  BatchNormalization layer;
   const Tensor x = random_tensor({3, 2, 2, 4}, DType::float32, 1, 5, 9);
   layer.set_trainable(false);
   const Tensor y = layer(x, {.training = true});
@@ -215,7 +215,7 @@ TEST(KerasBatchNormalization, ConfigurationsAndErrors) {
   expect_error([] { BatchNormalization({.axis = {4}})(zeros({2, 3})); }, Code::invalid_argument, "BatchNormalization");
   expect_error([] { BatchNormalization({.axis = {1, -1}})(zeros({2, 3})); }, Code::invalid_argument, "each once");
   expect_error([] { BatchNormalization({.epsilon = 0})(zeros({2, 3})); }, Code::invalid_argument, "epsilon > 0");
-  BatchNormalization layer({});
+  BatchNormalization layer;
   layer(zeros({2, 3}));
   expect_error([&] { layer(zeros({2, 4})); }, Code::invalid_argument, "size 3 at axis 1");
 }

@@ -81,10 +81,17 @@ Tensor UpSampling2D::call(const Tensor& input, const CallArgs&) {
   const std::vector<int64_t>& factor = options_.size;
   const PartialShape in = shape_of_rank(input, 4);
   const image::ResizeOptions options{.method = options_.interpolation};
-  const Tensor out =
-      in[1] != kUnknownDim && in[2] != kUnknownDim
-          ? image::resize(input, {in[1] * factor[0], in[2] * factor[1]}, options)
-          : image::resize(input, runnel::slice(shape(input), {1}, {2}) * int_vector({factor[0], factor[1]}), options);
+  const auto enlarged = [&](int d) {
+    return in[d] == kUnknownDim ? kUnknownDim : in[d] * factor[static_cast<size_t>(d) - 1];
+  };
+  const PartialShape known{in[0], enlarged(1), enlarged(2), in[3]};
+  Tensor out;
+  if (known[1] != kUnknownDim && known[2] != kUnknownDim) {
+    out = image::resize(input, {known[1], known[2]}, options);
+  } else {
+    const Tensor size = runnel::slice(shape(input), {1}, {2}) * int_vector({factor[0], factor[1]});
+    out = ensure_shape(image::resize(input, size, options), known);
+  }
   return out.dtype() == input.dtype() ? out : cast(out, input.dtype());
 }
 
