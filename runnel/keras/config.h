@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -19,18 +20,18 @@ class RUNNEL_API Config {
   using List = std::vector<Config>;
   using Map = std::vector<std::pair<std::string, Config>>;
 
-  Config() = default;                                 // null
-  Config(bool value) : value_(value) {}               // NOLINT: implicit, as all below
-  Config(int value) : value_(int64_t{value}) {}       // NOLINT
-  Config(int64_t value) : value_(value) {}            // NOLINT
-  Config(double value) : value_(value) {}             // NOLINT
+  Config() = default;                                      // null
+  Config(bool value) : value_(value) {}                    // NOLINT: implicit, as all below
+  Config(int value) : value_(int64_t{value}) {}            // NOLINT
+  Config(int64_t value) : value_(value) {}                 // NOLINT
+  Config(double value) : value_(value) {}                  // NOLINT
   Config(const char* text) : value_(std::string(text)) {}  // NOLINT
   Config(std::string text) : value_(std::move(text)) {}    // NOLINT
-  Config(List items) : value_(std::move(items)) {}    // NOLINT
-  Config(Map entries) : value_(std::move(entries)) {}  // NOLINT
-  Config(const PartialShape& shape);                  // NOLINT: a list, null for unknown dimensions
-  Config(const std::vector<int64_t>& numbers);        // NOLINT
-  Config(const std::vector<double>& numbers);         // NOLINT
+  Config(List items) : value_(std::move(items)) {}         // NOLINT
+  Config(Map entries) : value_(std::move(entries)) {}      // NOLINT
+  Config(const PartialShape& shape);                       // NOLINT: a list, null for unknown dimensions
+  Config(const std::vector<int64_t>& numbers);             // NOLINT
+  Config(const std::vector<double>& numbers);              // NOLINT
 
   bool is_null() const { return std::holds_alternative<std::monostate>(value_); }
   bool is_text() const { return std::holds_alternative<std::string>(value_); }
@@ -62,11 +63,18 @@ class RUNNEL_API Config {
   std::variant<std::monostate, bool, int64_t, double, std::string, List, Map> value_;
 };
 
+template <class T>
+inline constexpr bool is_optional = false;
+template <class T>
+inline constexpr bool is_optional<std::optional<T>> = true;
+
 // How a setting of type T is written. Types with `Config config() const` and `static T from_config(const Config&)`
-// need nothing more.
+// need nothing more. An optional without a value is null; a list that is null is empty.
 template <class T>
 Config config_value(const T& value) {
-  if constexpr (std::is_constructible_v<Config, const T&>) {
+  if constexpr (is_optional<T>) {
+    return value ? config_value(*value) : Config();
+  } else if constexpr (std::is_constructible_v<Config, const T&>) {
     return Config(value);
   } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
     Config::List items(value.begin(), value.end());
@@ -78,7 +86,10 @@ Config config_value(const T& value) {
 
 template <class T>
 void read_config_value(const Config& config, T& value) {
-  if constexpr (std::is_same_v<T, bool>) {
+  if constexpr (is_optional<T>) {
+    value.reset();
+    if (!config.is_null()) read_config_value(config, value.emplace());
+  } else if constexpr (std::is_same_v<T, bool>) {
     value = config.as_bool();
   } else if constexpr (std::is_integral_v<T>) {
     value = static_cast<T>(config.as_int());
@@ -89,7 +100,12 @@ void read_config_value(const Config& config, T& value) {
   } else if constexpr (std::is_same_v<T, PartialShape>) {
     value = config.as_shape();
   } else if constexpr (std::is_same_v<T, std::vector<int64_t>>) {
-    value = config.is_number() ? std::vector<int64_t>{config.as_int()} : config.as_ints();
+    value.clear();
+    if (config.is_number()) {
+      value.push_back(config.as_int());
+    } else if (!config.is_null()) {
+      value = config.as_ints();
+    }
   } else if constexpr (std::is_same_v<T, std::vector<double>>) {
     value = config.is_number() ? std::vector<double>{config.as_double()} : config.as_doubles();
   } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
