@@ -19,18 +19,18 @@ class RUNNEL_API Config {
   using List = std::vector<Config>;
   using Map = std::vector<std::pair<std::string, Config>>;
 
-  Config() = default;                                 // null
-  Config(bool value) : value_(value) {}               // NOLINT: implicit, as all below
-  Config(int value) : value_(int64_t{value}) {}       // NOLINT
-  Config(int64_t value) : value_(value) {}            // NOLINT
-  Config(double value) : value_(value) {}             // NOLINT
+  Config() = default;                                      // null
+  Config(bool value) : value_(value) {}                    // NOLINT: implicit, as all below
+  Config(int value) : value_(int64_t{value}) {}            // NOLINT
+  Config(int64_t value) : value_(value) {}                 // NOLINT
+  Config(double value) : value_(value) {}                  // NOLINT
   Config(const char* text) : value_(std::string(text)) {}  // NOLINT
   Config(std::string text) : value_(std::move(text)) {}    // NOLINT
-  Config(List items) : value_(std::move(items)) {}    // NOLINT
-  Config(Map entries) : value_(std::move(entries)) {}  // NOLINT
-  Config(const PartialShape& shape);                  // NOLINT: a list, null for unknown dimensions
-  Config(const std::vector<int64_t>& numbers);        // NOLINT
-  Config(const std::vector<double>& numbers);         // NOLINT
+  Config(List items) : value_(std::move(items)) {}         // NOLINT
+  Config(Map entries) : value_(std::move(entries)) {}      // NOLINT
+  Config(const PartialShape& shape);                       // NOLINT: a list, null for unknown dimensions
+  Config(const std::vector<int64_t>& numbers);             // NOLINT
+  Config(const std::vector<double>& numbers);              // NOLINT
 
   bool is_null() const { return std::holds_alternative<std::monostate>(value_); }
   bool is_text() const { return std::holds_alternative<std::string>(value_); }
