@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -62,11 +63,18 @@ class RUNNEL_API Config {
   std::variant<std::monostate, bool, int64_t, double, std::string, List, Map> value_;
 };
 
+template <class T>
+inline constexpr bool is_optional = false;
+template <class T>
+inline constexpr bool is_optional<std::optional<T>> = true;
+
 // How a setting of type T is written. Types with `Config config() const` and `static T from_config(const Config&)`
-// need nothing more.
+// need nothing more. An optional without a value is null; a list that is null is empty.
 template <class T>
 Config config_value(const T& value) {
-  if constexpr (std::is_constructible_v<Config, const T&>) {
+  if constexpr (is_optional<T>) {
+    return value ? config_value(*value) : Config();
+  } else if constexpr (std::is_constructible_v<Config, const T&>) {
     return Config(value);
   } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
     Config::List items(value.begin(), value.end());
@@ -78,7 +86,10 @@ Config config_value(const T& value) {
 
 template <class T>
 void read_config_value(const Config& config, T& value) {
-  if constexpr (std::is_same_v<T, bool>) {
+  if constexpr (is_optional<T>) {
+    value.reset();
+    if (!config.is_null()) read_config_value(config, value.emplace());
+  } else if constexpr (std::is_same_v<T, bool>) {
     value = config.as_bool();
   } else if constexpr (std::is_integral_v<T>) {
     value = static_cast<T>(config.as_int());
@@ -89,7 +100,12 @@ void read_config_value(const Config& config, T& value) {
   } else if constexpr (std::is_same_v<T, PartialShape>) {
     value = config.as_shape();
   } else if constexpr (std::is_same_v<T, std::vector<int64_t>>) {
-    value = config.is_number() ? std::vector<int64_t>{config.as_int()} : config.as_ints();
+    value.clear();
+    if (config.is_number()) {
+      value.push_back(config.as_int());
+    } else if (!config.is_null()) {
+      value = config.as_ints();
+    }
   } else if constexpr (std::is_same_v<T, std::vector<double>>) {
     value = config.is_number() ? std::vector<double>{config.as_double()} : config.as_doubles();
   } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {

@@ -147,6 +147,7 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
   void adopt(const std::string& attribute, Layer& child);
   // Names of weights do not start with the name of this layer: of models that only connect layers.
   void set_names_weights(bool names) { names_weights_ = names; }
+  void mark_built() { built_ = prepared_ = true; }  // nothing is left to build
   // Copies a layer that has no weights and no layers in it yet: the description only. Else an Error.
   Layer(const Layer& other);
 
@@ -159,7 +160,7 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
   };
   Nest run(const Nest& inputs, const CallArgs& args);
   void ensure_prepared();
-  void build_for(const Nest& inputs);
+  virtual void build_for(const Nest& inputs);
   void check_inputs(const Nest& inputs) const;
   void regularize_activity(const Nest& outputs);
   std::string weight_name(const std::string& name) const;
