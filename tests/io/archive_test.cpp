@@ -124,9 +124,12 @@ TEST(Tar, FilesOfAnArchive) {
   const std::string file = test::tar_member("dir/", "", '5') + test::tar_member("dir/a", "alpha") +
                            test::tar_member("dir/big", big) + test::tar_member("link", "", '2') +
                            test::tar_member("././@LongLink", long_name + '\0', 'L') +
-                           test::tar_member(long_name.substr(0, 99), "long") + test::tar_end();
+                           test::tar_member(long_name.substr(0, 99), "long") +
+                           test::tar_member("pax", "20 mtime=1600000000\n14 path=pax/x\n", 'x') +
+                           test::tar_member("short", "pax") + test::tar_end();
   const std::vector<TarMember> members = tar_members(as_bytes(file), "t");
-  ASSERT_EQ(members.size(), 3U);
+  ASSERT_EQ(members.size(), 4U);
+  EXPECT_EQ(members[3].name, "pax/x");
   EXPECT_EQ(members[0].name, "dir/a");
   EXPECT_EQ(text_of(members[0].bytes), "alpha");
   EXPECT_EQ(text_of(members[1].bytes), big);
