@@ -1,6 +1,7 @@
 #include "runnel/io/tar.h"
 
 #include <algorithm>
+#include <charconv>
 #include <string_view>
 
 #include "runnel/base/format.h"
@@ -36,12 +37,26 @@ int64_t checksum(std::string_view header) {
   return sum;
 }
 
+// The path that a pax header gives the member after it: records of "LENGTH KEY=VALUE\n".
+std::string pax_path(std::string_view records) {
+  std::string path;
+  size_t length = 0;
+  while (std::from_chars(records.data(), records.data() + records.size(), length).ec == std::errc() && length > 0 &&
+         length <= records.size()) {
+    const std::string_view record = records.substr(0, length - 1);
+    const size_t key = std::min(record.find(' '), record.size() - 1) + 1;
+    if (record.substr(key).starts_with("path=")) path = record.substr(key + 5);
+    records.remove_prefix(length);
+  }
+  return path;
+}
+
 }  // namespace
 
 std::vector<TarMember> tar_members(ByteSpan archive, const std::string& name) {
   const std::string_view text(reinterpret_cast<const char*>(archive.data()), archive.size());
   std::vector<TarMember> members;
-  std::string long_name;  // GNU tar's: a member of its own, before the one it names
+  std::string long_name;  // a member of its own, before the one it names
   for (size_t at = 0; at < text.size();) {
     auto bad = [&](const std::string& what) {
       return make_error(Code::data_loss, "[tar] {}: {} at byte {}", name, what, at);
@@ -60,6 +75,8 @@ std::vector<TarMember> tar_members(ByteSpan archive, const std::string& name) {
     const char type = header[156];
     if (type == 'L') {
       long_name = tar_field(text, at + kBlock, bytes.size());
+    } else if (type == 'x') {
+      long_name = pax_path(text.substr(at + kBlock, bytes.size()));
     } else if (type == '0' || type == '\0') {
       std::string path(tar_field(header, 0, 100));
       const bool ustar = header.substr(257, 6) == std::string_view("ustar\0", 6);

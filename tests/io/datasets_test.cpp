@@ -12,6 +12,7 @@
 #include "runnel/io/process.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/http_server.h"
+#include "tests/support/tar_file.h"
 #include "tests/support/temp_dir.h"
 
 namespace runnel::io {
@@ -110,6 +111,46 @@ TEST(Datasets, WhenNothingWorksTheErrorSaysWhatWasTried) {
   }
 }
 
+TEST(Datasets, FromAFolderOfThisMachineFirst) {
+  TempDir dir;
+  DatasetSpec spec = toy();
+  spec.npm_package = "toy-data@1.0.0";
+  spec.dirs = {dir.file("missing"), dir.file("package")};
+  Env::posix().create_dirs(dir.file("package"));
+  Env::posix().write_file(dir.file("package/a.gz"), gzip(as_bytes("alpha")));
+  Env::posix().write_file(dir.file("package/b"), as_bytes("beta"));
+  DatasetOptions options{.dir = dir.file("toy")};
+  options.npm = "false";  // would fail
+  get_dataset(spec, options);
+  EXPECT_EQ(read_text(dir.file("toy/a")), "alpha");
+  EXPECT_EQ(read_text(dir.file("toy/b")), "beta");
+}
+
+TEST(Datasets, FromAnArchive) {
+  const std::string archive =
+      zipped(test::tar_member("x/b", "beta") + test::tar_member("x/a", "alpha") + test::tar_end());
+  const std::string without = zipped(test::tar_member("x/a", "alpha") + test::tar_end());
+  HttpServer server({{"x.tar.gz", {.body = archive}}, {"less.tar.gz", {.body = without}}});
+  TempDir dir;
+  DatasetSpec spec = toy();
+  spec.archives = {{server.url("x.tar.gz"), sha256_hex(as_bytes(archive)), "x"}};
+  get_dataset(spec, {.dir = dir.file("toy")});
+  EXPECT_EQ(read_text(dir.file("toy/a")), "alpha");
+  EXPECT_EQ(read_text(dir.file("toy/b")), "beta");
+  EXPECT_THAT(Env::posix().list(dir.file("toy")), ElementsAre(".lock", "a", "b"));
+
+  spec.archives = {{server.url("less.tar.gz"), sha256_hex(as_bytes(without)), "x"}};
+  spec.hint = "ask a friend";
+  expect_error([&] { get_dataset(spec, {.dir = dir.file("other")}); }, Code::unavailable,
+               "less.tar.gz: no file x/b in it; ask a friend");
+}
+
+TEST(Datasets, NamesAreReadWithUnderscoresToo) {
+  EXPECT_THAT(dataset_names(), ElementsAre("mnist", "fashion-mnist", "cifar10"));
+  EXPECT_EQ(dataset_spec("fashion_mnist").name, "fashion-mnist");
+  EXPECT_EQ(dataset_spec("cifar10").files.size(), 6U);
+}
+
 TEST(Datasets, ManyAskersFetchOnce) {
   HttpServer server({{"a.gz", {.body = zipped("alpha")}}, {"b.gz", {.body = zipped("beta")}}});
   TempDir dir;
@@ -123,7 +164,8 @@ TEST(Datasets, ManyAskersFetchOnce) {
 }
 
 TEST(Datasets, AnUnknownNameListsTheKnown) {
-  expect_error([] { get_dataset("cifar"); }, Code::not_found, "no dataset 'cifar'; known: mnist");
+  expect_error([] { get_dataset("cifar"); }, Code::not_found,
+               "no dataset 'cifar'; known: mnist, fashion-mnist, cifar10");
 }
 
 // The real thing, as ./run uses it: without the network this fails, and so would ./run.
