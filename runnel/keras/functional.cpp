@@ -7,6 +7,8 @@
 #include "runnel/graph/tracer.h"
 #include "runnel/keras/op_layer.h"
 #include "runnel/op/owned_symbol.h"
+#include "runnel/ops/array.h"
+#include "runnel/ops/math.h"
 
 namespace runnel::keras {
 namespace {
@@ -133,7 +135,8 @@ FunctionalGraph::FunctionalGraph(Nest inputs, Nest outputs) : inputs_(std::move(
     first_slots_.emplace_back(node.get(), num_slots_);
     num_slots_ += static_cast<int>(nest::flatten(node->outputs).size());
   }
-  for (const Tensor& t : nest::flatten(inputs_)) input_slots_.push_back(source_of(t).slot);
+  input_tensors_ = nest::flatten(inputs_);
+  for (const Tensor& t : input_tensors_) input_slots_.push_back(source_of(t).slot);
   for (size_t i = 0; i < nodes_.size(); ++i) {
     const FunctionalNodePtr& node = nodes_[i];
     if (std::find(given.begin(), given.end(), node.get()) != given.end()) continue;
@@ -154,13 +157,30 @@ FunctionalGraph::Source FunctionalGraph::source_of(const Tensor& t) const {
   return {-1, t};
 }
 
+Tensor FunctionalGraph::conform(const Tensor& given, size_t i) const {
+  const Tensor& input = input_tensors_[i];
+  const PartialShape& wanted = input.partial_shape();
+  Tensor value = given;
+  const PartialShape& shape = given.partial_shape();
+  if (shape.has_rank() && shape.rank() == wanted.rank() + 1 && shape[shape.rank() - 1] == 1) {
+    value = squeeze(value, {-1});
+  } else if (shape.has_rank() && shape.rank() + 1 == wanted.rank() && wanted[wanted.rank() - 1] == 1) {
+    value = expand_dims(value, -1);
+  }
+  if (checks_input_shapes && !value.partial_shape().compatible_with(wanted)) {
+    throw invalid_argument("[Model] input '{}' has shape {}, got {}", described(input).node->layer->name(), wanted.str(),
+                           given.partial_shape().str());
+  }
+  return value.dtype() == input.dtype() ? value : cast(value, input.dtype());
+}
+
 Nest FunctionalGraph::run(const Nest& values, const CallArgs& args) const {
   const std::vector<Tensor> given = nest::flatten(values);
   if (given.size() != input_slots_.size()) {
     throw invalid_argument("[Model] the model has {} inputs, got {}", input_slots_.size(), given.size());
   }
   std::vector<Tensor> slots(static_cast<size_t>(num_slots_));
-  for (size_t i = 0; i < given.size(); ++i) slots[static_cast<size_t>(input_slots_[i])] = given[i];
+  for (size_t i = 0; i < given.size(); ++i) slots[static_cast<size_t>(input_slots_[i])] = conform(given[i], i);
   const auto value = [&](const Source& s) { return s.slot < 0 ? s.constant : slots[static_cast<size_t>(s.slot)]; };
   for (const Step& step : steps_) {
     std::vector<Tensor> in;

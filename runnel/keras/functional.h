@@ -65,7 +65,9 @@ class RUNNEL_API FunctionalGraph {
   // An Error where an output depends on an input that is not among `inputs`.
   FunctionalGraph(Nest inputs, Nest outputs);
 
+  // Values are brought to the dtype of their input, and a last dimension of 1 is added or dropped where that fits.
   Nest run(const Nest& values, const CallArgs& args) const;
+  bool checks_input_shapes = true;
 
   const Nest& inputs() const { return inputs_; }
   const Nest& outputs() const { return outputs_; }
@@ -84,9 +86,11 @@ class RUNNEL_API FunctionalGraph {
     int first_slot;
   };
   void order_layers();
+  Tensor conform(const Tensor& value, size_t i) const;
   Source source_of(const Tensor& t) const;
 
   Nest inputs_, outputs_;
+  std::vector<Tensor> input_tensors_;
   std::vector<FunctionalNodePtr> nodes_;
   std::vector<LayerPtr> layers_;
   std::vector<Step> steps_;

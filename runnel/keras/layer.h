@@ -147,6 +147,7 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
   void adopt(const std::string& attribute, Layer& child);
   // Names of weights do not start with the name of this layer: of models that only connect layers.
   void set_names_weights(bool names) { names_weights_ = names; }
+  void mark_built() { built_ = prepared_ = true; }  // nothing is left to build
   // Copies a layer that has no weights and no layers in it yet: the description only. Else an Error.
   Layer(const Layer& other);
 
@@ -159,7 +160,7 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
   };
   Nest run(const Nest& inputs, const CallArgs& args);
   void ensure_prepared();
-  void build_for(const Nest& inputs);
+  virtual void build_for(const Nest& inputs);
   void check_inputs(const Nest& inputs) const;
   void regularize_activity(const Nest& outputs);
   std::string weight_name(const std::string& name) const;
@@ -188,21 +189,21 @@ using LayerPtr = std::shared_ptr<Layer>;
 // A layer whose settings are a struct with `name`, `dtype`, `trainable` and a list of fields():
 //   class Dense : public LayerOf<Dense, DenseOptions>
 // `Self::kClassName` is its name in configurations. A layer not yet used may be moved into a model or applied in
-// place: x = Dense({.units = 10})(x).
-template <class Self, class OptionsType>
-class LayerOf : public Layer {
+// place: x = Dense({.units = 10})(x). Base is Layer or a kind of layer with the same constructors.
+template <class Self, class OptionsType, class Base = Layer>
+class LayerOf : public Base {
  public:
   using Options = OptionsType;
   explicit LayerOf(Options options = {})
-      : Layer(LayerOptions{options.name, options.dtype, options.trainable}), options_(std::move(options)) {}
+      : Base(LayerOptions{options.name, options.dtype, options.trainable}), options_(std::move(options)) {}
   LayerOf(Layer* parent, const std::string& attribute, Options options = {})
-      : Layer(parent, attribute, LayerOptions{options.name, options.dtype, options.trainable}),
+      : Base(parent, attribute, LayerOptions{options.name, options.dtype, options.trainable}),
         options_(std::move(options)) {}
 
   const Options& options() const { return options_; }
   std::string class_name() const override { return Self::kClassName; }
   Config get_config() const override {
-    Config config = Layer::get_config();
+    Config config = Base::get_config();
     for (auto& [key, value] : options_to_config(options_)) config.set(key, std::move(value));
     return config;
   }

@@ -2,6 +2,7 @@
 
 #include "runnel/base/format.h"
 #include "runnel/ops/contraction.h"
+#include "runnel/ops/math.h"
 #include "runnel/ops/nn.h"
 
 namespace runnel::keras {
@@ -30,7 +31,8 @@ void Dense::build(const PartialShape& input) {
   set_input_spec({.min_ndim = 2, .axes = {{-1, inputs}}});
 }
 
-Tensor Dense::call(const Tensor& input, const CallArgs&) {
+Tensor Dense::call(const Tensor& given, const CallArgs&) {
+  const Tensor input = given.dtype() == compute_dtype() ? given : cast(given, compute_dtype());
   const Tensor weight = compute_value(kernel);
   Tensor out = input.partial_shape().rank() == 2 ? matmul(input, weight) : tensordot(input, weight, 1);
   if (options_.use_bias) out = nn::bias_add(out, compute_value(bias));

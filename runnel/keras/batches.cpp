@@ -1,0 +1,73 @@
+#include "runnel/keras/batches.h"
+
+#include "runnel/base/format.h"
+#include "runnel/ops/array.h"
+#include "runnel/ops/math.h"
+#include "runnel/ops/operators.h"
+#include "runnel/ops/sort.h"
+
+namespace runnel::keras {
+
+data::AnyDataset batches_of(const SampleData& data, const BatchPlan& plan) {
+  if (data.batches) return data.batches->prefetch(2);
+  if (plan.batch_size <= 0) throw invalid_argument("[fit] batch_size must be positive, got {}", plan.batch_size);
+  std::vector<Nest> parts{data.x};
+  const bool has_labels = !nest::flatten(data.y).empty();
+  if (has_labels) parts.push_back(data.y);
+  if (data.sample_weight.defined()) {
+    if (!has_labels) throw invalid_argument("[fit] sample_weight is given, but no labels");
+    parts.emplace_back(data.sample_weight);
+  }
+  const int64_t count = sample_count(data.x);
+  if (count == 0) throw invalid_argument("[fit] the data has no samples");
+  data::AnyDataset samples = data::AnyDataset::from_tensor_slices(Nest::tuple(std::move(parts)));
+  if (plan.shuffle) samples = samples.shuffle(count);
+  return samples.batch(plan.batch_size).prefetch(2);
+}
+
+TrainingBatch unpack_batch(const Nest& element) {
+  if (element.kind() != NestKind::tuple) return {element, {}, {}};
+  if (element.size() == 0 || element.size() > 3) {
+    throw invalid_argument("[fit] an element of the dataset must be x, (x, y) or (x, y, sample_weight); got {} parts",
+                           element.size());
+  }
+  TrainingBatch batch{element[0], {}, {}};
+  if (element.size() > 1) batch.y = element[1];
+  if (element.size() > 2) batch.sample_weight = element[2].leaf();
+  return batch;
+}
+
+int64_t sample_count(const Nest& samples) {
+  const std::vector<Tensor> leaves = nest::flatten(samples);
+  if (leaves.empty() || leaves[0].shape().rank() == 0) {
+    throw invalid_argument("[fit] the data must be tensors whose first dimension counts the samples");
+  }
+  return leaves[0].shape()[0];
+}
+
+Nest sample_range(const Nest& samples, int64_t begin, int64_t end) {
+  return nest::map_structure([&](const Tensor& t) { return t(runnel::slice(begin, end)); }, samples);
+}
+
+Tensor class_weight_table(const std::map<int64_t, double>& class_weight) {
+  if (class_weight.empty()) return {};
+  if (class_weight.begin()->first < 0) throw invalid_argument("[fit] class_weight names a negative class");
+  std::vector<float> table(static_cast<size_t>(class_weight.rbegin()->first) + 1, 1.0f);
+  for (const auto& [number, weight] : class_weight) table[static_cast<size_t>(number)] = static_cast<float>(weight);
+  return Tensor::of(table);
+}
+
+Tensor weights_by_class(const Tensor& table, const Nest& y, const Tensor& sample_weight) {
+  if (!table.defined()) return sample_weight;
+  if (!y.is_leaf()) throw invalid_argument("[fit] class_weight needs a model with one output");
+  Tensor classes = y.leaf();
+  const Shape& shape = classes.shape();
+  if (shape.rank() > 1) classes = shape[1] == 1 ? squeeze(classes, {1}) : argmax(classes, 1);
+  classes = cast(classes, DType::int64);
+  const Tensor largest(static_cast<int64_t>(table.num_elements() - 1));
+  const Tensor named = gather(table, minimum(classes, largest));
+  const Tensor weights = where(classes > largest, ones_like(named), named);
+  return sample_weight.defined() ? weights * cast(sample_weight, DType::float32) : weights;
+}
+
+}  // namespace runnel::keras

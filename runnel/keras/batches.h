@@ -1,0 +1,23 @@
+#pragma once
+
+#include "runnel/keras/training_options.h"
+
+namespace runnel::keras {
+
+// The batches of a pass over data, as steps take them.
+struct BatchPlan {
+  int64_t batch_size = 32;
+  bool shuffle = false;
+};
+// Samples in batches, or the dataset as it is, made ahead of time by another thread.
+data::AnyDataset batches_of(const SampleData& data, const BatchPlan& plan);
+// x, (x, y) or (x, y, sample_weight).
+TrainingBatch unpack_batch(const Nest& element);
+int64_t sample_count(const Nest& samples);  // the first dimension
+// Samples `begin` to `end`.
+Nest sample_range(const Nest& samples, int64_t begin, int64_t end);
+// Weights by class, as a table over class numbers; a class that is not named counts 1.
+Tensor class_weight_table(const std::map<int64_t, double>& class_weight);
+Tensor weights_by_class(const Tensor& table, const Nest& y, const Tensor& sample_weight);
+
+}  // namespace runnel::keras

@@ -1,0 +1,255 @@
+#include <chrono>
+#include <cmath>
+#include <iostream>
+#include <optional>
+
+#include "runnel/base/format.h"
+#include "runnel/base/log.h"
+#include "runnel/function/function.h"
+#include "runnel/keras/batches.h"
+#include "runnel/keras/progbar.h"
+#include "runnel/keras/training.h"
+#include "runnel/ops/array.h"
+
+namespace runnel::keras {
+namespace {
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+constexpr double kShowEvery = 0.05;  // seconds between two drawings of the progress bar
+
+// The values of a pass so far, on the screen.
+class ProgressLine {
+ public:
+  ProgressLine(int64_t steps, int verbose, const std::vector<std::string>& names)
+      : bar_(steps >= 0 ? std::optional<int64_t>(steps) : std::nullopt,
+             {.verbose = verbose, .stateful_metrics = names}),
+        shown_(verbose != 0) {}
+  // Is it time to show something?
+  bool due() const { return shown_ && seconds_now() - last_ > kShowEvery; }
+  void show(int64_t step, const Logs& logs, bool last) {
+    if (!shown_) return;
+    last_ = seconds_now();
+    bar_.update(step, {logs.begin(), logs.end()}, last);
+  }
+
+ private:
+  utils::Progbar bar_;
+  bool shown_;
+  double last_ = 0;
+};
+
+struct CallbackList {
+  CallbackList(Model& model, const std::vector<CallbackPtr>& list, const CallbackParams& params) : all(list) {
+    for (const CallbackPtr& c : all) {
+      c->set_model(&model);
+      c->set_params(params);
+      watches = watches || c->watches_batches();
+    }
+  }
+  template <class... Declared, class... Args>
+  void tell(void (Callback::*event)(Declared...), Args&&... args) const {
+    for (const CallbackPtr& c : all) ((*c).*event)(args...);
+  }
+  std::vector<CallbackPtr> all;
+  bool watches = false;  // does any look at every batch?
+};
+
+}  // namespace
+
+// One call of fit or evaluate: passes over the data with the steps of a model.
+class Fitting {
+ public:
+  Fitting(Model& model, const FitOptions& options) : model_(model), options_(options) {}
+
+  History fit(const SampleData& data, std::optional<SampleData> validation) {
+    if (options_.epochs <= options_.initial_epoch) return {};
+    model_.training();  // must be compiled
+    const data::AnyDataset batches = batches_of(data, {options_.batch_size, options_.shuffle && !data.batches});
+    int64_t steps = options_.steps_per_epoch > 0 ? options_.steps_per_epoch : std::max<int64_t>(batches.cardinality(), -1);
+    if (options_.steps_per_epoch <= 0 && batches.cardinality() == -1) {
+      throw invalid_argument("[fit] the dataset never ends: give steps_per_epoch");
+    }
+    if (batches.cardinality() == -2 && options_.steps_per_epoch <= 0) steps = -1;
+    if (steps == 0) throw invalid_argument("[fit] the dataset is empty: there is nothing to train on");
+    const CallbackList callbacks(model_, options_.callbacks, {options_.epochs, steps, options_.verbose});
+    const Tensor table = class_weight_table(options_.class_weight);
+    History history;
+    model_.stop_training = false;
+    callbacks.tell(&Callback::on_train_begin, Logs());
+    Logs logs;
+    std::optional<data::AnyIterator> iterator;
+    for (int64_t epoch = options_.initial_epoch; epoch < options_.epochs && !model_.stop_training; ++epoch) {
+      model_.reset_metrics();
+      if (options_.verbose != 0) std::cout << fmt::format("Epoch {}/{}\n", epoch + 1, options_.epochs) << std::flush;
+      callbacks.tell(&Callback::on_epoch_begin, epoch, Logs());
+      if (!iterator || options_.steps_per_epoch <= 0) iterator.emplace(batches.make_iterator());
+      const bool validates = validation && (epoch + 1) % options_.validation_freq == 0;
+      ProgressLine line(steps, options_.verbose, names_with_validation());
+      const auto [done, last] = train_epoch(*iterator, steps, table, callbacks, line, epoch);
+      steps = steps < 0 ? done : steps;
+      logs = last;
+      if (validates) {
+        const EvaluateOptions how{.batch_size = options_.validation_batch_size > 0 ? options_.validation_batch_size
+                                                                                   : options_.batch_size,
+                                  .verbose = 0,
+                                  .steps = options_.validation_steps,
+                                  .callbacks = options_.callbacks};
+        for (const auto& [name, value] : evaluate(*validation, how)) logs.set("val_" + name, value);
+      }
+      callbacks.tell(&Callback::on_epoch_end, epoch, logs);
+      line.show(done, logs, true);
+      history.add(epoch, logs);
+    }
+    model_.optimizer().finalize_variable_values(model_.trainable_variables());
+    callbacks.tell(&Callback::on_train_end, logs);
+    return history;
+  }
+
+  Logs evaluate(const SampleData& data, const EvaluateOptions& how) {
+    Model::Training& training = model_.training();
+    const data::AnyDataset batches = batches_of(data, {how.batch_size, false});
+    const int64_t cardinality = batches.cardinality();
+    const int64_t steps = how.steps > 0 ? how.steps : std::max<int64_t>(cardinality, -1);
+    const CallbackList callbacks(model_, how.callbacks, {1, steps, how.verbose});
+    model_.reset_metrics();
+    callbacks.tell(&Callback::on_test_begin, Logs());
+    ProgressLine line(steps, how.verbose, model_.metrics_names());
+    data::AnyIterator iterator = batches.make_iterator();
+    StepLogs step;
+    int64_t done = 0;
+    while (how.steps <= 0 || done < how.steps) {
+      const std::optional<Nest> element = iterator.next();
+      if (!element) break;
+      if (callbacks.watches) callbacks.tell(&Callback::on_test_batch_begin, done, Logs());
+      const TrainingBatch batch = unpack_batch(*element);
+      step = training.test(batch.x, batch.y, batch.sample_weight);
+      if (callbacks.watches) callbacks.tell(&Callback::on_test_batch_end, done, Logs(step));
+      ++done;
+      if (line.due() && done != steps) line.show(done, Logs(step), false);
+    }
+    if (done == 0) throw invalid_argument("[evaluate] the data is empty: there is nothing to test on");
+    if (how.steps > 0 && done < how.steps) warn_ran_out("evaluate", how.steps, done);
+    const Logs logs(step);
+    line.show(done, logs, true);
+    callbacks.tell(&Callback::on_test_end, logs);
+    return logs;
+  }
+
+ private:
+  std::pair<int64_t, Logs> train_epoch(data::AnyIterator& iterator, int64_t steps, const Tensor& class_table,
+                                       const CallbackList& callbacks, ProgressLine& line, int64_t epoch) {
+    Model::Training& training = model_.training();
+    int64_t done = 0;
+    StepLogs step;
+    while (steps < 0 || done < steps) {
+      const std::optional<Nest> element = iterator.next();
+      if (!element) break;
+      if (callbacks.watches) callbacks.tell(&Callback::on_train_batch_begin, done, Logs());
+      const TrainingBatch batch = unpack_batch(*element);
+      step = training.train(batch.x, batch.y, weights_by_class(class_table, batch.y, batch.sample_weight));
+      if (callbacks.watches) callbacks.tell(&Callback::on_train_batch_end, done, Logs(step));
+      ++done;
+      if (line.due() && done != steps) line.show(done, Logs(step), false);
+      if (model_.stop_training) break;
+    }
+    if (done == 0) {
+      throw invalid_argument("[fit] the data gave no batch in epoch {}: there is nothing to train on", epoch + 1);
+    }
+    if (options_.steps_per_epoch > 0 && done < steps && !model_.stop_training) {
+      warn_ran_out("fit", options_.steps_per_epoch * options_.epochs, done);
+      model_.stop_training = true;
+    }
+    Logs logs(step);
+    if (const double* loss = logs.find("loss"); loss && !std::isfinite(*loss) && !warned_) {
+      warned_ = true;
+      write_log(LogLevel::warning, fmt::format("[fit] the loss of model '{}' is {} after epoch {}: a smaller learning rate, clipnorm, or a "
+                              "look for values that are not finite in the data may help; TerminateOnNaN stops then",
+                              model_.name(), *loss, epoch + 1));
+    }
+    return {done, logs};
+  }
+
+  static void warn_ran_out(const char* who, int64_t wanted, int64_t done) {
+    write_log(LogLevel::warning, fmt::format("[{}] the data ran out after {} steps of this pass; {} were asked for in all: make the "
+                            "dataset give that many batches (repeat()), or ask for fewer",
+                            who, done, wanted));
+  }
+
+  std::vector<std::string> names_with_validation() const {
+    std::vector<std::string> names = model_.metrics_names();
+    for (const std::string& name : model_.metrics_names()) names.push_back("val_" + name);
+    return names;
+  }
+
+  Model& model_;
+  const FitOptions& options_;
+  bool warned_ = false;
+};
+
+History Model::fit(const Nest& x, const Nest& y, const FitOptions& options) {
+  prepare_steps();
+  SampleData train(x, y, options.sample_weight);
+  std::optional<SampleData> validation = options.validation_data;
+  if (!validation && options.validation_split > 0) {
+    const int64_t count = sample_count(x);
+    const auto kept = static_cast<int64_t>(static_cast<double>(count) * (1 - options.validation_split));
+    if (options.validation_split >= 1 || kept == 0 || kept == count) {
+      throw invalid_argument("[fit] validation_split of {} leaves {} of {} samples for training: both parts need some",
+                             options.validation_split, kept, count);
+    }
+    const auto part = [&](int64_t from, int64_t to) {
+      const Tensor& w = options.sample_weight;
+      return SampleData(sample_range(x, from, to), sample_range(y, from, to),
+                        w.defined() ? sample_range(w, from, to).leaf() : Tensor());
+    };
+    validation = part(kept, count);
+    train = part(0, kept);
+  }
+  return Fitting(*this, options).fit(train, validation);
+}
+
+History Model::fit(const data::AnyDataset& batches, const FitOptions& options) {
+  prepare_steps();
+  if (options.validation_split > 0) {
+    throw invalid_argument("[fit] validation_split is for tensors: split a dataset with take and skip, or split()");
+  }
+  return Fitting(*this, options).fit(batches, options.validation_data);
+}
+
+Logs Model::evaluate(const Nest& x, const Nest& y, const EvaluateOptions& options) {
+  prepare_steps();
+  return Fitting(*this, {}).evaluate(SampleData(x, y, options.sample_weight), options);
+}
+
+Logs Model::evaluate(const data::AnyDataset& batches, const EvaluateOptions& options) {
+  prepare_steps();
+  return Fitting(*this, {}).evaluate(batches, options);
+}
+
+// The steps as functions: one trace for every shape of a batch.
+void Model::prepare_steps() {
+  Training& t = training();
+  if (t.train) return;
+  t.train = [this](const Nest& x, const Nest& y, const Tensor& w) { return train_step({x, y, w}); };
+  t.test = [this](const Nest& x, const Nest& y, const Tensor& w) { return test_step({x, y, w}); };
+  if (t.options.run_eagerly) return;
+  t.train = function(t.train, {.name = "train_function"});
+  t.test = function(t.test, {.name = "test_function"});
+}
+
+Logs Model::train_on_batch(const Nest& x, const Nest& y, const Tensor& sample_weight, bool reset) {
+  prepare_steps();
+  if (reset) reset_metrics();
+  return Logs(training().train(x, y, sample_weight));
+}
+
+Logs Model::test_on_batch(const Nest& x, const Nest& y, const Tensor& sample_weight, bool reset) {
+  prepare_steps();
+  if (reset) reset_metrics();
+  return Logs(training().test(x, y, sample_weight));
+}
+
+}  // namespace runnel::keras

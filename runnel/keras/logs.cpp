@@ -1,0 +1,50 @@
+#include "runnel/keras/logs.h"
+
+#include "runnel/base/format.h"
+#include "runnel/ops/math.h"
+
+namespace runnel::keras {
+
+Logs::Logs(const StepLogs& step) {
+  for (const auto& [name, value] : step) {
+    const Tensor number = value.dtype() == DType::float64 ? value : cast(value, DType::float64);
+    values_.emplace_back(name, number.item<double>());
+  }
+}
+
+const double* Logs::find(std::string_view name) const {
+  for (const auto& [known, value] : values_) {
+    if (known == name) return &value;
+  }
+  return nullptr;
+}
+
+double Logs::operator[](std::string_view name) const {
+  if (const double* value = find(name)) return *value;
+  std::string names;
+  for (const auto& [known, value] : values_) names += (names.empty() ? "" : ", ") + known;
+  throw make_error(Code::not_found, "[keras] the logs have no '{}'; there are: {}", name, names);
+}
+
+void Logs::set(const std::string& name, double value) {
+  for (auto& [known, old] : values_) {
+    if (known == name) {
+      old = value;
+      return;
+    }
+  }
+  values_.emplace_back(name, value);
+}
+
+const std::vector<double>& History::operator[](const std::string& name) const {
+  const auto found = history.find(name);
+  if (found == history.end()) throw make_error(Code::not_found, "[History] nothing was recorded as '{}'", name);
+  return found->second;
+}
+
+void History::add(int64_t epoch_number, const Logs& logs) {
+  epoch.push_back(epoch_number);
+  for (const auto& [name, value] : logs) history[name].push_back(value);
+}
+
+}  // namespace runnel::keras

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runnel/base/export.h"
+#include "runnel/tensor/tensor.h"
+
+namespace runnel::keras {
+
+// What a step of training returns: "loss" and the metrics, in order. Tensors, for a step may be traced.
+using StepLogs = std::vector<std::pair<std::string, Tensor>>;
+
+// Numbers by name, in the order in which they are shown.
+class RUNNEL_API Logs {
+ public:
+  Logs() = default;
+  explicit Logs(const StepLogs& step);
+
+  const double* find(std::string_view name) const;
+  double operator[](std::string_view name) const;  // an Error that lists the names there are
+  void set(const std::string& name, double value);
+  bool empty() const { return values_.empty(); }
+  size_t size() const { return values_.size(); }
+  auto begin() const { return values_.begin(); }
+  auto end() const { return values_.end(); }
+
+ private:
+  std::vector<std::pair<std::string, double>> values_;
+};
+
+// What fit returns: the values of every epoch.
+struct RUNNEL_API History {
+  std::vector<int64_t> epoch;
+  std::map<std::string, std::vector<double>> history;
+
+  const std::vector<double>& operator[](const std::string& name) const;
+  void add(int64_t epoch_number, const Logs& logs);
+};
+
+}  // namespace runnel::keras

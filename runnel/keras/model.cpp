@@ -1,0 +1,94 @@
+#include "runnel/keras/model.h"
+
+#include <iostream>
+
+#include "runnel/base/format.h"
+#include "runnel/keras/training.h"
+
+namespace runnel::keras {
+
+Model::Model(LayerOptions options) : Layer(std::move(options)) {}
+Model::Model(Layer* parent, const std::string& attribute, LayerOptions options)
+    : Layer(parent, attribute, std::move(options)) {}
+Model::Model(const Nest& inputs, const Nest& outputs, LayerOptions options) : Layer(std::move(options)) {
+  set_graph(std::make_unique<FunctionalGraph>(inputs, outputs));
+}
+Model::~Model() = default;
+
+std::string Model::class_name() const { return graph_ ? "Functional" : Layer::class_name(); }
+
+// TensorFlow's names of the edges: every layer by number, and those with weights once more.
+void Model::set_graph(std::unique_ptr<FunctionalGraph> graph) {
+  if (graph_) {
+    while (!edges().empty()) untrack(std::string(edges().back().name));
+  }
+  graph_ = std::move(graph);
+  set_names_weights(false);
+  set_autocast(false);
+  size_t with_weights = 0;
+  for (size_t i = 0; i < graph_->layers().size(); ++i) {
+    const LayerPtr& layer = graph_->layers()[i];
+    if (!layer->weights().empty()) {
+      track(fmt::format("layer_with_weights-{}", with_weights++), std::shared_ptr<Trackable>(layer));
+    }
+    track(fmt::format("layer-{}", i), std::shared_ptr<Trackable>(layer));
+  }
+  mark_built();
+  forget_training_functions();
+}
+
+std::vector<Layer*> Model::sublayers() const {
+  if (!graph_) return Layer::sublayers();
+  std::vector<Layer*> all;
+  for (const LayerPtr& layer : graph_->layers()) all.push_back(layer.get());
+  return all;
+}
+
+const FunctionalGraph& Model::graph() const {
+  if (!graph_) {
+    throw make_error(Code::failed_precondition,
+                     "[{}] model '{}' is a class of its own: only functional and sequential models know how their "
+                     "layers are connected",
+                     class_name(), name());
+  }
+  return *graph_;
+}
+
+Nest Model::call(const Nest& inputs, const CallArgs& args) {
+  return graph_ ? graph_->run(inputs, args) : Layer::call(inputs, args);
+}
+
+Layer& Model::get_layer(const std::string& name) const {
+  std::string names;
+  for (Layer* layer : sublayers()) {
+    if (layer->name() == name) return *layer;
+    names += (names.empty() ? "" : ", ") + layer->name();
+  }
+  throw make_error(Code::not_found, "[{}] model '{}' has no layer '{}'; there are: {}", class_name(), this->name(), name,
+                   names);
+}
+
+Layer& Model::get_layer(size_t index) const {
+  const std::vector<Layer*> all = sublayers();
+  if (index >= all.size()) {
+    throw make_error(Code::out_of_range, "[{}] model '{}' has {} layers, asked for number {}", class_name(), name(),
+                     all.size(), index);
+  }
+  return *all[index];
+}
+
+void Model::build_for_shape(const PartialShape& input) { compute_output_shape(input); }
+
+void Model::summary() const { summary(std::cout); }
+
+std::vector<std::string> Model::output_names(size_t count) const {
+  std::vector<std::string> names;
+  if (graph_) {
+    for (const Tensor& t : nest::flatten(graph_->outputs())) names.push_back(described(t).node->layer->name());
+  } else {
+    for (size_t i = 0; i < count; ++i) names.push_back(fmt::format("output_{}", i + 1));
+  }
+  return names;
+}
+
+}  // namespace runnel::keras

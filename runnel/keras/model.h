@@ -1,0 +1,113 @@
+#pragma once
+
+#include <functional>
+#include <iosfwd>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runnel/data/dataset.h"
+#include "runnel/keras/callbacks.h"
+#include "runnel/keras/functional.h"
+#include "runnel/keras/layer.h"
+#include "runnel/keras/logs.h"
+#include "runnel/keras/training_options.h"
+
+namespace runnel::keras {
+
+// Layers with the training that goes with them. Three ways to make one:
+//   a class of your own with the layers as members and a `call` (see Layer);
+//   Model(inputs, outputs), where outputs come from keras::Input through layers;
+//   Sequential({Flatten(), Dense({.units = 10})}).
+// Then compile and fit, or your own loop over GradientTape and trainable_variables().
+class RUNNEL_API Model : public Layer {
+ public:
+  explicit Model(LayerOptions options = {});
+  Model(Layer* parent, const std::string& attribute, LayerOptions options = {});
+  Model(const Nest& inputs, const Nest& outputs, LayerOptions options = {});
+  ~Model() override;
+
+  using Layer::call;
+  Nest call(const Nest& inputs, const CallArgs& args) override;
+  std::string class_name() const override;
+
+  // --- structure ---
+
+  std::vector<Layer*> layers() const { return sublayers(); }
+  std::vector<Layer*> sublayers() const override;
+  Layer& get_layer(const std::string& name) const;  // an Error that lists the names there are
+  Layer& get_layer(size_t index) const;
+  // The tensors that describe a functional model; an Error for others.
+  const Nest& inputs() const { return graph().inputs(); }
+  const Nest& outputs() const { return graph().outputs(); }
+  bool is_functional() const { return graph_ != nullptr; }
+  const FunctionalGraph& graph() const;
+  // The weights of a model of your own for inputs of this shape, without calling it: by describing a call.
+  void build_for_shape(const PartialShape& input);
+
+  // Keras's table of layers, output shapes and parameters.
+  void summary(std::ostream& out) const;
+  void summary() const;  // on standard output
+
+  // Layers and how they are connected, without weights. Functional and sequential models only.
+  Config get_config() const override;
+  static std::shared_ptr<Model> from_config(const Config& config);
+  std::string to_json(int indent = -1) const;
+
+  // --- training ---
+
+  // How the model is to be trained. May be called again; weights stay, the optimizer is the new one.
+  void compile(CompileOptions options);
+  bool compiled() const { return training_ != nullptr; }
+  Optimizer& optimizer() const;
+  std::vector<std::string> metrics_names() const;
+  std::vector<MetricPtr> metrics() const;
+  void reset_metrics();
+
+  // Trains on samples (first dimension: the samples) or on a dataset of batches: x, (x, y) or (x, y, sample_weight).
+  History fit(const Nest& x, const Nest& y, const FitOptions& options = {});
+  History fit(const data::AnyDataset& batches, const FitOptions& options = {});
+  Logs evaluate(const Nest& x, const Nest& y, const EvaluateOptions& options = {});
+  Logs evaluate(const data::AnyDataset& batches, const EvaluateOptions& options = {});
+  // The outputs for all samples, joined.
+  Tensor predict(const Tensor& x, const PredictOptions& options = {});
+  Nest predict(const Nest& x, const PredictOptions& options = {});
+  Nest predict(const data::AnyDataset& batches, const PredictOptions& options = {});
+
+  Logs train_on_batch(const Nest& x, const Nest& y, const Tensor& sample_weight = {}, bool reset_metrics = true);
+  Logs test_on_batch(const Nest& x, const Nest& y, const Tensor& sample_weight = {}, bool reset_metrics = true);
+  Nest predict_on_batch(const Nest& x);
+
+  bool stop_training = false;  // set by callbacks
+
+  // One step, to be replaced for training of your own; it is traced once per shape of the batch unless run_eagerly.
+  virtual StepLogs train_step(const TrainingBatch& batch);
+  virtual StepLogs test_step(const TrainingBatch& batch);
+  virtual Nest predict_step(const Nest& x);
+  // The parts of a step. The loss includes what layers add (regularizers, add_loss).
+  Tensor compute_loss(const TrainingBatch& batch, const Nest& y_pred);
+  StepLogs compute_metrics(const TrainingBatch& batch, const Nest& y_pred);
+  void apply_gradients(const Tensor& loss, GradientTape& tape);
+
+ protected:
+  void set_graph(std::unique_ptr<FunctionalGraph> graph);
+  void forget_training_functions();  // the model changed: steps are traced anew
+
+ private:
+  friend class Fitting;
+  struct Training;
+  Training& training() const;
+  void prepare_steps();
+  std::vector<std::string> output_names(size_t count) const;
+
+  std::unique_ptr<FunctionalGraph> graph_;
+  std::unique_ptr<Training> training_;
+  std::function<Nest(const Nest&)> prediction_;
+};
+using ModelPtr = std::shared_ptr<Model>;
+
+// A model of the same layers with weights of its own, freshly initialised. Functional and sequential models only.
+RUNNEL_API ModelPtr clone_model(const Model& model);
+RUNNEL_API ModelPtr model_from_json(const std::string& json);
+
+}  // namespace runnel::keras

@@ -1,0 +1,121 @@
+#include <algorithm>
+
+#include "runnel/base/format.h"
+#include "runnel/function/function.h"
+#include "runnel/keras/batches.h"
+#include "runnel/keras/progbar.h"
+#include "runnel/keras/training.h"
+#include "runnel/ops/array.h"
+
+namespace runnel::keras {
+namespace {
+
+// The outputs of several batches, joined along the first dimension.
+class JoinedOutputs {
+ public:
+  void add(const Nest& out) {
+    if (parts_.empty()) like_ = out;
+    parts_.push_back(nest::flatten(out));
+  }
+  Nest join() const {
+    if (parts_.size() == 1) return like_;
+    std::vector<Tensor> joined;
+    for (size_t i = 0; i < parts_[0].size(); ++i) {
+      std::vector<Tensor> column;
+      for (const std::vector<Tensor>& part : parts_) column.push_back(part[i]);
+      joined.push_back(concat(column, 0));
+    }
+    return nest::pack(like_, joined);
+  }
+  bool empty() const { return parts_.empty(); }
+
+ private:
+  Nest like_;
+  std::vector<std::vector<Tensor>> parts_;
+};
+
+// The callbacks and the progress bar of one call of predict.
+class PredictWatch {
+ public:
+  PredictWatch(Model& model, const PredictOptions& options, int64_t steps)
+      : callbacks_(options.callbacks),
+        steps_(steps),
+        bar_(steps >= 0 ? std::optional<int64_t>(steps) : std::nullopt, {.verbose = options.verbose}) {
+    for (const CallbackPtr& c : callbacks_) {
+      c->set_model(&model);
+      c->set_params({1, steps, options.verbose});
+      c->on_predict_begin({});
+    }
+  }
+  void begin(int64_t step) {
+    for (const CallbackPtr& c : callbacks_) c->on_predict_batch_begin(step, {});
+  }
+  void end(int64_t step) {
+    for (const CallbackPtr& c : callbacks_) c->on_predict_batch_end(step, {});
+    bar_.update(step + 1, {}, false);
+    done_ = step + 1;
+  }
+  void finish() {
+    bar_.update(done_, {}, true);
+    for (const CallbackPtr& c : callbacks_) c->on_predict_end({});
+  }
+
+ private:
+  std::vector<CallbackPtr> callbacks_;
+  int64_t steps_;
+  int64_t done_ = 0;
+  utils::Progbar bar_;
+};
+
+}  // namespace
+
+Nest Model::predict_on_batch(const Nest& x) {
+  if (!prediction_) {
+    prediction_ = [this](const Nest& in) { return predict_step(in); };
+    if (!training_ || !training_->options.run_eagerly) {
+      prediction_ = function(prediction_, {.name = "predict_function", .reduce_retracing = true});
+    }
+  }
+  return prediction_(x);
+}
+
+Tensor Model::predict(const Tensor& x, const PredictOptions& options) { return predict(Nest(x), options).leaf(); }
+
+Nest Model::predict(const Nest& x, const PredictOptions& options) {
+  if (options.batch_size <= 0) throw invalid_argument("[predict] batch_size must be positive, got {}", options.batch_size);
+  int64_t count = sample_count(x);
+  if (count == 0) throw invalid_argument("[predict] the data has no samples");
+  if (options.steps > 0) count = std::min(count, options.steps * options.batch_size);
+  const bool silent = options.verbose == 0 && options.callbacks.empty();
+  if (silent && count <= options.batch_size) return predict_on_batch(x);  // a sample at a time: nothing to set up
+  const int64_t steps = (count + options.batch_size - 1) / options.batch_size;
+  PredictWatch watch(*this, options, steps);
+  JoinedOutputs outputs;
+  for (int64_t step = 0; step < steps; ++step) {
+    const int64_t begin = step * options.batch_size;
+    watch.begin(step);
+    outputs.add(predict_on_batch(sample_range(x, begin, std::min(count, begin + options.batch_size))));
+    watch.end(step);
+  }
+  watch.finish();
+  return outputs.join();
+}
+
+Nest Model::predict(const data::AnyDataset& batches, const PredictOptions& options) {
+  const int64_t steps = options.steps > 0 ? options.steps : std::max<int64_t>(batches.cardinality(), -1);
+  PredictWatch watch(*this, options, steps);
+  JoinedOutputs outputs;
+  data::AnyIterator iterator = batches.prefetch(2).make_iterator();
+  for (int64_t step = 0; options.steps <= 0 || step < options.steps; ++step) {
+    const std::optional<Nest> element = iterator.next();
+    if (!element) break;
+    watch.begin(step);
+    outputs.add(predict_on_batch(unpack_batch(*element).x));
+    watch.end(step);
+  }
+  if (outputs.empty()) throw invalid_argument("[predict] the dataset is empty: there is nothing to predict");
+  watch.finish();
+  return outputs.join();
+}
+
+}  // namespace runnel::keras

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <concepts>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runnel/keras/model.h"
+
+namespace runnel::keras {
+
+// A layer handed to a model: moved in, or shared.
+class RUNNEL_API LayerArg {
+ public:
+  template <std::derived_from<Layer> L>
+  LayerArg(L layer) : layer_(std::make_shared<L>(std::move(layer))) {}  // NOLINT: implicit, as all below
+  template <std::derived_from<Layer> L>
+  LayerArg(std::shared_ptr<L> layer) : layer_(std::move(layer)) {}  // NOLINT
+  template <std::derived_from<Layer> L>
+  LayerArg(const Shared<L>& layer) : layer_(layer) {}  // NOLINT
+  LayerArg(const Tensor& input);                       // NOLINT: keras::Input, at the beginning
+  const LayerPtr& layer() const { return layer_; }
+
+ private:
+  LayerPtr layer_;
+};
+
+// Layers one after the other:
+//   keras::Sequential model({keras::Flatten(), keras::Dense({.units = 100, .activation = "relu"}), ...});
+// Weights are made when the shape of the input is known: from keras::Input at the beginning, by build_for_shape, or at
+// the first call.
+class RUNNEL_API Sequential : public Model {
+ public:
+  Sequential(std::initializer_list<LayerArg> layers = {}, LayerOptions options = {});
+  explicit Sequential(const std::vector<LayerPtr>& layers, LayerOptions options = {});
+  void add(LayerArg layer);
+  void pop();  // takes the last layer away
+
+  std::string class_name() const override { return "Sequential"; }
+  Config get_config() const override;
+  static std::shared_ptr<Sequential> from_config(const Config& config);
+  std::vector<Layer*> sublayers() const override;
+  using Model::build;
+  void build(const PartialShape& input) override;
+
+ private:
+  void build_for(const Nest& inputs) override;
+  void connect(const PartialShape& input, DType dtype);
+  void describe_if_possible();
+
+  std::vector<LayerPtr> layers_;  // without the InputLayer
+  DType build_dtype_ = DType::float32;
+  LayerPtr input_;                // the InputLayer, if one was given
+};
+
+}  // namespace runnel::keras

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runnel/keras/model.h"
+
+namespace runnel::keras {
+
+// What compile made: how the model is trained, and the steps once they are traced.
+struct Model::Training {
+  explicit Training(CompileOptions given) : options(std::move(given)), optimizer(options.optimizer.get()) {}
+
+  // One output with its loss and metrics; made with the first batch, when the outputs are known.
+  struct Output {
+    std::string name;
+    LossPtr loss;  // null: nothing is said of this output
+    double weight = 1;
+    MetricPtr loss_metric;  // of models with several outputs
+    std::vector<MetricPtr> metrics;
+    std::vector<MetricPtr> weighted_metrics;
+  };
+  void make_outputs(const Model& model, const std::vector<Tensor>& y_true, const std::vector<Tensor>& y_pred);
+  std::vector<MetricPtr> all_metrics() const;
+
+  using Step = std::function<StepLogs(const Nest& x, const Nest& y, const Tensor& sample_weight)>;
+
+  CompileOptions options;
+  std::shared_ptr<Optimizer> optimizer;
+  MetricPtr loss_metric;
+  std::vector<Output> outputs;
+  Step train, test;
+};
+
+}  // namespace runnel::keras
