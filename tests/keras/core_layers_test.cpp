@@ -32,7 +32,7 @@ Tensor counting(const Shape& shape) {
   return runnel::test::tensor_of(values, shape, float32);
 }
 
-const CallArgs kTraining{.training = true};
+const CallArgs kWhileTraining{.training = true};
 
 TEST(ReshapingLayers, Flatten) {
   Flatten flatten;
@@ -78,6 +78,13 @@ TEST(ReshapingLayers, ReshapeOfUnknownSizes) {
   const auto [reshaped, flat] = f(counting({2, 3, 4}));
   expect_close(reshaped, values_of(counting({24})), {2, 6, 2}, 0);
   expect_close(flat, values_of(counting({24})), {2, 12}, 0);
+}
+
+TEST(ReshapingLayers, FlattenOfUnknownRank) {
+  Flatten flatten;
+  const auto f = function([&](const Tensor& t) -> Tensor { return flatten(t); },
+                          {.input_signature = {TensorSpec{PartialShape::unknown(), float32, ""}}});
+  expect_close(f(counting({2, 3, 4})), values_of(counting({24})), {2, 12}, 0);
 }
 
 TEST(ReshapingLayers, Permute) {
@@ -230,11 +237,11 @@ TEST(RegularizationLayers, Dropout) {
   const Tensor x = ones({100, 80});
   expect_same_bits(dropout(x), x);
   expect_same_bits(dropout(x, {.training = false}), x);
-  EXPECT_NEAR(share_of_zeros(dropout(x, kTraining), 0.4), 0.4, 0.02);
-  EXPECT_NEAR(share_of_zeros(traced_call(dropout, x, kTraining), 0.4), 0.4, 0.02);
-  EXPECT_NE(values_of(dropout(x, kTraining)), values_of(dropout(x, kTraining)));
+  EXPECT_NEAR(share_of_zeros(dropout(x, kWhileTraining), 0.4), 0.4, 0.02);
+  EXPECT_NEAR(share_of_zeros(traced_call(dropout, x, kWhileTraining), 0.4), 0.4, 0.02);
+  EXPECT_NE(values_of(dropout(x, kWhileTraining)), values_of(dropout(x, kWhileTraining)));
   Dropout none;
-  expect_same_bits(none(x, kTraining), x);
+  expect_same_bits(none(x, kWhileTraining), x);
   expect_config(dropout, R"({"rate":0.4,"noise_shape":null,"seed":null})");
   expect_error([&] { Dropout({.rate = 1.5})(x); }, Code::invalid_argument, "rate must be in [0, 1]");
 }
@@ -244,27 +251,27 @@ TEST(RegularizationLayers, DropoutGradientIsItsScale) {
   const Tensor x = random_tensor({4, 5}, float32, 6, 0.5, 1.5);
   GradientTape tape;
   tape.watch(x);
-  const Tensor y = dropout(x, kTraining);
+  const Tensor y = dropout(x, kWhileTraining);
   expect_close(tape.gradient(y, x).value(), values_of(y / x), {4, 5}, 1e-5);
 }
 
 TEST(RegularizationLayers, DropoutSeedsAndNoiseShape) {
   const Tensor x = ones({6, 4, 3});
   random::set_seed(9);
-  const Tensor first = Dropout({.rate = 0.5, .seed = 5})(x, kTraining);
+  const Tensor first = Dropout({.rate = 0.5, .seed = 5})(x, kWhileTraining);
   random::uniform({3});
   random::set_seed(9);
-  expect_same_bits(Dropout({.rate = 0.5, .seed = 5})(x, kTraining), first);
+  expect_same_bits(Dropout({.rate = 0.5, .seed = 5})(x, kWhileTraining), first);
 
   Dropout rows({.rate = 0.5, .noise_shape = {kUnknownDim, 1, 3}, .seed = 5});
   for (const bool traced : {false, true}) {
-    const Tensor y = traced ? traced_call(rows, x, kTraining) : rows(x, kTraining);
+    const Tensor y = traced ? traced_call(rows, x, kWhileTraining) : rows(x, kWhileTraining);
     expect_close(y, values_of(broadcast_to(y(all, slice(0, 1)), {6, 4, 3})), {6, 4, 3}, 0);
     EXPECT_GT(share_of_zeros(y, 0.5), 0);
     EXPECT_LT(share_of_zeros(y, 0.5), 1);
   }
   expect_config(rows, R"({"rate":0.5,"noise_shape":[null,1,3],"seed":5})");
-  expect_error([&] { rows(ones({6, 4}), kTraining); }, Code::invalid_argument, "noise_shape [?,1,3]");
+  expect_error([&] { rows(ones({6, 4}), kWhileTraining); }, Code::invalid_argument, "noise_shape [?,1,3]");
 }
 
 TEST(RegularizationLayers, SpatialDropout2D) {
@@ -273,10 +280,10 @@ TEST(RegularizationLayers, SpatialDropout2D) {
   SpatialDropout2D last({.rate = 0.5});
   SpatialDropout2D first({.rate = 0.5, .data_format = "channels_first"});
   for (const bool traced : {false, true}) {
-    const Tensor y = traced ? traced_call(last, x, kTraining) : last(x, kTraining);
+    const Tensor y = traced ? traced_call(last, x, kWhileTraining) : last(x, kWhileTraining);
     expect_close(y, values_of(broadcast_to(y(all, slice(0, 1), slice(0, 1)), {8, 3, 4, 10})), {8, 3, 4, 10}, 0);
     EXPECT_NEAR(share_of_zeros(y, 0.5), 0.5, 0.2);
-    const Tensor z = traced ? traced_call(first, x, kTraining) : first(x, kTraining);
+    const Tensor z = traced ? traced_call(first, x, kWhileTraining) : first(x, kWhileTraining);
     expect_close(z, values_of(broadcast_to(z(all, all, slice(0, 1), slice(0, 1)), {8, 3, 4, 10})), {8, 3, 4, 10}, 0);
     EXPECT_NEAR(share_of_zeros(z, 0.5), 0.5, 0.35);
   }
@@ -290,7 +297,7 @@ TEST(RegularizationLayers, GaussianNoise) {
   GaussianNoise noise({.stddev = 0.5});
   const Tensor x = ones({100, 100});
   expect_same_bits(noise(x), x);
-  for (const Tensor& y : {noise(x, kTraining), traced_call(noise, x, kTraining)}) {
+  for (const Tensor& y : {noise(x, kWhileTraining), traced_call(noise, x, kWhileTraining)}) {
     EXPECT_NEAR(reduce_mean(y).item<float>(), 1, 0.02);
     EXPECT_NEAR(math::reduce_std(y).item<float>(), 0.5, 0.02);
   }
@@ -334,7 +341,62 @@ TEST(CoreLayers, MixedPrecisionKeepsWeightsInFloat32) {
   EXPECT_EQ(prelu(kSigned).dtype(), bfloat16);
   EXPECT_EQ(prelu.alpha.dtype(), float32);
   EXPECT_EQ(ELU({.alpha = 0.5, .dtype = "mixed_float16"})(kSigned).dtype(), float16);
-  EXPECT_EQ(GaussianNoise({.stddev = 1, .dtype = "float16"})(kSigned, kTraining).dtype(), float16);
+  EXPECT_EQ(GaussianNoise({.stddev = 1, .dtype = "float16"})(kSigned, kWhileTraining).dtype(), float16);
+}
+
+// The layers of docs/keras_layers.md.
+struct Linear : Layer {
+  Variable w, b;
+  using Layer::Layer;
+  void build(const PartialShape& input) override {
+    w = add_weight({.name = "w", .shape = {known_dim(input, -1), 1}, .initializer = "zeros"});
+    b = add_weight({.name = "b", .shape = {1}, .initializer = "zeros"});
+  }
+  Tensor call(const Tensor& x, const CallArgs&) override { return matmul(x, w) + b; }
+};
+
+struct ScaleOptions {
+  double factor = 1;
+  std::string name;
+  Policy dtype;
+  bool trainable = true;
+  static constexpr auto fields() { return std::tuple{field("factor", &ScaleOptions::factor)}; }
+};
+struct Scale : LayerOf<Scale, ScaleOptions> {
+  static constexpr const char* kClassName = "Scale";
+  using LayerOf::LayerOf;
+  Tensor call(const Tensor& x, const CallArgs&) override { return x * options_.factor; }
+};
+
+TEST(CoreLayers, OnesOfYourOwn) {
+  Linear linear;
+  linear(counting({2, 3}));
+  linear.set_weights({Tensor{{1.f}, {2.f}, {3.f}}, Tensor{10.f}});
+  expect_output(linear, counting({2, 3}), {18, 36}, {2, 1});
+  expect_close(Scale({.factor = 2})(counting({1, 3})), {0, 2, 4}, {1, 3}, 0);
+  register_layer<Scale>();
+  const LayerPtr again = layer_from_config(layer_to_config(Scale({.factor = 3})));
+  expect_close((*again)(counting({1, 3})), {0, 3, 6}, {1, 3}, 0);
+  Dense dense({.units = 2,
+               .activation = activations::leaky_relu(0.1),
+               .kernel_initializer = initializers::constant(-3),
+               .kernel_regularizer = regularizers::l2(1e-4),
+               .kernel_constraint = [](const Tensor& w) { return clip_by_value(w, -1, 1); }});
+  expect_output(dense, counting({1, 3}), {-0.9, -0.9}, {1, 2});
+  expect_close((*dense.constraint_of(dense.kernel))(dense.kernel), std::vector<double>(6, -1), {3, 2}, 0);
+}
+
+TEST(CoreLayers, AreKnownByTheirClassNames) {
+  for (const char* name :
+       {"Dense", "Flatten",   "Reshape",  "Permute", "RepeatVector", "Activation",       "Softmax",
+        "ReLU",  "LeakyReLU", "PReLU",    "ELU",     "Dropout",      "SpatialDropout2D", "GaussianNoise",
+        "Add",   "Subtract",  "Multiply", "Average", "Maximum",      "Minimum",          "Concatenate",
+        "Dot"}) {
+    const Config config = Config::Map{{"class_name", name}, {"config", Config::Map{{"name", "x"}}}};
+    const LayerPtr layer = layer_from_config(config);
+    EXPECT_EQ(layer->class_name(), name);
+    EXPECT_EQ(layer->name(), "x");
+  }
 }
 
 TEST(CoreLayers, NamesAsKerasMakesThem) {

@@ -2,6 +2,9 @@
 
 namespace runnel::keras {
 
-void register_layers() { register_image_layers(); }
+void register_layers() {
+  register_core_layers();
+  register_image_layers();
+}
 
 }  // namespace runnel::keras
