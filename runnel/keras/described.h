@@ -16,11 +16,9 @@ namespace runnel::keras {
 // (initializers::random_normal({.stddev = 0.1})), or any C++ callable, which has no description. `Family` finds one by
 // name or description: static Described find(const Config&); kWhat says what it is.
 template <class Family, class Signature>
-class Described;
-template <class Family, class Result, class... Params>
-class Described<Family, Result(Params...)> {
+class Described {
  public:
-  using Function = std::function<Result(Params...)>;
+  using Function = std::function<Signature>;
 
   Described() = default;                                                         // none
   Described(const char* name) : Described(Family::find(Config(name))) {}         // NOLINT: implicit, as all below
@@ -34,7 +32,10 @@ class Described<Family, Result(Params...)> {
       : description_(std::move(description)), function_(std::make_shared<Function>(std::move(f))) {}
 
   explicit operator bool() const { return function_ != nullptr; }
-  Result operator()(Params... args) const { return (*function_)(std::forward<Params>(args)...); }
+  template <class... Args>
+  auto operator()(Args&&... args) const {
+    return (*function_)(std::forward<Args>(args)...);
+  }
   // What Keras writes: null for none, a name, or {"class_name": ..., "config": {...}}. An Error for a bare callable.
   const Config& config() const {
     if (function_ && description_.is_null()) undescribed(Family::kWhat);

@@ -36,13 +36,13 @@ Spread spread_of(const Tensor& t) {
 }
 
 TEST(Initializers, FixedValues) {
-  expect_close(Initializer("zeros")({2, 2}, float32), {0, 0, 0, 0}, {2, 2}, 0);
-  expect_close(Initializer("ones")({3}, float64), {1, 1, 1}, {3}, 0);
-  expect_close(initializers::constant(2.5)({2, 1}, float32), {2.5, 2.5}, {2, 1}, 0);
-  expect_close(initializers::identity(3)({2, 3}, float32), {3, 0, 0, 0, 3, 0}, {2, 3}, 0);
-  EXPECT_EQ(Initializer("ones")({3}, int64).dtype(), int64);
-  EXPECT_EQ(initializers::constant(2)({}, int32).item<int32_t>(), 2);
-  expect_error([] { initializers::identity()({2, 2, 2}, float32); }, Code::invalid_argument, "[2,2,2]");
+  expect_close(Initializer("zeros")(Shape{2, 2}, float32), {0, 0, 0, 0}, {2, 2}, 0);
+  expect_close(Initializer("ones")(Shape{3}, float64), {1, 1, 1}, {3}, 0);
+  expect_close(initializers::constant(2.5)(Shape{2, 1}, float32), {2.5, 2.5}, {2, 1}, 0);
+  expect_close(initializers::identity(3)(Shape{2, 3}, float32), {3, 0, 0, 0, 3, 0}, {2, 3}, 0);
+  EXPECT_EQ(Initializer("ones")(Shape{3}, int64).dtype(), int64);
+  EXPECT_EQ(initializers::constant(2)(Shape{}, int32).item<int32_t>(), 2);
+  expect_error([] { initializers::identity()(Shape{2, 2, 2}, float32); }, Code::invalid_argument, "[2,2,2]");
 }
 
 TEST(Initializers, PlainDistributions) {
@@ -122,8 +122,8 @@ TEST(Initializers, OrthogonalRowsOrColumns) {
   check({6, 4}, 1);
   check({4, 6}, 2);
   check({3, 2, 5, 7}, 1);
-  EXPECT_EQ(initializers::orthogonal()({4, 4}, bfloat16).dtype(), bfloat16);
-  expect_error([] { Initializer("orthogonal")({4}, float32); }, Code::invalid_argument, "two dimensions");
+  EXPECT_EQ(initializers::orthogonal()(Shape{4, 4}, bfloat16).dtype(), bfloat16);
+  expect_error([] { Initializer("orthogonal")(Shape{4}, float32); }, Code::invalid_argument, "two dimensions");
 }
 
 TEST(Initializers, SeedsFixTheNumbers) {
@@ -178,9 +178,9 @@ TEST(Initializers, ConfigurationsAsKerasWritesThem) {
 TEST(Initializers, WhatIsNotThere) {
   expect_error([] { Initializer("glorot"); }, Code::not_found, "no initializer 'glorot'; there are zeros, ones");
   expect_error([] { Initializers::find(Config(3)); }, Code::invalid_argument, "class_name");
-  expect_error([] { Initializer("he_normal")({2, 2}, int32); }, Code::invalid_argument, "[HeNormal]");
+  expect_error([] { Initializer("he_normal")(Shape{2, 2}, int32); }, Code::invalid_argument, "[HeNormal]");
   const Initializer own = [](const Shape& shape, DType dtype) { return fill(shape, constant(7, dtype)); };
-  expect_close(own({2}, float32), {7, 7}, {2}, 0);
+  expect_close(own(Shape{2}, float32), {7, 7}, {2}, 0);
   expect_error([&] { own.config(); }, Code::failed_precondition, "initializer");
 }
 
