@@ -97,7 +97,13 @@ bool Config::is_map() const { return std::holds_alternative<Map>(value_); }
 Config::Config(const PartialShape& shape) {
   if (!shape.has_rank()) return;
   List items;
-  for (const int64_t d : shape) items.push_back(d == kUnknownDim ? Config() : Config(d));
+  for (const int64_t d : shape) {
+    if (d == kUnknownDim) {
+      items.emplace_back();
+    } else {
+      items.emplace_back(d);
+    }
+  }
   value_ = std::move(items);
 }
 

@@ -185,14 +185,15 @@ Initializer ones() {
 }
 
 Initializer constant(double value) {
-  return {initializer_config("Constant", ConstantOptions{value}),
-          [=](const Shape& shape, DType dtype) { return fill(shape, runnel::constant(value, dtype)); }};
+  return {initializer_config("Constant", ConstantOptions{value}), [=](const Shape& shape, DType dtype) {
+            return fill(shape, cast(runnel::constant(value, DType::float64), dtype));
+          }};
 }
 
 Initializer identity(double gain) {
   return {initializer_config("Identity", IdentityOptions{gain}), [=](const Shape& shape, DType dtype) {
             if (shape.rank() != 2) throw invalid_argument("[Identity] makes matrices, not shape {}", shape.str());
-            return eye(shape[0], shape[1], {}, dtype) * runnel::constant(gain, dtype);
+            return eye(shape[0], shape[1], {}, dtype) * cast(runnel::constant(gain, DType::float64), dtype);
           }};
 }
 

@@ -68,6 +68,7 @@ Tensor ELU::call(const Tensor& input, const CallArgs&) { return activations::elu
 void PReLU::prepare() { set_supports_masking(true); }
 
 void PReLU::build(const PartialShape& input) {
+  if (!input.has_rank()) throw invalid_argument("[PReLU] {}: the rank of the input must be known", name());
   const int rank = input.rank();
   std::vector<int64_t> shared;
   for (const int64_t axis : options_.shared_axes) {

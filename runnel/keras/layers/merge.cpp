@@ -146,18 +146,18 @@ Nest Concatenate::call(const Nest& inputs, const CallArgs&) {
 }
 
 Tensor Concatenate::compute_mask(const Nest& inputs, const Tensor&) {
-  std::vector<Tensor> masks;
-  bool any = false;
-  for (const Tensor& t : nest::flatten(inputs)) {
-    Tensor mask = ones_like(t, DType::bool_);
+  const std::vector<Tensor> tensors = nest::flatten(inputs);
+  const auto is_masked = [](const Tensor& t) { return MaskScope::mask_of(t).defined(); };
+  if (std::ranges::none_of(tensors, is_masked)) return {};
+  std::vector<Tensor> masks;  // one bool for each element of the inputs
+  for (const Tensor& t : tensors) {
+    masks.push_back(ones_like(t, DType::bool_));
     if (const Tensor own = MaskScope::mask_of(t); own.defined()) {
       const bool shorter = own.partial_shape().rank() < t.partial_shape().rank();
-      mask = logical_and(mask, shorter ? expand_dims(own, -1) : own);
-      any = true;
+      masks.back() = logical_and(masks.back(), shorter ? expand_dims(own, -1) : own);
     }
-    masks.push_back(mask);
   }
-  return any ? reduce_all(concat(masks, static_cast<int>(options_.axis)), -1) : Tensor();
+  return reduce_all(concat(masks, static_cast<int>(options_.axis)), -1);
 }
 
 void Dot::prepare() {

@@ -14,22 +14,12 @@ void check_rate(const char* layer, double rate) {
 
 // The sizes of `wanted`, those of x where it leaves them open.
 Tensor sizes_with_those_of(const Tensor& x, const PartialShape& wanted) {
-  const PartialShape given = x.partial_shape();
-  Dims sizes;
-  std::vector<Tensor> parts;
-  bool known = true;
-  for (int i = 0; i < wanted.rank(); ++i) {
-    sizes.push_back(wanted[i] == kUnknownDim ? given[i] : wanted[i]);
-    known = known && sizes.back() != kUnknownDim;
-  }
-  if (known) return int_vector(sizes);
   const Tensor actual = shape(x);
+  std::vector<Tensor> sizes;
   for (int i = 0; i < wanted.rank(); ++i) {
-    parts.push_back(sizes[static_cast<size_t>(i)] == kUnknownDim
-                        ? actual[i]
-                        : Tensor(static_cast<int32_t>(sizes[static_cast<size_t>(i)])));
+    sizes.push_back(wanted[i] == kUnknownDim ? actual[i] : Tensor(static_cast<int32_t>(wanted[i])));
   }
-  return stack(parts);
+  return stack(sizes);
 }
 
 }  // namespace

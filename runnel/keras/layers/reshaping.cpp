@@ -12,6 +12,7 @@ namespace {
 
 // The product of the dimensions after the batch; kUnknownDim unless all are known.
 int64_t size_of_example(const PartialShape& shape) {
+  if (!shape.has_rank()) return kUnknownDim;
   int64_t size = 1;
   for (int i = 1; i < shape.rank(); ++i) {
     if (shape[i] == kUnknownDim) return kUnknownDim;
@@ -20,20 +21,14 @@ int64_t size_of_example(const PartialShape& shape) {
   return size;
 }
 
-// x as [batch, rest...]; one of `rest` may be -1.
+// x as [batch, rest...]; one of `rest` may be -1, which is what unknown dimensions are written as.
 Tensor reshape_examples(const Tensor& x, const std::vector<int64_t>& rest) {
-  const int64_t batch = x.partial_shape()[0];
-  const bool worked_out = std::ranges::find(rest, -1) != rest.end();
-  if (batch != kUnknownDim || !worked_out) {  // at most one -1 in all
-    std::vector<int64_t> sizes{batch};
-    sizes.insert(sizes.end(), rest.begin(), rest.end());
-    return reshape(x, sizes);
-  }
-  const auto rank = static_cast<int64_t>(rest.size());
-  const Tensor sizes = concat({shape(x)(slice(0, 1)), int_vector(Dims(rest.begin(), rest.end()))}, 0);
-  Dims known{kUnknownDim};
-  for (int64_t i = 0; i < rank; ++i) known.push_back(rest[static_cast<size_t>(i)]);
-  return ensure_shape(reshape(x, sizes), PartialShape(known));
+  const PartialShape given = x.partial_shape();
+  std::vector<int64_t> sizes{given.has_rank() ? given[0] : kUnknownDim};
+  sizes.insert(sizes.end(), rest.begin(), rest.end());
+  if (std::ranges::count(sizes, -1) <= 1) return reshape(x, sizes);
+  const Tensor actual = concat({shape(x)(slice(0, 1)), int_vector(Dims(rest.begin(), rest.end()))}, 0);
+  return ensure_shape(reshape(x, actual), PartialShape(std::span<const int64_t>(sizes)));
 }
 
 }  // namespace
@@ -49,7 +44,8 @@ Tensor Flatten::call(const Tensor& input, const CallArgs&) {
   const PartialShape given = input.partial_shape();
   const int rank = given.rank();
   if (rank == 1) return expand_dims(input, 1);
-  if (options_.data_format == "channels_first" && rank > 2) {
+  if (options_.data_format == "channels_first") {
+    if (!given.has_rank()) throw invalid_argument("[Flatten] {}: channels_first needs an input of known rank", name());
     std::vector<int64_t> order{0};
     for (int i = 2; i < rank; ++i) order.push_back(i);
     order.push_back(1);
