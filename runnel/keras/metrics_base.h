@@ -35,6 +35,7 @@ class RUNNEL_API Metric : public Trackable {
   Tensor operator()(const Tensor& y_true, const Tensor& y_pred = {}, const Tensor& sample_weight = {});
 
   const std::string& name() const;
+  void set_name(std::string name) { name_ = std::move(name); }
   DType dtype() const { return dtype_; }
   const std::vector<Variable>& variables() const { return variables_; }
   virtual std::string class_name() const { return "Metric"; }
