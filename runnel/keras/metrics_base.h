@@ -60,7 +60,8 @@ template <class Self, class OptionsType>
 class MetricOf : public Metric {
  public:
   using Options = OptionsType;
-  explicit MetricOf(Options options = {}) : Metric(first_name(options.name), options.dtype), options_(std::move(options)) {}
+  explicit MetricOf(Options options = {})
+      : Metric(first_name(options.name), options.dtype), options_(std::move(options)) {}
 
   const Options& options() const { return options_; }
   std::string class_name() const override { return Self::kClassName; }
