@@ -67,7 +67,7 @@ TEST(LossObjects, AnEmptyBatchIsZero) {
   losses::MeanSquaredError loss;
   EXPECT_EQ(loss(zeros({0, 2}), zeros({0, 2})).item<float>(), 0);
   auto traced = function([&](const Tensor& t, const Tensor& p) { return loss(t, p); },
-                         {.input_signature = {{DType::float32, {-1, 2}}, {DType::float32, {-1, 2}}}});
+                         {.input_signature = {{{-1, 2}, DType::float32}, {{-1, 2}, DType::float32}}});
   EXPECT_EQ(traced(zeros({0, 2}), zeros({0, 2})).item<float>(), 0);
   expect_close(traced(kTruth, kGuess), {7.0 / 3}, {}, 1e-6);
 }

@@ -89,7 +89,7 @@ TEST(MetricState, InAFunctionWithAnUnknownBatch) {
         mean.update_state(reduce_sum(scores, -1));
         return std::pair(accuracy.result(), mean.result());
       },
-      {.input_signature = {{DType::int32, {-1}}, {DType::float32, {-1, 3}}}});
+      {.input_signature = {{{-1}, DType::int32}, {{-1, 3}, DType::float32}}});
   const Tensor scores{{0.1f, 0.7f, 0.2f}, {0.5f, 0.2f, 0.3f}, {0.f, 0.f, 1.f}};
   auto [first, first_mean] = step(Tensor{1, 0, 0}, scores);
   EXPECT_FLOAT_EQ(first.item<float>(), 2.f / 3);
@@ -109,7 +109,7 @@ TEST(MetricAccuracy, EqualValues) {
   accuracy.reset_state();
   accuracy.update_state(Tensor{1, 2, 3, 4}, Tensor{0.f, 2.f, 3.f, 4.f}, Tensor{1.f, 1.f, 0.f, 0.f});
   EXPECT_FLOAT_EQ(result_of(accuracy), 0.5f);
-  expect_error([&] { accuracy.update_state(Tensor{1}); }, Code::invalid_argument, "[accuracy] update_state needs");
+  expect_error([&] { accuracy(Tensor{1}); }, Code::invalid_argument, "[accuracy] update_state needs");
 }
 
 TEST(MetricAccuracy, Binary) {
