@@ -62,6 +62,7 @@ void register_all_ops(Registry& r) {
   register_nn_softmax(r);
   register_parse_example(r);
   register_parse_sequence(r);
+  register_probability_loss(r);
   register_ragged(r);
   register_random(r);
   register_random_stateless(r);

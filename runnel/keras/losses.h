@@ -44,7 +44,8 @@ RUNNEL_API Tensor categorical_hinge(const Tensor& y_true, const Tensor& y_pred);
 
 // A loss as models use it. To make one of your own, give the values per sample:
 //   struct Quartic : keras::Loss {
-//     Tensor call(const Tensor& y_true, const Tensor& y_pred) override { return reduce_mean(pow(y_pred - y_true, 4), -1); }
+//     Tensor call(const Tensor& y_true, const Tensor& y_pred) override { return reduce_mean(pow(y_pred - y_true, 4),
+//     -1); }
 //   };
 class RUNNEL_API Loss {
  public:
@@ -52,7 +53,8 @@ class RUNNEL_API Loss {
   virtual ~Loss() = default;
 
   virtual Tensor call(const Tensor& y_true, const Tensor& y_pred) = 0;
-  // call, weighted and reduced (see compute_weighted_loss). Weights: one per sample, or what broadcasts to call's result.
+  // call, weighted and reduced (see compute_weighted_loss). Weights: one per sample, or what broadcasts to call's
+  // result.
   Tensor operator()(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight = {},
                     const Tensor& mask = {});
 
@@ -225,11 +227,11 @@ using losses::LossPtr;
 // A loss given by its name, as an object, or as a plain function (y_true, y_pred) -> Tensor.
 class RUNNEL_API LossArg {
  public:
-  LossArg() = default;                                              // none
-  LossArg(const char* name) : loss_(losses::get(name)) {}           // NOLINT: implicit, as all below
-  LossArg(const std::string& name) : loss_(losses::get(name)) {}    // NOLINT
+  LossArg() = default;                                            // none
+  LossArg(const char* name) : loss_(losses::get(name)) {}         // NOLINT: implicit, as all below
+  LossArg(const std::string& name) : loss_(losses::get(name)) {}  // NOLINT
   template <std::derived_from<Loss> L>
-  LossArg(std::shared_ptr<L> loss) : loss_(std::move(loss)) {}      // NOLINT
+  LossArg(std::shared_ptr<L> loss) : loss_(std::move(loss)) {}  // NOLINT
   template <std::derived_from<Loss> L>
   LossArg(L loss) : loss_(std::make_shared<L>(std::move(loss))) {}  // NOLINT
   template <class F>

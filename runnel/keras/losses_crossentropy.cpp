@@ -4,6 +4,7 @@
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
 #include "runnel/ops/nn.h"
+#include "runnel/ops/probability_loss.h"
 
 namespace runnel::keras::losses {
 namespace {
@@ -36,8 +37,10 @@ Tensor smoothed(const Tensor& labels, double smoothing) {
 Tensor sparse_categorical_crossentropy(const Tensor& y_true, const Tensor& y_pred, bool from_logits, int axis) {
   const Tensor rows = classes_last(y_pred, axis);
   const Tensor labels = class_labels("sparse_categorical_crossentropy", y_true, rows);
-  // The logarithms of probabilities are logits: taking their softmax again makes every row add up to one.
-  return nn::sparse_softmax_cross_entropy_with_logits(labels, from_logits ? rows : log(clipped(rows)));
+  if (from_logits) return nn::sparse_softmax_cross_entropy_with_logits(labels, rows);
+  if (rows.partial_shape().rank() == 2) return nn::sparse_cross_entropy_of_probabilities(labels, rows, kEpsilon);
+  const Tensor matrix = reshape(rows, stack({Tensor(-1), shape(rows)[-1]}));
+  return reshape(nn::sparse_cross_entropy_of_probabilities(reshape(labels, {-1}), matrix, kEpsilon), shape(labels));
 }
 
 Tensor categorical_crossentropy(const Tensor& y_true, const Tensor& y_pred, bool from_logits, double label_smoothing,

@@ -62,8 +62,9 @@ Tensor match_weight(const std::string& who, const Tensor& sample_weight, const T
     }
   }
   if (!could_broadcast(values.partial_shape(), weight.partial_shape(), false)) {
-    throw invalid_argument("[{}] sample_weight of shape {} does not fit values of shape {}: one weight per sample needed",
-                           who, sample_weight.partial_shape().str(), values.partial_shape().str());
+    throw invalid_argument(
+        "[{}] sample_weight of shape {} does not fit values of shape {}: one weight per sample needed", who,
+        sample_weight.partial_shape().str(), values.partial_shape().str());
   }
   return weight;
 }
@@ -119,7 +120,8 @@ Tensor class_labels(const char* who, const Tensor& y_true, const Tensor& y_pred)
   if (guess.rank() == 0) throw invalid_argument("[{}] y_pred has no dimension of classes: it is a scalar", who);
   if (truth.rank() == guess.rank() && !may_be_one(last_size(truth))) {
     throw invalid_argument(
-        "[{}] y_true of shape {} is not one class number for each row of y_pred of shape {}; for one-hot labels use the "
+        "[{}] y_true of shape {} is not one class number for each row of y_pred of shape {}; for one-hot labels use "
+        "the "
         "categorical form",
         who, truth.str(), guess.str());
   }

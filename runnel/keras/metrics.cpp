@@ -128,21 +128,30 @@ Config serialize(const Metric& metric) { return object_config(metric.class_name(
 }  // namespace runnel::keras::metrics
 
 namespace runnel::keras {
+namespace {
 
-MetricPtr resolve_metric(const MetricArg& arg, const PartialShape& y_true, const PartialShape& y_pred) {
-  if (arg.metric()) return arg.metric();
-  const std::string& name = arg.name();
+// Which of the functions the shapes call for: binary_, categorical_ or sparse_categorical_.
+std::string kind_of_labels(const PartialShape& y_true, const PartialShape& y_pred) {
+  const auto last = [](const PartialShape& s) { return s.rank() > 0 ? s[s.rank() - 1] : kUnknownDim; };
+  if (last(y_pred) == 1) return "binary_";
+  const bool numbers = y_true.rank() < y_pred.rank() || (last(y_true) == 1 && last(y_pred) > 1);
+  return numbers ? "sparse_categorical_" : "categorical_";
+}
+
+MetricPtr metric_by_name(const std::string& name, const PartialShape& y_true, const PartialShape& y_pred) {
   const bool accuracy = name == "accuracy" || name == "acc";
   if (!accuracy && name != "crossentropy" && name != "ce") return metrics::get(name);
-  const auto last = [](const PartialShape& s) { return s.rank() > 0 ? s[s.rank() - 1] : kUnknownDim; };
-  std::string kind = "categorical_";
-  if (last(y_pred) == 1) {
-    kind = "binary_";
-  } else if (y_true.rank() < y_pred.rank() || (last(y_true) == 1 && last(y_pred) > 1)) {
-    kind = "sparse_categorical_";
-  }
-  return std::make_shared<metrics::MeanMetricWrapper>(
-      metrics::find_metric_function(kind + (accuracy ? "accuracy" : "crossentropy")), name);
+  const std::string function = kind_of_labels(y_true, y_pred) + (accuracy ? "accuracy" : "crossentropy");
+  return std::make_shared<metrics::MeanMetricWrapper>(metrics::find_metric_function(function), name);
+}
+
+}  // namespace
+
+MetricPtr resolve_metric(const MetricArg& arg, const PartialShape& y_true, const PartialShape& y_pred,
+                         const std::string& prefix) {
+  MetricPtr metric = arg.make_ ? arg.make_() : metric_by_name(arg.name_, y_true, y_pred);
+  if (!prefix.empty()) metric->set_name(prefix + metric->name());
+  return metric;
 }
 
 }  // namespace runnel::keras

@@ -9,8 +9,8 @@
 
 namespace runnel::keras::metrics {
 
-// A class ("AUC", "SparseCategoricalAccuracy") or the mean of a function ("mse", "categorical_accuracy"), which then has
-// that name; an Error that lists the names there are.
+// A class ("AUC", "SparseCategoricalAccuracy") or the mean of a function ("mse", "categorical_accuracy"), which then
+// has that name; an Error that lists the names there are.
 RUNNEL_API MetricPtr get(const std::string& name);
 // {"class_name": ..., "config": {...}}, or a name.
 RUNNEL_API MetricPtr deserialize(const Config& config);
@@ -24,28 +24,31 @@ namespace runnel::keras {
 // "accuracy" ("acc") and "crossentropy" ("ce") mean what fits the shapes of labels and predictions: resolve_metric.
 class RUNNEL_API MetricArg {
  public:
-  MetricArg(const char* name) : name_(name) {}                           // NOLINT: implicit, as all below
-  MetricArg(std::string name) : name_(std::move(name)) {}                // NOLINT
+  MetricArg(const char* name) : name_(name) {}             // NOLINT: implicit, as all below
+  MetricArg(std::string name) : name_(std::move(name)) {}  // NOLINT
   template <std::derived_from<Metric> M>
-  MetricArg(std::shared_ptr<M> metric) : metric_(std::move(metric)) {}   // NOLINT
-  // Written in place: Precision({.top_k = 3}). A metric of the same settings is made.
+  MetricArg(std::shared_ptr<M> metric) : make_([metric = std::move(metric)] { return metric; }) {}  // NOLINT
+  // Written in place, Precision({.top_k = 3}): a metric of the same settings is made for every output.
   template <std::derived_from<Metric> M>
     requires requires(const M& m) { std::make_shared<M>(m.options()); }
-  MetricArg(M&& metric) : metric_(std::make_shared<M>(metric.options())) {}  // NOLINT
+  MetricArg(M&& metric)  // NOLINT
+      : make_([options = metric.options()] { return std::make_shared<M>(options); }) {}
   template <class F>
     requires std::constructible_from<metrics::MetricFunction, F> && (!std::derived_from<std::decay_t<F>, Metric>)
   MetricArg(F function, std::string name = "function")  // NOLINT
-      : metric_(std::make_shared<metrics::MeanMetricWrapper>(std::move(function), std::move(name))) {}
-
-  const std::string& name() const { return name_; }   // where it was given by name
-  const MetricPtr& metric() const { return metric_; }  // otherwise
+      : make_([function = metrics::MetricFunction(std::move(function)), name = std::move(name)] {
+          return std::make_shared<metrics::MeanMetricWrapper>(function, name);
+        }) {}
 
  private:
-  std::string name_;
-  MetricPtr metric_;
+  friend MetricPtr resolve_metric(const MetricArg&, const PartialShape&, const PartialShape&, const std::string&);
+  std::string name_;                 // where it was given by name
+  std::function<MetricPtr()> make_;  // otherwise
 };
 
-// The metric that is meant for labels and predictions of these shapes.
-RUNNEL_API MetricPtr resolve_metric(const MetricArg& arg, const PartialShape& y_true, const PartialShape& y_pred);
+// The metric that is meant for labels and predictions of these shapes; `prefix` (the name of one of several outputs)
+// comes before its name.
+RUNNEL_API MetricPtr resolve_metric(const MetricArg& arg, const PartialShape& y_true, const PartialShape& y_pred,
+                                    const std::string& prefix = "");
 
 }  // namespace runnel::keras

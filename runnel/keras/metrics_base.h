@@ -35,6 +35,7 @@ class RUNNEL_API Metric : public Trackable {
   Tensor operator()(const Tensor& y_true, const Tensor& y_pred = {}, const Tensor& sample_weight = {});
 
   const std::string& name() const;
+  void set_name(std::string name) { name_ = std::move(name); }
   DType dtype() const { return dtype_; }
   const std::vector<Variable>& variables() const { return variables_; }
   virtual std::string class_name() const { return "Metric"; }
@@ -59,7 +60,8 @@ template <class Self, class OptionsType>
 class MetricOf : public Metric {
  public:
   using Options = OptionsType;
-  explicit MetricOf(Options options = {}) : Metric(first_name(options.name), options.dtype), options_(std::move(options)) {}
+  explicit MetricOf(Options options = {})
+      : Metric(first_name(options.name), options.dtype), options_(std::move(options)) {}
 
   const Options& options() const { return options_; }
   std::string class_name() const override { return Self::kClassName; }

@@ -52,7 +52,9 @@ Tensor sums_above(const ConfusionRequest& request, const Tensor& y_pred, const T
   return cumsum(math::unsorted_segment_sum(amounts, cast(bucket, DType::int32), n), 0, false, true);
 }
 
-Tensor one_or_all(const Tensor& values, size_t thresholds) { return thresholds == 1 ? reshape(values, Shape{}) : values; }
+Tensor one_or_all(const Tensor& values, size_t thresholds) {
+  return thresholds == 1 ? reshape(values, Shape{}) : values;
+}
 
 std::vector<double> or_half(const std::vector<double>& thresholds) {
   return thresholds.empty() ? std::vector<double>{0.5} : thresholds;

@@ -57,8 +57,8 @@ ConfusionRequest point_request(CurvePointKind kind, const CurvePointOptions& opt
   }
   ConfusionRequest request{.who = text.class_name, .class_id = options.class_id, .dtype = options.dtype};
   request.evenly_spaced = options.num_thresholds != 1;
-  request.thresholds = request.evenly_spaced ? spread_thresholds(text.class_name, options.num_thresholds, 0)
-                                             : std::vector<double>{0.5};
+  request.thresholds =
+      request.evenly_spaced ? spread_thresholds(text.class_name, options.num_thresholds, 0) : std::vector<double>{0.5};
   return request;
 }
 
@@ -144,8 +144,8 @@ Tensor AUC::interpolated_pr_area() const {
   const Tensor more_found = starts(found) - ends(found);
   const Tensor slope = divide_no_nan(more_right, maximum(more_found, 0));
   const Tensor intercept = ends(right) - slope * ends(found);
-  const Tensor growth = where(logical_and(starts(found) > 0, ends(found) > 0),
-                              divide_no_nan(starts(found), maximum(ends(found), 0)), 1);
+  const Tensor growth =
+      where(logical_and(starts(found) > 0, ends(found) > 0), divide_no_nan(starts(found), maximum(ends(found), 0)), 1);
   const Tensor all = ends(right) + ends(Tensor(false_negatives_));
   return reduce_sum(divide_no_nan(slope * (more_right + intercept * log(growth)), maximum(all, 0)));
 }

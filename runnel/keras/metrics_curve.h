@@ -12,7 +12,7 @@ class RUNNEL_API CurveMetric : public Metric {
 
  protected:
   CurveMetric(std::string name, DType dtype, ConfusionRequest request);
-  Tensor recalls() const;        // also called sensitivity, true positive rate
+  Tensor recalls() const;  // also called sensitivity, true positive rate
   Tensor precisions() const;
   Tensor specificities() const;  // 1 - the false positive rate
 
@@ -22,8 +22,8 @@ class RUNNEL_API CurveMetric : public Metric {
 
 struct AUCOptions {
   int64_t num_thresholds = 200;
-  std::string curve = "ROC";                           // or "PR": precision by recall
-  std::string summation_method = "interpolation";      // or "minoring", "majoring"
+  std::string curve = "ROC";                       // or "PR": precision by recall
+  std::string summation_method = "interpolation";  // or "minoring", "majoring"
   std::string name;
   DType dtype = DType::float32;
   std::vector<double> thresholds;  // between 0 and 1, instead of num_thresholds of equal distance
@@ -58,7 +58,12 @@ struct CurvePointOptions {
   std::string name;
   DType dtype = DType::float32;
 };
-enum class CurvePointKind { sensitivity_at_specificity, specificity_at_sensitivity, precision_at_recall, recall_at_precision };
+enum class CurvePointKind {
+  sensitivity_at_specificity,
+  specificity_at_sensitivity,
+  precision_at_recall,
+  recall_at_precision
+};
 
 // The best of one quantity among the thresholds at which another reaches a value; 0 where none does.
 class RUNNEL_API CurvePoint : public CurveMetric {

@@ -25,7 +25,8 @@ void FBetaScore::build(const PartialShape& y_true, const PartialShape& y_pred) {
   }
   if (true_positives_.defined()) return;
   const int64_t classes = y_pred[1] >= 0 ? y_pred[1] : y_true[1];
-  if (classes < 0) throw invalid_argument("[{}] the number of classes is not known: y_pred is {}", name(), y_pred.str());
+  if (classes < 0)
+    throw invalid_argument("[{}] the number of classes is not known: y_pred is {}", name(), y_pred.str());
   const Shape shape = options_.average == "micro" ? Shape{} : Shape{classes};
   true_positives_ = add_weight("true_positives", shape);
   false_positives_ = add_weight("false_positives", shape);

@@ -72,7 +72,10 @@ OneHotIoU::OneHotIoU(IoUOptions options) : IoU(with_scores(std::move(options))) 
 OneHotMeanIoU::OneHotMeanIoU(IoUOptions options) : MeanIoU(with_scores(std::move(options))) {}
 
 BinaryIoU::BinaryIoU(const BinaryIoUOptions& options)
-    : IoU({.num_classes = 2, .target_class_ids = options.target_class_ids, .name = options.name, .dtype = options.dtype}),
+    : IoU({.num_classes = 2,
+           .target_class_ids = options.target_class_ids,
+           .name = options.name,
+           .dtype = options.dtype}),
       binary_(options) {}
 
 void BinaryIoU::update_state(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight) {

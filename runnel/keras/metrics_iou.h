@@ -17,7 +17,7 @@ struct IoUOptions {
   int64_t axis = -1;
   static constexpr auto fields() {
     using O = IoUOptions;
-    return std::tuple{field("num_classes", &O::num_classes),     field("target_class_ids", &O::target_class_ids),
+    return std::tuple{field("num_classes", &O::num_classes), field("target_class_ids", &O::target_class_ids),
                       field("sparse_y_true", &O::sparse_y_true), field("sparse_y_pred", &O::sparse_y_pred),
                       field("axis", &O::axis)};
   }

@@ -17,9 +17,10 @@ Tensor binary_matches(const char* who, const Tensor& y_true, const Tensor& y_pre
 
 Tensor most_likely(const char* who, const Tensor& y_true, const Tensor& y_pred) {
   if (!y_true.partial_shape().compatible_with(y_pred.partial_shape())) {
-    throw invalid_argument("[{}] y_true of shape {} does not fit y_pred of shape {}; for labels that are class numbers "
-                           "use the sparse form",
-                           who, y_true.partial_shape().str(), y_pred.partial_shape().str());
+    throw invalid_argument(
+        "[{}] y_true of shape {} does not fit y_pred of shape {}; for labels that are class numbers "
+        "use the sparse form",
+        who, y_true.partial_shape().str(), y_pred.partial_shape().str());
   }
   return argmax(y_true, -1);
 }

@@ -9,7 +9,7 @@ namespace runnel::keras::metrics {
 // 1 or 0 for every sample (binary: the share of the last dimension that is right), float32.
 RUNNEL_API Tensor accuracy(const Tensor& y_true, const Tensor& y_pred);  // equal or not, element by element
 RUNNEL_API Tensor binary_accuracy(const Tensor& y_true, const Tensor& y_pred, double threshold = 0.5);
-RUNNEL_API Tensor categorical_accuracy(const Tensor& y_true, const Tensor& y_pred);  // labels are one-hot
+RUNNEL_API Tensor categorical_accuracy(const Tensor& y_true, const Tensor& y_pred);         // labels are one-hot
 RUNNEL_API Tensor sparse_categorical_accuracy(const Tensor& y_true, const Tensor& y_pred);  // labels are class numbers
 RUNNEL_API Tensor top_k_categorical_accuracy(const Tensor& y_true, const Tensor& y_pred, int64_t k = 5);
 RUNNEL_API Tensor sparse_top_k_categorical_accuracy(const Tensor& y_true, const Tensor& y_pred, int64_t k = 5);

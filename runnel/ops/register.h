@@ -56,6 +56,7 @@ void register_nn_pool(Registry& r);
 void register_nn_softmax(Registry& r);
 void register_parse_example(Registry& r);
 void register_parse_sequence(Registry& r);
+void register_probability_loss(Registry& r);
 void register_ragged(Registry& r);
 void register_random(Registry& r);
 void register_random_stateless(Registry& r);
