@@ -17,7 +17,7 @@ void MultiHeadAttention::prepare() {
                            o.key_dim);
   }
   set_supports_masking(true);
-  const int64_t value_dim = o.value_dim > 0 ? o.value_dim : o.key_dim;
+  const int64_t value_dim = o.value_dim.value_or(o.key_dim);
   const auto projected = [&](int64_t size) { return PartialShape{kUnknownDim, o.num_heads, size}; };
   query_dense = make_dense("_query_dense", "query", "abc,cde->abde", projected(o.key_dim), "de");
   key_dense = make_dense("_key_dense", "key", "abc,cde->abde", projected(o.key_dim), "de");
@@ -57,9 +57,9 @@ void MultiHeadAttention::build(const NestOf<PartialShape>& inputs) {
   query_dense->build_from_shapes(shapes[0]);
   key_dense->build_from_shapes(shapes.size() > 2 ? shapes[2] : shapes[1]);
   value_dense->build_from_shapes(shapes[1]);
-  const int64_t outputs = options_.output_shape > 0 ? options_.output_shape : known_dim(shapes[0], -1);
+  const int64_t outputs = options_.output_shape ? *options_.output_shape : known_dim(shapes[0], -1);
   output_dense = make_dense("_output_dense", "attention_output", "abcd,cde->abe", {kUnknownDim, outputs}, "e");
-  const int64_t value_dim = options_.value_dim > 0 ? options_.value_dim : options_.key_dim;
+  const int64_t value_dim = options_.value_dim.value_or(options_.key_dim);
   output_dense->build_from_shapes(PartialShape{shapes[0][0], shapes[0][1], options_.num_heads, value_dim});
 }
 

@@ -7,10 +7,10 @@ namespace runnel::keras {
 struct MultiHeadAttentionOptions {
   int64_t num_heads = 0;
   int64_t key_dim = 0;    // size of a head, for query and key
-  int64_t value_dim = 0;  // key_dim unless given
+  std::optional<int64_t> value_dim;  // key_dim unless given
   double dropout = 0;     // of the attention scores
   bool use_bias = true;
-  int64_t output_shape = 0;  // the size of the result's last dimension; that of the query unless given
+  std::optional<int64_t> output_shape;  // the size of the result's last dimension; that of the query unless given
   Initializer kernel_initializer = "glorot_uniform";
   Initializer bias_initializer = "zeros";
   Regularizer kernel_regularizer;

@@ -2,6 +2,6 @@
 
 namespace runnel::keras {
 
-void register_layers() {}
+void register_layers() { register_recurrent_layers(); }
 
 }  // namespace runnel::keras
