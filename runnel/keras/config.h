@@ -107,7 +107,12 @@ void read_config_value(const Config& config, T& value) {
       value = config.as_ints();
     }
   } else if constexpr (std::is_same_v<T, std::vector<double>>) {
-    value = config.is_number() ? std::vector<double>{config.as_double()} : config.as_doubles();
+    value.clear();
+    if (config.is_number()) {
+      value.push_back(config.as_double());
+    } else if (!config.is_null()) {
+      value = config.as_doubles();
+    }
   } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
     value.clear();
     for (const Config& item : config.items()) value.push_back(item.as_text());

@@ -237,6 +237,8 @@ class Shared : public std::shared_ptr<L> {
   auto operator()(Args&&... args) const {
     return (**this)(std::forward<Args>(args)...);
   }
+  // add({a, b}): of layers that take several tensors.
+  auto operator()(std::initializer_list<Tensor> inputs) const { return (**this)(std::vector<Tensor>(inputs)); }
 };
 template <class L>
 Shared<L> make(typename L::Options options = {}) {

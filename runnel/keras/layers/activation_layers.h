@@ -30,8 +30,8 @@ struct SoftmaxOptions {
   bool trainable = true;
   static constexpr auto fields() { return std::tuple{field("axis", &SoftmaxOptions::axis)}; }
 };
-// Positive numbers that sum to 1 over `axis`. Elements where the mask of the call (of the input's shape, or broadcast to
-// it) is false get 0.
+// Positive numbers that sum to 1 over `axis`. Elements where the mask of the call (of the input's shape, or broadcast
+// to it) is false get 0.
 class RUNNEL_API Softmax : public LayerOf<Softmax, SoftmaxOptions> {
  public:
   static constexpr const char* kClassName = "Softmax";
@@ -49,7 +49,8 @@ struct ReLUOptions {
   Policy dtype;
   bool trainable = true;
   static constexpr auto fields() {
-    return std::tuple{field("max_value", &ReLUOptions::max_value), field("negative_slope", &ReLUOptions::negative_slope),
+    return std::tuple{field("max_value", &ReLUOptions::max_value),
+                      field("negative_slope", &ReLUOptions::negative_slope),
                       field("threshold", &ReLUOptions::threshold)};
   }
 };

@@ -25,8 +25,9 @@ Tensor sizes_with_those_of(const Tensor& x, const PartialShape& wanted) {
   if (known) return int_vector(sizes);
   const Tensor actual = shape(x);
   for (int i = 0; i < wanted.rank(); ++i) {
-    parts.push_back(sizes[static_cast<size_t>(i)] == kUnknownDim ? actual[i]
-                                                                 : Tensor(static_cast<int32_t>(sizes[static_cast<size_t>(i)])));
+    parts.push_back(sizes[static_cast<size_t>(i)] == kUnknownDim
+                        ? actual[i]
+                        : Tensor(static_cast<int32_t>(sizes[static_cast<size_t>(i)])));
   }
   return stack(parts);
 }
@@ -44,8 +45,8 @@ Tensor Dropout::call(const Tensor& input, const CallArgs& args) {
   const PartialShape& noise = options_.noise_shape;
   if (noise.has_rank()) {
     if (noise.rank() != input.partial_shape().rank()) {
-      throw invalid_argument("[Dropout] {}: noise_shape {} needs as many dimensions as the input {}", name(), noise.str(),
-                             input.partial_shape().str());
+      throw invalid_argument("[Dropout] {}: noise_shape {} needs as many dimensions as the input {}", name(),
+                             noise.str(), input.partial_shape().str());
     }
     options.noise_shape = sizes_with_those_of(input, noise);
   }
@@ -65,7 +66,8 @@ void SpatialDropout2D::prepare() {
 Tensor SpatialDropout2D::call(const Tensor& input, const CallArgs& args) {
   if (!*args.training) return input;
   const bool first = options_.data_format == "channels_first";
-  const PartialShape noise = first ? PartialShape{kUnknownDim, kUnknownDim, 1, 1} : PartialShape{kUnknownDim, 1, 1, kUnknownDim};
+  const PartialShape noise =
+      first ? PartialShape{kUnknownDim, kUnknownDim, 1, 1} : PartialShape{kUnknownDim, 1, 1, kUnknownDim};
   return nn::dropout(input, options_.rate,
                      {.noise_shape = sizes_with_those_of(input, noise), .seed = options_.seed.value_or(0)});
 }

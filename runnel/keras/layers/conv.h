@@ -1,0 +1,278 @@
+#pragma once
+
+#include "runnel/keras/layer.h"
+
+namespace runnel::keras {
+
+// Settings of a convolution. Lists have one value for every spatial dimension or one for all. Tensors are
+// [batch, spatial..., channels].
+struct RUNNEL_API ConvOptions {
+  int64_t filters = 0;
+  std::vector<int64_t> kernel_size;
+  std::vector<int64_t> strides = {1};
+  std::string padding = "valid";  // "same": ceil(input / stride) cells; Conv1D also "causal": none depends on later ones
+  std::string data_format = "channels_last";
+  std::vector<int64_t> dilation_rate = {1};
+  int64_t groups = 1;  // the channels are cut into so many groups that do not see each other
+  Activation activation;
+  bool use_bias = true;
+  Initializer kernel_initializer = "glorot_uniform";
+  Initializer bias_initializer = "zeros";
+  Regularizer kernel_regularizer;
+  Regularizer bias_regularizer;
+  Regularizer activity_regularizer;
+  Constraint kernel_constraint;
+  Constraint bias_constraint;
+  std::string name;
+  Policy dtype;
+  bool trainable = true;
+  static constexpr auto fields() {
+    using O = ConvOptions;
+    return std::tuple{field("filters", &O::filters),
+                      field("kernel_size", &O::kernel_size),
+                      field("strides", &O::strides),
+                      field("padding", &O::padding),
+                      field("data_format", &O::data_format),
+                      field("dilation_rate", &O::dilation_rate),
+                      field("groups", &O::groups),
+                      field("activation", &O::activation),
+                      field("use_bias", &O::use_bias),
+                      field("kernel_initializer", &O::kernel_initializer),
+                      field("bias_initializer", &O::bias_initializer),
+                      field("kernel_regularizer", &O::kernel_regularizer),
+                      field("bias_regularizer", &O::bias_regularizer),
+                      field("activity_regularizer", &O::activity_regularizer),
+                      field("kernel_constraint", &O::kernel_constraint),
+                      field("bias_constraint", &O::bias_constraint)};
+  }
+};
+
+struct RUNNEL_API Conv2DTransposeOptions {
+  int64_t filters = 0;
+  std::vector<int64_t> kernel_size;
+  std::vector<int64_t> strides = {1};
+  std::string padding = "valid";        // or "same": input * stride cells
+  std::vector<int64_t> output_padding;  // cells at the end of the output, fewer than the stride; then its size is exact
+  std::string data_format = "channels_last";
+  std::vector<int64_t> dilation_rate = {1};
+  Activation activation;
+  bool use_bias = true;
+  Initializer kernel_initializer = "glorot_uniform";
+  Initializer bias_initializer = "zeros";
+  Regularizer kernel_regularizer;
+  Regularizer bias_regularizer;
+  Regularizer activity_regularizer;
+  Constraint kernel_constraint;
+  Constraint bias_constraint;
+  std::string name;
+  Policy dtype;
+  bool trainable = true;
+  static constexpr auto fields() {
+    using O = Conv2DTransposeOptions;
+    return std::tuple{field("filters", &O::filters),
+                      field("kernel_size", &O::kernel_size),
+                      field("strides", &O::strides),
+                      field("padding", &O::padding),
+                      field("output_padding", &O::output_padding),
+                      field("data_format", &O::data_format),
+                      field("dilation_rate", &O::dilation_rate),
+                      field("activation", &O::activation),
+                      field("use_bias", &O::use_bias),
+                      field("kernel_initializer", &O::kernel_initializer),
+                      field("bias_initializer", &O::bias_initializer),
+                      field("kernel_regularizer", &O::kernel_regularizer),
+                      field("bias_regularizer", &O::bias_regularizer),
+                      field("activity_regularizer", &O::activity_regularizer),
+                      field("kernel_constraint", &O::kernel_constraint),
+                      field("bias_constraint", &O::bias_constraint)};
+  }
+};
+
+struct RUNNEL_API DepthwiseConv2DOptions {
+  std::vector<int64_t> kernel_size;
+  std::vector<int64_t> strides = {1};
+  std::string padding = "valid";
+  int64_t depth_multiplier = 1;  // outputs of every channel
+  std::string data_format = "channels_last";
+  std::vector<int64_t> dilation_rate = {1};
+  Activation activation;
+  bool use_bias = true;
+  Initializer depthwise_initializer = "glorot_uniform";
+  Initializer bias_initializer = "zeros";
+  Regularizer depthwise_regularizer;
+  Regularizer bias_regularizer;
+  Regularizer activity_regularizer;
+  Constraint depthwise_constraint;
+  Constraint bias_constraint;
+  std::string name;
+  Policy dtype;
+  bool trainable = true;
+  static constexpr auto fields() {
+    using O = DepthwiseConv2DOptions;
+    return std::tuple{field("kernel_size", &O::kernel_size),
+                      field("strides", &O::strides),
+                      field("padding", &O::padding),
+                      field("depth_multiplier", &O::depth_multiplier),
+                      field("data_format", &O::data_format),
+                      field("dilation_rate", &O::dilation_rate),
+                      field("activation", &O::activation),
+                      field("use_bias", &O::use_bias),
+                      field("depthwise_initializer", &O::depthwise_initializer),
+                      field("bias_initializer", &O::bias_initializer),
+                      field("depthwise_regularizer", &O::depthwise_regularizer),
+                      field("bias_regularizer", &O::bias_regularizer),
+                      field("activity_regularizer", &O::activity_regularizer),
+                      field("depthwise_constraint", &O::depthwise_constraint),
+                      field("bias_constraint", &O::bias_constraint)};
+  }
+};
+
+struct RUNNEL_API SeparableConv2DOptions {
+  int64_t filters = 0;
+  std::vector<int64_t> kernel_size;
+  std::vector<int64_t> strides = {1};
+  std::string padding = "valid";
+  std::string data_format = "channels_last";
+  std::vector<int64_t> dilation_rate = {1};
+  int64_t depth_multiplier = 1;
+  Activation activation;
+  bool use_bias = true;
+  Initializer depthwise_initializer = "glorot_uniform";
+  Initializer pointwise_initializer = "glorot_uniform";
+  Initializer bias_initializer = "zeros";
+  Regularizer depthwise_regularizer;
+  Regularizer pointwise_regularizer;
+  Regularizer bias_regularizer;
+  Regularizer activity_regularizer;
+  Constraint depthwise_constraint;
+  Constraint pointwise_constraint;
+  Constraint bias_constraint;
+  std::string name;
+  Policy dtype;
+  bool trainable = true;
+  static constexpr auto fields() {
+    using O = SeparableConv2DOptions;
+    return std::tuple{field("filters", &O::filters),
+                      field("kernel_size", &O::kernel_size),
+                      field("strides", &O::strides),
+                      field("padding", &O::padding),
+                      field("data_format", &O::data_format),
+                      field("dilation_rate", &O::dilation_rate),
+                      field("depth_multiplier", &O::depth_multiplier),
+                      field("activation", &O::activation),
+                      field("use_bias", &O::use_bias),
+                      field("depthwise_initializer", &O::depthwise_initializer),
+                      field("pointwise_initializer", &O::pointwise_initializer),
+                      field("bias_initializer", &O::bias_initializer),
+                      field("depthwise_regularizer", &O::depthwise_regularizer),
+                      field("pointwise_regularizer", &O::pointwise_regularizer),
+                      field("bias_regularizer", &O::bias_regularizer),
+                      field("activity_regularizer", &O::activity_regularizer),
+                      field("depthwise_constraint", &O::depthwise_constraint),
+                      field("pointwise_constraint", &O::pointwise_constraint),
+                      field("bias_constraint", &O::bias_constraint)};
+  }
+};
+
+// What all convolutions over `Dims` dimensions share: checked settings, the bias, the activation.
+template <class Self, class Options, int Dims>
+class RUNNEL_API ConvFamily : public LayerOf<Self, Options> {
+ public:
+  using LayerOf<Self, Options>::LayerOf;
+  void prepare() override;
+  Config get_config() const override;  // lists with one value for every dimension
+
+  Variable bias;  // [outputs], unless use_bias is false
+
+ protected:
+  static constexpr int kDims = Dims;
+  // {kernel sizes..., inputs, outputs}
+  Shape kernel_shape(int64_t inputs, int64_t outputs) const;
+  int64_t input_channels(const PartialShape& input);  // calls must have as many from now on
+  void add_bias(int64_t outputs);
+  Tensor with_bias_and_activation(Tensor outputs) const;
+};
+
+// Conv1D, Conv2D and Conv3D.
+template <class Self, int Dims>
+class RUNNEL_API ConvOver : public ConvFamily<Self, ConvOptions, Dims> {
+ public:
+  using ConvFamily<Self, ConvOptions, Dims>::ConvFamily;
+  void prepare() override;
+  void build(const PartialShape& input) override;
+  Tensor call(const Tensor& input, const CallArgs& args) override;
+
+  Variable kernel;  // [kernel_size..., inputs / groups, filters]
+};
+
+// Over time: [batch, steps, channels].
+class RUNNEL_API Conv1D : public ConvOver<Conv1D, 1> {
+ public:
+  static constexpr const char* kClassName = "Conv1D";
+  using ConvOver::ConvOver;
+};
+// Over images: [batch, height, width, channels].
+class RUNNEL_API Conv2D : public ConvOver<Conv2D, 2> {
+ public:
+  static constexpr const char* kClassName = "Conv2D";
+  using ConvOver::ConvOver;
+};
+// Over volumes: [batch, depth, height, width, channels].
+class RUNNEL_API Conv3D : public ConvOver<Conv3D, 3> {
+ public:
+  static constexpr const char* kClassName = "Conv3D";
+  using ConvOver::ConvOver;
+};
+
+// The transpose of a convolution: enlarges images by the strides.
+class RUNNEL_API Conv2DTranspose : public ConvFamily<Conv2DTranspose, Conv2DTransposeOptions, 2> {
+ public:
+  static constexpr const char* kClassName = "Conv2DTranspose";
+  using ConvFamily::ConvFamily;
+  void prepare() override;
+  Config get_config() const override;
+  void build(const PartialShape& input) override;
+  Tensor call(const Tensor& input, const CallArgs& args) override;
+
+  Variable kernel;  // [height, width, filters, inputs]
+};
+
+// Every channel with filters of its own.
+class RUNNEL_API DepthwiseConv2D : public ConvFamily<DepthwiseConv2D, DepthwiseConv2DOptions, 2> {
+ public:
+  static constexpr const char* kClassName = "DepthwiseConv2D";
+  using ConvFamily::ConvFamily;
+  void build(const PartialShape& input) override;
+  Tensor call(const Tensor& input, const CallArgs& args) override;
+
+  Variable depthwise_kernel;  // [height, width, inputs, depth_multiplier]
+};
+
+// A depthwise convolution, then one of size 1 that mixes the channels.
+class RUNNEL_API SeparableConv2D : public ConvFamily<SeparableConv2D, SeparableConv2DOptions, 2> {
+ public:
+  static constexpr const char* kClassName = "SeparableConv2D";
+  using ConvFamily::ConvFamily;
+  void build(const PartialShape& input) override;
+  Tensor call(const Tensor& input, const CallArgs& args) override;
+
+  Variable depthwise_kernel;  // [height, width, inputs, depth_multiplier]
+  Variable pointwise_kernel;  // [1, 1, inputs * depth_multiplier, filters]
+};
+
+extern template class ConvFamily<Conv1D, ConvOptions, 1>;
+extern template class ConvFamily<Conv2D, ConvOptions, 2>;
+extern template class ConvFamily<Conv3D, ConvOptions, 3>;
+extern template class ConvFamily<Conv2DTranspose, Conv2DTransposeOptions, 2>;
+extern template class ConvFamily<DepthwiseConv2D, DepthwiseConv2DOptions, 2>;
+extern template class ConvFamily<SeparableConv2D, SeparableConv2DOptions, 2>;
+extern template class ConvOver<Conv1D, 1>;
+extern template class ConvOver<Conv2D, 2>;
+extern template class ConvOver<Conv3D, 3>;
+
+using Convolution1D = Conv1D;
+using Convolution2D = Conv2D;
+using Convolution3D = Conv3D;
+using Deconvolution2D = Conv2DTranspose;
+
+}  // namespace runnel::keras

@@ -1,0 +1,90 @@
+#pragma once
+
+#include "runnel/keras/layer.h"
+
+namespace runnel::data {
+class AnyDataset;
+}
+
+namespace runnel::keras {
+
+struct RescalingOptions {
+  double scale = 1;
+  double offset = 0;
+  std::string name;
+  Policy dtype;
+  bool trainable = true;
+  static constexpr auto fields() {
+    return std::tuple{field("scale", &RescalingOptions::scale), field("offset", &RescalingOptions::offset)};
+  }
+};
+// x * scale + offset: {.scale = 1 / 255.0} brings pixels to 0 to 1.
+class RUNNEL_API Rescaling : public LayerOf<Rescaling, RescalingOptions> {
+ public:
+  static constexpr const char* kClassName = "Rescaling";
+  using LayerOf::LayerOf;
+  void prepare() override;
+  Tensor call(const Tensor& input, const CallArgs& args) override;
+};
+
+struct ResizingOptions {
+  int64_t height = 0;
+  int64_t width = 0;
+  std::string interpolation = "bilinear";  // or another method of image::resize
+  bool crop_to_aspect_ratio = false;       // cuts the longer side evenly instead of distorting
+  std::string name;
+  Policy dtype;
+  bool trainable = true;
+  static constexpr auto fields() {
+    using O = ResizingOptions;
+    return std::tuple{field("height", &O::height), field("width", &O::width), field("interpolation", &O::interpolation),
+                      field("crop_to_aspect_ratio", &O::crop_to_aspect_ratio)};
+  }
+};
+// Images, one or a batch, of another size.
+class RUNNEL_API Resizing : public LayerOf<Resizing, ResizingOptions> {
+ public:
+  static constexpr const char* kClassName = "Resizing";
+  using LayerOf::LayerOf;
+  void prepare() override;
+  Tensor call(const Tensor& input, const CallArgs& args) override;
+};
+
+struct NormalizationOptions {
+  std::vector<int64_t> axis = {-1};      // each position of these has its own statistics; none: one for everything
+  std::vector<double> mean, variance;    // one value for each position; without them `adapt` finds them
+  bool invert = false;                   // the way back
+  std::string name;
+  Policy dtype;
+  bool trainable = true;
+  static constexpr auto fields() {
+    using O = NormalizationOptions;
+    return std::tuple{field("axis", &O::axis), field("mean", &O::mean), field("variance", &O::variance),
+                      field("invert", &O::invert)};
+  }
+};
+// (x - mean) / sqrt(variance), with statistics that are given or those of the data that `adapt` saw.
+class RUNNEL_API Normalization : public LayerOf<Normalization, NormalizationOptions> {
+ public:
+  static constexpr const char* kClassName = "Normalization";
+  using LayerOf::LayerOf;
+  void prepare() override;
+  Config get_config() const override;
+  void build(const PartialShape& input) override;
+  Tensor call(const Tensor& input, const CallArgs& args) override;
+
+  // Takes the statistics of this data, [samples, ...], or of a dataset of such batches; those before are forgotten.
+  void adapt(const Tensor& data);
+  void adapt(const data::AnyDataset& batches);
+
+  Variable adapt_mean, adapt_variance, count;  // unless the statistics were given
+
+ private:
+  void begin_to_adapt(const Tensor& batch);
+  void take_batch(const Tensor& batch);
+
+  std::vector<int64_t> reduced_;  // the dimensions that statistics are taken over
+  Shape aligned_;                 // the shape of the statistics with size 1 for those
+};
+
+}  // namespace runnel::keras

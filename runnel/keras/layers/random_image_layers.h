@@ -1,0 +1,113 @@
+#pragma once
+
+#include "runnel/keras/layer.h"
+
+// Layers that change images at random while training and pass them on otherwise. Inputs are one image or a batch.
+namespace runnel::keras {
+
+struct RandomFlipOptions {
+  std::string mode = "horizontal_and_vertical";  // or "horizontal", "vertical"
+  std::optional<int64_t> seed;                   // a stream of its own under the global seed
+  std::string name;
+  Policy dtype;
+  bool trainable = true;
+  static constexpr auto fields() {
+    return std::tuple{field("mode", &RandomFlipOptions::mode), field("seed", &RandomFlipOptions::seed)};
+  }
+};
+// Every image is mirrored or not.
+class RUNNEL_API RandomFlip : public LayerOf<RandomFlip, RandomFlipOptions> {
+ public:
+  static constexpr const char* kClassName = "RandomFlip";
+  using LayerOf::LayerOf;
+  void prepare() override;
+  Tensor call(const Tensor& input, const CallArgs& args) override;
+};
+
+// What a random factor may be: 0.2 means from -0.2 to 0.2.
+class RUNNEL_API FactorRange {
+ public:
+  FactorRange() = default;
+  FactorRange(double size) : FactorRange(-size, size) {}  // NOLINT: implicit
+  FactorRange(double lower, double upper) : lower(lower), upper(upper) {}
+
+  Config config() const;
+  static FactorRange from_config(const Config& config);
+
+  double lower = 0, upper = 0;
+};
+
+struct RandomRotationOptions {
+  FactorRange factor;                 // of a full turn, counter-clockwise
+  std::string fill_mode = "reflect";  // what is outside the image: "reflect", "wrap", "nearest", "constant"
+  std::string interpolation = "bilinear";  // or "nearest"
+  std::optional<int64_t> seed;
+  double fill_value = 0;  // of "constant"
+  std::string name;
+  Policy dtype;
+  bool trainable = true;
+  static constexpr auto fields() {
+    using O = RandomRotationOptions;
+    return std::tuple{field("factor", &O::factor), field("fill_mode", &O::fill_mode),
+                      field("interpolation", &O::interpolation), field("seed", &O::seed),
+                      field("fill_value", &O::fill_value)};
+  }
+};
+// Every image is turned about its middle.
+class RUNNEL_API RandomRotation : public LayerOf<RandomRotation, RandomRotationOptions> {
+ public:
+  static constexpr const char* kClassName = "RandomRotation";
+  using LayerOf::LayerOf;
+  void prepare() override;
+  Tensor call(const Tensor& input, const CallArgs& args) override;
+};
+
+struct RandomZoomOptions {
+  FactorRange height_factor;                // 0.2: a view 20% higher, everything in it smaller
+  std::optional<FactorRange> width_factor;  // as the height unless given: the shape stays
+  std::string fill_mode = "reflect";
+  std::string interpolation = "bilinear";
+  std::optional<int64_t> seed;
+  double fill_value = 0;
+  std::string name;
+  Policy dtype;
+  bool trainable = true;
+  static constexpr auto fields() {
+    using O = RandomZoomOptions;
+    return std::tuple{field("height_factor", &O::height_factor), field("width_factor", &O::width_factor),
+                      field("fill_mode", &O::fill_mode),         field("interpolation", &O::interpolation),
+                      field("seed", &O::seed),                   field("fill_value", &O::fill_value)};
+  }
+};
+// Every image is seen from nearer or further away.
+class RUNNEL_API RandomZoom : public LayerOf<RandomZoom, RandomZoomOptions> {
+ public:
+  static constexpr const char* kClassName = "RandomZoom";
+  using LayerOf::LayerOf;
+  void prepare() override;
+  Tensor call(const Tensor& input, const CallArgs& args) override;
+};
+
+struct RandomCropOptions {
+  int64_t height = 0;
+  int64_t width = 0;
+  std::optional<int64_t> seed;
+  std::string name;
+  Policy dtype;
+  bool trainable = true;
+  static constexpr auto fields() {
+    using O = RandomCropOptions;
+    return std::tuple{field("height", &O::height), field("width", &O::width), field("seed", &O::seed)};
+  }
+};
+// A part of that size from a random place, the same for a whole batch. When not training, and of images that are
+// smaller: the middle, resized.
+class RUNNEL_API RandomCrop : public LayerOf<RandomCrop, RandomCropOptions> {
+ public:
+  static constexpr const char* kClassName = "RandomCrop";
+  using LayerOf::LayerOf;
+  void prepare() override;
+  Tensor call(const Tensor& input, const CallArgs& args) override;
+};
+
+}  // namespace runnel::keras

@@ -1,0 +1,86 @@
+#pragma once
+
+#include "runnel/keras/layer.h"
+
+namespace runnel::keras {
+
+// How many rows and columns at the sides of an image: 1 (all sides), {1, 2} (top and bottom, left and right), or
+// {{0, 1}, {0, 1}} (top, bottom, left, right).
+class RUNNEL_API Margins {
+ public:
+  using Pair = std::pair<int64_t, int64_t>;
+  Margins(int64_t all) : Margins(all, all) {}  // NOLINT: implicit, as those below
+  Margins(int64_t vertical, int64_t horizontal) : Margins(Pair(vertical, vertical), Pair(horizontal, horizontal)) {}
+  Margins(Pair vertical, Pair horizontal)
+      : top(vertical.first), bottom(vertical.second), left(horizontal.first), right(horizontal.second) {}
+
+  Config config() const;
+  static Margins from_config(const Config& config);
+
+  int64_t top, bottom, left, right;
+};
+
+struct ZeroPadding2DOptions {
+  Margins padding = 1;
+  std::string data_format = "channels_last";
+  std::string name;
+  Policy dtype;
+  bool trainable = true;
+  static constexpr auto fields() {
+    using O = ZeroPadding2DOptions;
+    return std::tuple{field("padding", &O::padding), field("data_format", &O::data_format)};
+  }
+};
+// Zeros around images.
+class RUNNEL_API ZeroPadding2D : public LayerOf<ZeroPadding2D, ZeroPadding2DOptions> {
+ public:
+  static constexpr const char* kClassName = "ZeroPadding2D";
+  using LayerOf::LayerOf;
+  void prepare() override;
+  Tensor call(const Tensor& input, const CallArgs& args) override;
+};
+
+struct Cropping2DOptions {
+  Margins cropping = 0;
+  std::string data_format = "channels_last";
+  std::string name;
+  Policy dtype;
+  bool trainable = true;
+  static constexpr auto fields() {
+    using O = Cropping2DOptions;
+    return std::tuple{field("cropping", &O::cropping), field("data_format", &O::data_format)};
+  }
+};
+// Images without their sides.
+class RUNNEL_API Cropping2D : public LayerOf<Cropping2D, Cropping2DOptions> {
+ public:
+  static constexpr const char* kClassName = "Cropping2D";
+  using LayerOf::LayerOf;
+  void prepare() override;
+  Tensor call(const Tensor& input, const CallArgs& args) override;
+};
+
+struct UpSampling2DOptions {
+  std::vector<int64_t> size = {2};  // factors of height and width
+  std::string data_format = "channels_last";
+  std::string interpolation = "nearest";  // or "bilinear", or another method of image::resize
+  std::string name;
+  Policy dtype;
+  bool trainable = true;
+  static constexpr auto fields() {
+    using O = UpSampling2DOptions;
+    return std::tuple{field("size", &O::size), field("data_format", &O::data_format),
+                      field("interpolation", &O::interpolation)};
+  }
+};
+// Images enlarged by whole factors.
+class RUNNEL_API UpSampling2D : public LayerOf<UpSampling2D, UpSampling2DOptions> {
+ public:
+  static constexpr const char* kClassName = "UpSampling2D";
+  using LayerOf::LayerOf;
+  void prepare() override;
+  Config get_config() const override;
+  Tensor call(const Tensor& input, const CallArgs& args) override;
+};
+
+}  // namespace runnel::keras
