@@ -91,7 +91,8 @@ TEST(MultiHeadAttention, IsTheNaiveSum) {
     return layer(Nest::tuple({q, v, k})).leaf();
   });
   expect_close(f(query, value, key), naive(layer.get_weights(), query, value, key), {2, 3, 5}, 1e-10);
-  expect_weight_gradients(layer, [&] { return layer(inputs).leaf(); }, 1e-5);
+  expect_weight_gradients(
+      layer, [&] { return layer(inputs).leaf(); }, 1e-5);
 }
 
 TEST(MultiHeadAttention, MasksHidePositions) {
@@ -159,14 +160,18 @@ TEST(MultiHeadAttention, DropoutOfScoresInTrainingOnly) {
 TEST(MultiHeadAttention, Errors) {
   MultiHeadAttention layer({.num_heads = 2, .key_dim = 3});
   expect_error([&] { layer(zeros({2, 4, 6})); }, Code::invalid_argument, "(query, value)");
-  expect_error([&] { MultiHeadAttention({.num_heads = 2})(Nest::tuple({zeros({1, 1, 2}), zeros({1, 1, 2})})); },
-               Code::invalid_argument, "must be positive");
+  expect_error(
+      [&] {
+        MultiHeadAttention({.num_heads = 2})(Nest::tuple({zeros({1, 1, 2}), zeros({1, 1, 2})}));
+      },
+      Code::invalid_argument, "must be positive");
   const LayerPtr copy = layer_from_config(layer_to_config(layer));
   EXPECT_EQ(copy->get_config(), layer.get_config());
 }
 
 TEST(EinsumDense, SizesComeFromInputAndOutputShape) {
-  EinsumDense dense({.equation = "abc,cd->abd", .output_shape = {kUnknownDim, 3}, .activation = "relu", .bias_axes = "d"});
+  EinsumDense dense(
+      {.equation = "abc,cd->abd", .output_shape = {kUnknownDim, 3}, .activation = "relu", .bias_axes = "d"});
   const Tensor x = random_tensor({2, 4, 5});
   set_random_weights(dense, {2, 4, 5});
   EXPECT_EQ(dense.kernel.shape(), (Shape{5, 3}));
@@ -181,10 +186,16 @@ TEST(EinsumDense, SizesComeFromInputAndOutputShape) {
   EinsumDense wide({.equation = "abc,cde->abde", .output_shape = {kUnknownDim, 2, 3}, .bias_axes = "be"});
   wide(zeros({2, 4, 5}));
   EXPECT_EQ(wide.bias.shape(), (Shape{4, 1, 3}));
-  expect_error([] { EinsumDense({.equation = "ab->ac", .output_shape = {3}})(zeros({2, 4})); }, Code::invalid_argument,
-               "must be like");
-  expect_error([] { EinsumDense({.equation = "ab,bc->ac", .output_shape = {kUnknownDim}})(zeros({2, 4})); },
-               Code::invalid_argument, "the size of 'c'");
+  expect_error(
+      [] {
+        EinsumDense({.equation = "ab->ac", .output_shape = {3}})(zeros({2, 4}));
+      },
+      Code::invalid_argument, "must be like");
+  expect_error(
+      [] {
+        EinsumDense({.equation = "ab,bc->ac", .output_shape = {kUnknownDim}})(zeros({2, 4}));
+      },
+      Code::invalid_argument, "the size of 'c'");
 }
 
 }  // namespace

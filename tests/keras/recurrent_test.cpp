@@ -20,8 +20,8 @@ const Tensor& some_mask() {  // [2, 5]: steps left out at the start, in the midd
   return mask;
 }
 
-// A layer with all its outputs against the reference: whole sequence, last output and states, in both directions, with and
-// without a mask, eagerly, as an unrolled function and as a function with a loop.
+// A layer with all its outputs against the reference: whole sequence, last output and states, in both directions, with
+// and without a mask, eagerly, as an unrolled function and as a function with a loop.
 template <class L, class Reference>
 void expect_like_reference(typename L::Options options, Reference reference) {
   options.dtype = "float64";
@@ -37,7 +37,8 @@ void expect_like_reference(typename L::Options options, Reference reference) {
       const ReferenceStep step = reference(layer.get_weights());
       const std::vector<Tensor> zero(num_states, zeros({2, 3}, float64));
       std::vector<Tensor> start;
-      for (size_t i = 0; i < num_states; ++i) start.push_back(random_tensor({2, 3}, float64, 7 + static_cast<uint32_t>(i)));
+      for (size_t i = 0; i < num_states; ++i)
+        start.push_back(random_tensor({2, 3}, float64, 7 + static_cast<uint32_t>(i)));
       for (const Tensor& mask : {Tensor(), some_mask()}) {
         for (const bool given : {false, true}) {
           SCOPED_TRACE(testing::Message() << "backwards " << backwards << ", sequences " << sequences << ", mask "
@@ -66,9 +67,7 @@ void expect_like_reference(typename L::Options options, Reference reference) {
   }
 }
 
-TEST(Recurrent, SimpleRNNIsTheNaiveLoop) {
-  expect_like_reference<SimpleRNN>({.units = 3}, reference_simple_rnn);
-}
+TEST(Recurrent, SimpleRNNIsTheNaiveLoop) { expect_like_reference<SimpleRNN>({.units = 3}, reference_simple_rnn); }
 TEST(Recurrent, LSTMIsTheNaiveLoop) { expect_like_reference<LSTM>({.units = 3}, reference_lstm); }
 TEST(Recurrent, GRUIsTheNaiveLoop) {
   for (const bool reset_after : {true, false}) {
@@ -232,8 +231,11 @@ TEST(Recurrent, StatefulLayersGoOnWhereTheyEnded) {
   expect_error([&] { parts.reset_states({ones({2, 3})}); }, Code::invalid_argument, "has 2 states, got 1");
   expect_error([&] { whole.reset_states(); }, Code::failed_precondition, "not stateful");
   LSTM unknown({.units = 3, .stateful = true});
-  expect_error([&] { unknown.build_from_shapes(PartialShape{kUnknownDim, 3, 4}); }, Code::invalid_argument,
-               "needs to know its batch size");
+  expect_error(
+      [&] {
+        unknown.build_from_shapes(PartialShape{kUnknownDim, 3, 4});
+      },
+      Code::invalid_argument, "needs to know its batch size");
 }
 
 TEST(Recurrent, StatesMayFollowTheSequenceInAList) {

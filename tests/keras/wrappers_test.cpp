@@ -88,8 +88,8 @@ TEST(Bidirectional, OutputsApartAndStates) {
   // Starting where another call ended, in both directions.
   CallArgs args;
   for (size_t i = 2; i < 6; ++i) args.initial_state.push_back(out[i].leaf());
-  const ReferenceResult next = run_reference(reference_lstm(both.backward_layer->get_weights()), x,
-                                             {out[4].leaf(), out[5].leaf()}, {}, true);
+  const ReferenceResult next =
+      run_reference(reference_lstm(both.backward_layer->get_weights()), x, {out[4].leaf(), out[5].leaf()}, {}, true);
   expect_close(both(Nest(x), args)[1].leaf(), next.last, {2, 3}, 1e-10);
 }
 

@@ -27,32 +27,34 @@ void MultiHeadAttention::prepare() {
 std::shared_ptr<EinsumDense> MultiHeadAttention::make_dense(const char* attribute, const char* name,
                                                             const char* equation, const PartialShape& output,
                                                             const char* bias_axes) {
-  return add_layer(attribute, std::make_shared<EinsumDense>(
-                                  EinsumDenseOptions{.equation = equation,
-                                                     .output_shape = output,
-                                                     .activation = {},
-                                                     .bias_axes = options_.use_bias ? bias_axes : "",
-                                                     .kernel_initializer = options_.kernel_initializer,
-                                                     .bias_initializer = options_.bias_initializer,
-                                                     .kernel_regularizer = options_.kernel_regularizer,
-                                                     .bias_regularizer = options_.bias_regularizer,
-                                                     .activity_regularizer = options_.activity_regularizer,
-                                                     .kernel_constraint = options_.kernel_constraint,
-                                                     .bias_constraint = options_.bias_constraint,
-                                                     .name = name,
-                                                     .dtype = dtype_policy()}));
+  return add_layer(
+      attribute, std::make_shared<EinsumDense>(EinsumDenseOptions{.equation = equation,
+                                                                  .output_shape = output,
+                                                                  .activation = {},
+                                                                  .bias_axes = options_.use_bias ? bias_axes : "",
+                                                                  .kernel_initializer = options_.kernel_initializer,
+                                                                  .bias_initializer = options_.bias_initializer,
+                                                                  .kernel_regularizer = options_.kernel_regularizer,
+                                                                  .bias_regularizer = options_.bias_regularizer,
+                                                                  .activity_regularizer = options_.activity_regularizer,
+                                                                  .kernel_constraint = options_.kernel_constraint,
+                                                                  .bias_constraint = options_.bias_constraint,
+                                                                  .name = name,
+                                                                  .dtype = dtype_policy()}));
 }
 
 void MultiHeadAttention::build(const PartialShape& input) {
-  throw invalid_argument("[MultiHeadAttention] layer '{}' takes (query, value) or (query, value, key), got one tensor {}",
-                         name(), input.str());
+  throw invalid_argument(
+      "[MultiHeadAttention] layer '{}' takes (query, value) or (query, value, key), got one tensor {}", name(),
+      input.str());
 }
 
 void MultiHeadAttention::build(const NestOf<PartialShape>& inputs) {
   const std::vector<PartialShape> shapes = nest::flatten(inputs);
   if (shapes.size() < 2 || shapes.size() > 3) {
-    throw invalid_argument("[MultiHeadAttention] layer '{}' takes (query, value) or (query, value, key), got {} tensors",
-                           name(), shapes.size());
+    throw invalid_argument(
+        "[MultiHeadAttention] layer '{}' takes (query, value) or (query, value, key), got {} tensors", name(),
+        shapes.size());
   }
   query_dense->build_from_shapes(shapes[0]);
   key_dense->build_from_shapes(shapes.size() > 2 ? shapes[2] : shapes[1]);

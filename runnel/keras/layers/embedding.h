@@ -5,13 +5,13 @@
 namespace runnel::keras {
 
 struct EmbeddingOptions {
-  int64_t input_dim = 0;   // ids are 0 ... input_dim - 1
+  int64_t input_dim = 0;  // ids are 0 ... input_dim - 1
   int64_t output_dim = 0;
   Initializer embeddings_initializer = "uniform";
   Regularizer embeddings_regularizer;
   Regularizer activity_regularizer;
   Constraint embeddings_constraint;
-  bool mask_zero = false;    // id 0 is padding: masked
+  bool mask_zero = false;               // id 0 is padding: masked
   std::optional<int64_t> input_length;  // of sequences, when it is always the same
   std::string name;
   Policy dtype;
