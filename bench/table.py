@@ -41,6 +41,7 @@ FAMILIES = [
     ("function", "_vs_limit", "limit_function", 0.85, ["mlp_step_graph"]),
     ("function", "_vs_limit", "limit_function", 0.91, ["cnn_step_graph"]),
     ("function", "_vs_limit", "limit_function", 0.87, ["cnn_infer1"]),
+    ("keras", "", "torch_keras", 1.2, ["lstm_step"]),
     ("image", "", "torch_image.py", 2.8, ["jpeg_pipeline"]),
     ("image", "_vs_limit", "limit_image", 0.9, ["jpeg_pipeline", "jpeg_decode", "image_resize"]),
     ("records", "_vs_limit", "limit_records", 0.8, ["tfrecord_read"]),

@@ -31,7 +31,10 @@ Call lstm_step(bool batch_first) {
 
 int main(int argc, char** argv) {
   const std::vector<bench::Case> cases = {
-      {"lstm_step", [](int) { return std::vector<Call>{lstm_step(true), lstm_step(false)}; }},
+      {"lstm_step",
+       [](int) {
+         return std::vector<Call>{lstm_step(true), lstm_step(false)};
+       }},
   };
   return bench::main_of(argc, argv, cases, [](int threads) { at::set_num_threads(threads); });
 }

@@ -128,7 +128,11 @@ void register_scatter_update(Registry& r) {
           value = slot.value;
         }
         const Unrecorded inner;
-        c.forward(0, gather(value, c.in(1)));
+        try {
+          c.forward(0, gather(value, c.in(1)));
+        } catch (const Error& e) {
+          throw make_error(e.code(), "{}, reading rows of {}", e.what(), slot.describe());
+        }
       })
       .grad([](const GradCtx& g) {
         const Variable v = Variable::from_handle(g.x(0));

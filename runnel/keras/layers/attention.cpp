@@ -17,7 +17,7 @@ void MultiHeadAttention::prepare() {
                            o.key_dim);
   }
   set_supports_masking(true);
-  const int64_t value_dim = o.value_dim > 0 ? o.value_dim : o.key_dim;
+  const int64_t value_dim = o.value_dim.value_or(o.key_dim);
   const auto projected = [&](int64_t size) { return PartialShape{kUnknownDim, o.num_heads, size}; };
   query_dense = make_dense("_query_dense", "query", "abc,cde->abde", projected(o.key_dim), "de");
   key_dense = make_dense("_key_dense", "key", "abc,cde->abde", projected(o.key_dim), "de");
@@ -27,39 +27,41 @@ void MultiHeadAttention::prepare() {
 std::shared_ptr<EinsumDense> MultiHeadAttention::make_dense(const char* attribute, const char* name,
                                                             const char* equation, const PartialShape& output,
                                                             const char* bias_axes) {
-  return add_layer(attribute, std::make_shared<EinsumDense>(
-                                  EinsumDenseOptions{.equation = equation,
-                                                     .output_shape = output,
-                                                     .activation = {},
-                                                     .bias_axes = options_.use_bias ? bias_axes : "",
-                                                     .kernel_initializer = options_.kernel_initializer,
-                                                     .bias_initializer = options_.bias_initializer,
-                                                     .kernel_regularizer = options_.kernel_regularizer,
-                                                     .bias_regularizer = options_.bias_regularizer,
-                                                     .activity_regularizer = options_.activity_regularizer,
-                                                     .kernel_constraint = options_.kernel_constraint,
-                                                     .bias_constraint = options_.bias_constraint,
-                                                     .name = name,
-                                                     .dtype = dtype_policy()}));
+  return add_layer(
+      attribute, std::make_shared<EinsumDense>(EinsumDenseOptions{.equation = equation,
+                                                                  .output_shape = output,
+                                                                  .activation = {},
+                                                                  .bias_axes = options_.use_bias ? bias_axes : "",
+                                                                  .kernel_initializer = options_.kernel_initializer,
+                                                                  .bias_initializer = options_.bias_initializer,
+                                                                  .kernel_regularizer = options_.kernel_regularizer,
+                                                                  .bias_regularizer = options_.bias_regularizer,
+                                                                  .activity_regularizer = options_.activity_regularizer,
+                                                                  .kernel_constraint = options_.kernel_constraint,
+                                                                  .bias_constraint = options_.bias_constraint,
+                                                                  .name = name,
+                                                                  .dtype = dtype_policy()}));
 }
 
 void MultiHeadAttention::build(const PartialShape& input) {
-  throw invalid_argument("[MultiHeadAttention] layer '{}' takes (query, value) or (query, value, key), got one tensor {}",
-                         name(), input.str());
+  throw invalid_argument(
+      "[MultiHeadAttention] layer '{}' takes (query, value) or (query, value, key), got one tensor {}", name(),
+      input.str());
 }
 
 void MultiHeadAttention::build(const NestOf<PartialShape>& inputs) {
   const std::vector<PartialShape> shapes = nest::flatten(inputs);
   if (shapes.size() < 2 || shapes.size() > 3) {
-    throw invalid_argument("[MultiHeadAttention] layer '{}' takes (query, value) or (query, value, key), got {} tensors",
-                           name(), shapes.size());
+    throw invalid_argument(
+        "[MultiHeadAttention] layer '{}' takes (query, value) or (query, value, key), got {} tensors", name(),
+        shapes.size());
   }
   query_dense->build_from_shapes(shapes[0]);
   key_dense->build_from_shapes(shapes.size() > 2 ? shapes[2] : shapes[1]);
   value_dense->build_from_shapes(shapes[1]);
-  const int64_t outputs = options_.output_shape > 0 ? options_.output_shape : known_dim(shapes[0], -1);
+  const int64_t outputs = options_.output_shape ? *options_.output_shape : known_dim(shapes[0], -1);
   output_dense = make_dense("_output_dense", "attention_output", "abcd,cde->abe", {kUnknownDim, outputs}, "e");
-  const int64_t value_dim = options_.value_dim > 0 ? options_.value_dim : options_.key_dim;
+  const int64_t value_dim = options_.value_dim.value_or(options_.key_dim);
   output_dense->build_from_shapes(PartialShape{shapes[0][0], shapes[0][1], options_.num_heads, value_dim});
 }
 

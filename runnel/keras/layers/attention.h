@@ -6,11 +6,11 @@ namespace runnel::keras {
 
 struct MultiHeadAttentionOptions {
   int64_t num_heads = 0;
-  int64_t key_dim = 0;    // size of a head, for query and key
-  int64_t value_dim = 0;  // key_dim unless given
-  double dropout = 0;     // of the attention scores
+  int64_t key_dim = 0;               // size of a head, for query and key
+  std::optional<int64_t> value_dim;  // key_dim unless given
+  double dropout = 0;                // of the attention scores
   bool use_bias = true;
-  int64_t output_shape = 0;  // the size of the result's last dimension; that of the query unless given
+  std::optional<int64_t> output_shape;  // the size of the result's last dimension; that of the query unless given
   Initializer kernel_initializer = "glorot_uniform";
   Initializer bias_initializer = "zeros";
   Regularizer kernel_regularizer;
@@ -38,9 +38,9 @@ struct MultiHeadAttentionOptions {
                       field("bias_constraint", &O::bias_constraint)};
   }
 };
-// Every position of the query [batch, T, dim] gets a mean of the values [batch, S, dim], weighted by how well their keys
-// fit it, for each head. Inputs are (query, value) or (query, value, key); CallArgs::attention_mask ([batch, T, S] or
-// [batch, heads, T, S]) and use_causal_mask say which positions are seen; CallArgs::mask ([batch, S]) hides padding
+// Every position of the query [batch, T, dim] gets a mean of the values [batch, S, dim], weighted by how well their
+// keys fit it, for each head. Inputs are (query, value) or (query, value, key); CallArgs::attention_mask ([batch, T, S]
+// or [batch, heads, T, S]) and use_causal_mask say which positions are seen; CallArgs::mask ([batch, S]) hides padding
 // of the values.
 class RUNNEL_API MultiHeadAttention : public LayerOf<MultiHeadAttention, MultiHeadAttentionOptions> {
  public:

@@ -37,8 +37,9 @@ void EinsumDense::build(const PartialShape& input) {
     if (const size_t at = of_input_.find(label); at != std::string::npos) return known_dim(input, static_cast<int>(at));
     const size_t at = of_output_.find(label);
     if (at == std::string::npos || at == 0 || options_.output_shape[static_cast<int>(at) - 1] == kUnknownDim) {
-      throw invalid_argument("[EinsumDense] layer '{}': neither input nor output_shape gives the size of '{}' in \"{}\"",
-                             name(), label, options_.equation);
+      throw invalid_argument(
+          "[EinsumDense] layer '{}': neither input nor output_shape gives the size of '{}' in \"{}\"", name(), label,
+          options_.equation);
     }
     return options_.output_shape[static_cast<int>(at) - 1];
   };

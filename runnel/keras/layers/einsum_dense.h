@@ -5,7 +5,7 @@
 namespace runnel::keras {
 
 struct EinsumDenseOptions {
-  std::string equation;                                // "abc,cd->abd": the input, the kernel, the output
+  std::string equation;                                 // "abc,cd->abd": the input, the kernel, the output
   PartialShape output_shape = PartialShape::unknown();  // without the first dimension, which is the batch
   Activation activation;
   std::string bias_axes;  // the labels of the output that the bias has; none: no bias

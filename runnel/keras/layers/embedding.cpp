@@ -14,7 +14,7 @@ void Embedding::prepare() {
   set_autocast(false);
   set_supports_masking(options_.mask_zero);
   set_activity_regularizer(options_.activity_regularizer);
-  if (options_.input_length > 0) set_input_spec({.ndim = 2, .axes = {{1, options_.input_length}}});
+  if (options_.input_length) set_input_spec({.ndim = 2, .axes = {{1, *options_.input_length}}});
 }
 
 void Embedding::build(const PartialShape&) {
@@ -33,13 +33,6 @@ Tensor Embedding::call(const Tensor& ids, const CallArgs&) {
 
 Tensor Embedding::compute_mask(const Nest& inputs, const Tensor&) {
   return options_.mask_zero ? not_equal(inputs.leaf(), 0) : Tensor();
-}
-
-// Keras writes null where no length is given.
-Config Embedding::get_config() const {
-  Config config = LayerOf::get_config();
-  if (options_.input_length == 0) config.set("input_length", Config());
-  return config;
 }
 
 }  // namespace runnel::keras

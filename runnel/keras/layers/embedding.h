@@ -5,14 +5,14 @@
 namespace runnel::keras {
 
 struct EmbeddingOptions {
-  int64_t input_dim = 0;   // ids are 0 ... input_dim - 1
+  int64_t input_dim = 0;  // ids are 0 ... input_dim - 1
   int64_t output_dim = 0;
   Initializer embeddings_initializer = "uniform";
   Regularizer embeddings_regularizer;
   Regularizer activity_regularizer;
   Constraint embeddings_constraint;
-  bool mask_zero = false;    // id 0 is padding: masked
-  int64_t input_length = 0;  // of sequences, when it is always the same
+  bool mask_zero = false;               // id 0 is padding: masked
+  std::optional<int64_t> input_length;  // of sequences, when it is always the same
   std::string name;
   Policy dtype;
   bool trainable = true;
@@ -37,7 +37,6 @@ class RUNNEL_API Embedding : public LayerOf<Embedding, EmbeddingOptions> {
   void build(const PartialShape& input) override;
   Tensor call(const Tensor& ids, const CallArgs& args) override;
   Tensor compute_mask(const Nest& inputs, const Tensor& mask) override;
-  Config get_config() const override;
 
   Variable embeddings;  // [input_dim, output_dim]
 };

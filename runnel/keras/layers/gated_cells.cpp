@@ -111,7 +111,7 @@ CellSequence LSTMCell::begin(const Tensor& batch_size, const CallArgs& args) {
   const Tensor shift = options_.use_bias ? compute_value(bias) : Tensor();
   return {[=](const Tensor& x) { return product_over_steps(with_noise(x, input_noise), inward, shift); },
           [=, gate = options_.recurrent_activation, activation = options_.activation](const Tensor& x,
-                                                                                     const States& states) {
+                                                                                      const States& states) {
             const Tensor z = x + matmul(with_noise(states[0], state_noise), recurrent);
             const std::vector<Tensor> parts = split(z, 4, -1);
             const Tensor c = cell_activation(gate, parts[1]) * states[1] +

@@ -38,8 +38,8 @@ Variable zero_state(const std::string& name, const Shape& shape, DType dtype) {
 }  // namespace
 
 struct RecurrentLayer::Result {
-  Tensor output;     // of the last step
-  Tensor sequence;   // of all, time first; when asked for
+  Tensor output;    // of the last step
+  Tensor sequence;  // of all, time first; when asked for
   States states;
 };
 
@@ -58,7 +58,8 @@ void RecurrentLayer::build(const PartialShape& input) {
   if (!settings().stateful) return;
   if (batch == kUnknownDim) {
     throw invalid_argument(
-        "[{}] layer '{}' is stateful and needs to know its batch size: give the model's input a batch_size, or call the "
+        "[{}] layer '{}' is stateful and needs to know its batch size: give the model's input a batch_size, or call "
+        "the "
         "layer with a tensor of known shape",
         class_name(), name());
   }
@@ -144,7 +145,8 @@ RecurrentLayer::Result RecurrentLayer::run_unrolled(const CellSequence& sequence
                                                     const Tensor& mask, States states,
                                                     const Tensor& zero_output) const {
   const std::vector<Tensor> inputs = unstack(projected, 0, projected.partial_shape()[0]);
-  const std::vector<Tensor> masks = mask.defined() ? unstack(mask, 0, projected.partial_shape()[0]) : std::vector<Tensor>();
+  const std::vector<Tensor> masks =
+      mask.defined() ? unstack(mask, 0, projected.partial_shape()[0]) : std::vector<Tensor>();
   const bool want_sequence = settings().return_sequences;
   Tensor output = zero_output;
   std::vector<Tensor> outputs;

@@ -9,8 +9,8 @@ struct SequenceSettings {
   bool return_sequences = false;  // the output of every step, [batch, time, outputs], not that of the last alone
   bool return_state = false;      // the result is the list [output, states...]
   bool go_backwards = false;
-  bool stateful = false;  // a batch starts with the states in which the one before it ended
-  bool unroll = false;    // never a loop in traced functions, however many steps there are
+  bool stateful = false;    // a batch starts with the states in which the one before it ended
+  bool unroll = false;      // never a loop in traced functions, however many steps there are
   bool time_major = false;  // inputs and outputs are [time, batch, ...]
 };
 

@@ -50,9 +50,9 @@ void Bidirectional::prepare() {
   return_state_ = is_set(settings, "return_state");
   time_major_ = is_set(settings, "time_major");
   forward_layer = add_layer("forward_layer", direction_of(*options_.layer, "forward_", false));
-  backward_layer = add_layer("backward_layer", options_.backward_layer
-                                                   ? LayerPtr(options_.backward_layer)
-                                                   : direction_of(*options_.layer, "backward_", true));
+  backward_layer =
+      add_layer("backward_layer", options_.backward_layer ? LayerPtr(options_.backward_layer)
+                                                          : direction_of(*options_.layer, "backward_", true));
   if (is_set(forward_layer->get_config(), "go_backwards") == is_set(backward_layer->get_config(), "go_backwards")) {
     throw invalid_argument("[Bidirectional] layer '{}': the backward layer goes the same way as the forward one",
                            name());

@@ -37,8 +37,8 @@ struct BidirectionalOptions {
   }
 };
 // A recurrent layer over the sequence and another over the reversed sequence. Both are made anew by the
-// configuration of `layer`. The states of return_state and initial_state are those of the forward layer, then those of the
-// backward one.
+// configuration of `layer`. The states of return_state and initial_state are those of the forward layer, then those of
+// the backward one.
 class RUNNEL_API Bidirectional : public LayerOf<Bidirectional, BidirectionalOptions> {
  public:
   static constexpr const char* kClassName = "Bidirectional";
