@@ -112,13 +112,12 @@ Tensor BatchNormalization::call_fused(const Tensor& input, bool training) {
   const DType dtype = moving_mean.dtype();
   const Tensor scale = options_.scale ? gamma.value() : ones(channels_, dtype);
   const Tensor offset = options_.center ? beta.value() : zeros(channels_, dtype);
-  const nn::FusedBatchNorm out =
-      nn::fused_batch_norm(input, scale, offset,
-                           {.mean = moving_mean,
-                            .variance = moving_variance,
-                            .epsilon = options_.epsilon,
-                            .is_training = training,
-                            .exponential_avg_factor = training ? 1 - options_.momentum : 1});
+  const nn::FusedBatchNorm out = nn::fused_batch_norm(input, scale, offset,
+                                                      {.mean = moving_mean,
+                                                       .variance = moving_variance,
+                                                       .epsilon = options_.epsilon,
+                                                       .is_training = training,
+                                                       .exponential_avg_factor = training ? 1 - options_.momentum : 1});
   if (training) {
     moving_mean.assign(out.mean);
     moving_variance.assign(out.variance);

@@ -15,9 +15,7 @@ void check_margins(const Margins& m, const char* layer, const char* setting) {
 
 }  // namespace
 
-Config Margins::config() const {
-  return Config::List{Config::List{top, bottom}, Config::List{left, right}};
-}
+Config Margins::config() const { return Config::List{Config::List{top, bottom}, Config::List{left, right}}; }
 
 Margins Margins::from_config(const Config& config) {
   if (config.is_number()) return config.as_int();
