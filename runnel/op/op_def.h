@@ -85,7 +85,7 @@ struct RUNNEL_API OpDef {
 
   // What passes over graphs go by:
   SameFn same_as = nullptr;
-  DecomposeFn decompose = nullptr;  // of ops that only passes make: how TensorFlow says it
+  DecomposeFn decompose = nullptr;  // of ops that TensorFlow does not have: how it says the same
   const char* fused = nullptr;      // the op that does this one and then others that have a post_op
   const char* post_op = nullptr;    // what those ops call this one
   const char* packed = nullptr;     // the op that keeps input 1, a variable's value, in the layout its kernel wants

@@ -11,6 +11,7 @@
 #include "runnel/kernels/cpu/update_loop.h"
 #include "runnel/op/builder.h"
 #include "runnel/op/dispatch.h"
+#include "runnel/ops/training_keras_rules.h"
 #include "runnel/ops/training_rules.h"
 
 namespace runnel {
@@ -220,21 +221,31 @@ void define_dense(Registry& r) {
   }
   one.shape([](InferContext&) {}).stateful().doc(Rule::doc).many_by(many.data());
   one.cpu([]<class T>(KernelContext& c) { apply_dense<Rule, T>(c); });
+  if constexpr (requires(const std::vector<Tensor>& in) { Rule::decompose(in); }) {
+    one.decompose([](const std::vector<Tensor>& in, const typename Rule::Attrs&) {
+      Rule::decompose(in);
+      return std::vector<Tensor>();
+    });
+  }
   all.shape([](InferContext&) {}).stateful().doc(Rule::doc).many_by(many.data());
   all.cpu([]<class T>(KernelContext& c) { apply_dense<Rule, T>(c); });
   all.decompose([](const std::vector<Tensor>& in, const typename Rule::Attrs& attrs) {
-    static const Op<typename Rule::Attrs> op(name.chars);
     constexpr size_t kWidth = Rule::slots.size() + 1;
     const size_t n = (in.size() - Rule::scalars.size()) / (kWidth + 1);
     for (size_t i = 0; i < n; ++i) {
-      std::vector<Arg> args;
-      for (size_t k = 0; k < kWidth; ++k) args.emplace_back(in[k * n + i]);
+      std::vector<Tensor> args;
+      for (size_t k = 0; k < kWidth; ++k) args.push_back(in[k * n + i]);
       for (size_t k = 0; k <= Rule::scalars.size(); ++k) {
         const size_t at = n * kWidth + k;
-        if (k == Rule::grad_after) args.emplace_back(in[at + i]);
-        if (k < Rule::scalars.size()) args.emplace_back(in[at + (k >= Rule::grad_after ? n : 0)]);
+        if (k == Rule::grad_after) args.push_back(in[at + i]);
+        if (k < Rule::scalars.size()) args.push_back(in[at + (k >= Rule::grad_after ? n : 0)]);
       }
-      op.many(std::span<const Arg>(args), attrs);
+      if constexpr (requires { Rule::decompose(args); }) {
+        Rule::decompose(args);
+      } else {
+        static const Op<typename Rule::Attrs> op(name.chars);
+        op.many(std::vector<Arg>(args.begin(), args.end()), attrs);
+      }
     }
     return std::vector<Tensor>();
   });
@@ -265,6 +276,10 @@ void register_training(Registry& r) {
   define_sparse<rules::Ftrl>(r, "ResourceSparseApplyFtrl");
   define_dense<rules::FtrlV2, "ResourceApplyFtrlV2">(r);
   define_sparse<rules::FtrlV2>(r, "ResourceSparseApplyFtrlV2");
+  define_dense<rules::KerasRMSprop, "_ApplyKerasRMSprop">(r);
+  define_dense<rules::KerasCenteredRMSprop, "_ApplyKerasCenteredRMSprop">(r);
+  define_dense<rules::KerasAdagrad, "_ApplyKerasAdagrad">(r);
+  define_dense<rules::KerasNadam, "_ApplyKerasNadam">(r);
 }
 
 }  // namespace runnel

@@ -1,5 +1,10 @@
 #pragma once
 
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runnel/op/attr.h"
 #include "runnel/op/gradient.h"
 #include "runnel/ops/state.h"
 
@@ -61,5 +66,12 @@ struct FtrlStep {
 };
 RUNNEL_API void apply_ftrl(const Variable& var, const Variable& accum, const Variable& linear, const FtrlStep& step,
                            const Gradient& grad);
+
+// An update op ("ResourceApplyAdam", ...) on any number of variables of one dtype. `variables` has lists in the order
+// of the op's inputs: the variables, their first slots, ...; the scalars, in the op's order too, serve all of them.
+// Called eagerly it is one op over all variables; in a function it is one for each, which a pass joins where that pays.
+RUNNEL_API void apply_to_all(const std::string& op, const std::vector<std::vector<Variable>>& variables,
+                             const std::vector<Tensor>& scalars, const std::vector<Tensor>& gradients,
+                             const std::vector<std::pair<std::string, AttrValue>>& attrs = {});
 
 }  // namespace runnel::training

@@ -3,6 +3,7 @@
 
 #include "runnel/base/format.h"
 #include "runnel/op/dispatch.h"
+#include "runnel/op/registry.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
 #include "runnel/ops/reduce.h"
@@ -136,6 +137,46 @@ void apply_ftrl(const Variable& var, const Variable& accum, const Variable& line
                 const Gradient& grad) {
   apply<rules::FtrlV2>("ResourceApplyFtrlV2", "ResourceSparseApplyFtrlV2", {&var, &accum, &linear},
                        {s.lr, s.l1, s.l2, s.l2_shrinkage, s.lr_power}, grad);
+}
+
+void apply_to_all(const std::string& op, const std::vector<std::vector<Variable>>& variables,
+                  const std::vector<Tensor>& scalars, const std::vector<Tensor>& gradients,
+                  const std::vector<std::pair<std::string, AttrValue>>& attrs) {
+  const OpDef& one = registry().get(op);
+  if (!one.many) throw invalid_argument("[apply_to_all] {} does not update variables", op);
+  const OpDef& many = registry().get(one.many);
+  if (variables.size() + scalars.size() + 1 != one.inputs.size()) {
+    throw invalid_argument("[apply_to_all] {} has {} inputs, got {} lists of variables, {} scalars and gradients", op,
+                           one.inputs.size(), variables.size(), scalars.size());
+  }
+  for (const auto& list : variables) {
+    if (list.size() == gradients.size()) continue;
+    throw invalid_argument("[apply_to_all] {} got {} variables and {} gradients", op, list.size(), gradients.size());
+  }
+  // The inputs for the variables from `first` on, `count` of them.
+  const auto inputs = [&](size_t first, size_t count) {
+    std::vector<Tensor> in;
+    in.reserve(variables.size() * count + scalars.size() + count);
+    for (const auto& list : variables) {
+      for (size_t i = first; i < first + count; ++i) in.push_back(list[i].handle());
+    }
+    size_t scalar = 0;
+    for (size_t k = variables.size(); k < one.inputs.size(); ++k) {
+      if (many.inputs[k].is_list()) {
+        in.insert(in.end(), gradients.begin() + static_cast<std::ptrdiff_t>(first),
+                  gradients.begin() + static_cast<std::ptrdiff_t>(first + count));
+      } else {
+        in.push_back(scalars[scalar++]);
+      }
+    }
+    return in;
+  };
+  if (gradients.empty()) return;
+  if (!current_interceptor()) {
+    call_op(many.name, inputs(0, gradients.size()), attrs);
+    return;
+  }
+  for (size_t i = 0; i < gradients.size(); ++i) call_op(op, inputs(i, 1), attrs);
 }
 
 }  // namespace runnel::training

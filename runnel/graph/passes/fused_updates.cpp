@@ -89,8 +89,9 @@ bool fuse_updates(Graph& graph) {
         it = std::find(nodes.begin(), nodes.end(), before) != nodes.end() ? close(it) : std::next(it);
       }
     }
-    if (!node->op->many || node->op->decompose || !is_small(*node)) continue;
+    if (!node->op->many || !is_small(*node)) continue;
     const OpDef& many = registry().get(node->op->many);
+    if (node->op == &many) continue;
     const std::string key = key_of(*node, many);
     std::set<const Node*> touched;
     for (const NodeOutput& in : node->inputs) {

@@ -1,0 +1,66 @@
+#pragma once
+
+#include "runnel/keras/layers/einsum_dense.h"
+
+namespace runnel::keras {
+
+struct MultiHeadAttentionOptions {
+  int64_t num_heads = 0;
+  int64_t key_dim = 0;    // size of a head, for query and key
+  int64_t value_dim = 0;  // key_dim unless given
+  double dropout = 0;     // of the attention scores
+  bool use_bias = true;
+  int64_t output_shape = 0;  // the size of the result's last dimension; that of the query unless given
+  Initializer kernel_initializer = "glorot_uniform";
+  Initializer bias_initializer = "zeros";
+  Regularizer kernel_regularizer;
+  Regularizer bias_regularizer;
+  Regularizer activity_regularizer;
+  Constraint kernel_constraint;
+  Constraint bias_constraint;
+  std::string name;
+  Policy dtype;
+  bool trainable = true;
+  static constexpr auto fields() {
+    using O = MultiHeadAttentionOptions;
+    return std::tuple{field("num_heads", &O::num_heads),
+                      field("key_dim", &O::key_dim),
+                      field("value_dim", &O::value_dim),
+                      field("dropout", &O::dropout),
+                      field("use_bias", &O::use_bias),
+                      field("output_shape", &O::output_shape),
+                      field("kernel_initializer", &O::kernel_initializer),
+                      field("bias_initializer", &O::bias_initializer),
+                      field("kernel_regularizer", &O::kernel_regularizer),
+                      field("bias_regularizer", &O::bias_regularizer),
+                      field("activity_regularizer", &O::activity_regularizer),
+                      field("kernel_constraint", &O::kernel_constraint),
+                      field("bias_constraint", &O::bias_constraint)};
+  }
+};
+// Every position of the query [batch, T, dim] gets a mean of the values [batch, S, dim], weighted by how well their keys
+// fit it, for each head. Inputs are (query, value) or (query, value, key); CallArgs::attention_mask ([batch, T, S] or
+// [batch, heads, T, S]) and use_causal_mask say which positions are seen; CallArgs::mask ([batch, S]) hides padding
+// of the values.
+class RUNNEL_API MultiHeadAttention : public LayerOf<MultiHeadAttention, MultiHeadAttentionOptions> {
+ public:
+  static constexpr const char* kClassName = "MultiHeadAttention";
+  using LayerOf::LayerOf;
+  void prepare() override;
+  void build(const PartialShape& input) override;
+  void build(const NestOf<PartialShape>& inputs) override;
+  Nest call(const Nest& inputs, const CallArgs& args) override;
+  using Layer::call;
+  // The result and the scores [batch, heads, T, S].
+  std::pair<Tensor, Tensor> call_with_scores(const Nest& inputs, const CallArgs& args);
+
+  // kernel [dim, heads, size], bias [heads, size]; of the output [heads, value_dim, dim] and [dim].
+  std::shared_ptr<EinsumDense> query_dense, key_dense, value_dense, output_dense;
+
+ private:
+  std::shared_ptr<EinsumDense> make_dense(const char* attribute, const char* name, const char* equation,
+                                          const PartialShape& output, const char* bias_axes);
+  Tensor visible(const Tensor& query, const Tensor& value, const CallArgs& args) const;
+};
+
+}  // namespace runnel::keras

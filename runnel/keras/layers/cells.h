@@ -1,0 +1,266 @@
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <vector>
+
+#include "runnel/keras/layer.h"
+
+namespace runnel::keras {
+
+using States = std::vector<Tensor>;
+
+// What a cell gives for one time step.
+struct CellStep {
+  Tensor output;
+  States states;
+};
+
+// A cell at work on one sequence: what is the same for every step (weights read, dropout drawn) is done once.
+struct CellSequence {
+  // What of the steps does not depend on the states, for one step [batch, inputs] or for all, [time, batch, inputs].
+  std::function<Tensor(const Tensor& inputs)> project;
+  std::function<CellStep(const Tensor& projected, const States& states)> step;
+};
+
+// One time step of a recurrent layer. A cell of your own overrides `build`, `state_size` and `step`:
+//   auto [output, states] = cell(x, cell.get_initial_state(batch_size));
+class RUNNEL_API RNNCell : public Layer {
+ public:
+  using Layer::Layer;
+
+  CellStep operator()(const Tensor& input, const States& states, const CallArgs& args = {});
+
+  virtual std::vector<int64_t> state_size() const = 0;
+  virtual int64_t output_size() const { return state_size().at(0); }
+  // Zeros: [batch_size, size] for every state.
+  virtual States get_initial_state(const Operand& batch_size, DType dtype = DType::invalid) const;
+
+  // One step; one of the two. `begin` starts a sequence of the given number of rows (an int32 scalar).
+  virtual CellStep step(const Tensor& input, const States& states, const CallArgs& args);
+  virtual CellSequence begin(const Tensor& batch_size, const CallArgs& args);
+
+  void build(const NestOf<PartialShape>& inputs) override;
+  using Layer::build;
+  Nest call(const Nest& inputs, const CallArgs& args) override;
+};
+
+// A cell as a setting of a layer: one, or several on top of each other.
+class RUNNEL_API CellPtr : public std::shared_ptr<RNNCell> {
+ public:
+  CellPtr() = default;
+  template <class C>
+    requires std::convertible_to<C*, RNNCell*>
+  CellPtr(std::shared_ptr<C> cell) : std::shared_ptr<RNNCell>(std::move(cell)) {}  // NOLINT: implicit, as all below
+  CellPtr(const std::vector<CellPtr>& cells);                                      // NOLINT
+  CellPtr(std::initializer_list<CellPtr> cells) : CellPtr(std::vector<CellPtr>(cells)) {}
+
+  Config config() const;
+  static CellPtr from_config(const Config& config);
+};
+
+template <class Self, class Options>
+class CellOf : public LayerOf<Self, Options, RNNCell> {
+ public:
+  using LayerOf<Self, Options, RNNCell>::LayerOf;
+  using LayerOf<Self, Options, RNNCell>::operator();
+  using RNNCell::operator();
+  using RNNCell::build;
+};
+
+struct SimpleRNNCellOptions {
+  int64_t units = 0;
+  Activation activation = "tanh";
+  bool use_bias = true;
+  Initializer kernel_initializer = "glorot_uniform";
+  Initializer recurrent_initializer = "orthogonal";
+  Initializer bias_initializer = "zeros";
+  Regularizer kernel_regularizer;
+  Regularizer recurrent_regularizer;
+  Regularizer bias_regularizer;
+  Constraint kernel_constraint;
+  Constraint recurrent_constraint;
+  Constraint bias_constraint;
+  double dropout = 0;
+  double recurrent_dropout = 0;
+  std::string name;
+  Policy dtype;
+  bool trainable = true;
+  static constexpr auto fields() {
+    using O = SimpleRNNCellOptions;
+    return std::tuple{field("units", &O::units),
+                      field("activation", &O::activation),
+                      field("use_bias", &O::use_bias),
+                      field("kernel_initializer", &O::kernel_initializer),
+                      field("recurrent_initializer", &O::recurrent_initializer),
+                      field("bias_initializer", &O::bias_initializer),
+                      field("kernel_regularizer", &O::kernel_regularizer),
+                      field("recurrent_regularizer", &O::recurrent_regularizer),
+                      field("bias_regularizer", &O::bias_regularizer),
+                      field("kernel_constraint", &O::kernel_constraint),
+                      field("recurrent_constraint", &O::recurrent_constraint),
+                      field("bias_constraint", &O::bias_constraint),
+                      field("dropout", &O::dropout),
+                      field("recurrent_dropout", &O::recurrent_dropout)};
+  }
+};
+// h = activation(x . kernel + h . recurrent_kernel + bias)
+class RUNNEL_API SimpleRNNCell : public CellOf<SimpleRNNCell, SimpleRNNCellOptions> {
+ public:
+  static constexpr const char* kClassName = "SimpleRNNCell";
+  using CellOf::CellOf;
+  std::vector<int64_t> state_size() const override { return {options_.units}; }
+  void prepare() override;
+  void build(const PartialShape& input) override;
+  CellSequence begin(const Tensor& batch_size, const CallArgs& args) override;
+
+  Variable kernel;            // [inputs, units]
+  Variable recurrent_kernel;  // [units, units]
+  Variable bias;              // [units]
+};
+
+struct LSTMCellOptions {
+  int64_t units = 0;
+  Activation activation = "tanh";
+  Activation recurrent_activation = "sigmoid";
+  bool use_bias = true;
+  Initializer kernel_initializer = "glorot_uniform";
+  Initializer recurrent_initializer = "orthogonal";
+  Initializer bias_initializer = "zeros";
+  bool unit_forget_bias = true;  // the bias of the forget gate starts as ones
+  Regularizer kernel_regularizer;
+  Regularizer recurrent_regularizer;
+  Regularizer bias_regularizer;
+  Constraint kernel_constraint;
+  Constraint recurrent_constraint;
+  Constraint bias_constraint;
+  double dropout = 0;
+  double recurrent_dropout = 0;
+  int64_t implementation = 2;  // Keras's choice between two ways to compute; here is one
+  std::string name;
+  Policy dtype;
+  bool trainable = true;
+  static constexpr auto fields() {
+    using O = LSTMCellOptions;
+    return std::tuple{field("units", &O::units),
+                      field("activation", &O::activation),
+                      field("recurrent_activation", &O::recurrent_activation),
+                      field("use_bias", &O::use_bias),
+                      field("kernel_initializer", &O::kernel_initializer),
+                      field("recurrent_initializer", &O::recurrent_initializer),
+                      field("bias_initializer", &O::bias_initializer),
+                      field("unit_forget_bias", &O::unit_forget_bias),
+                      field("kernel_regularizer", &O::kernel_regularizer),
+                      field("recurrent_regularizer", &O::recurrent_regularizer),
+                      field("bias_regularizer", &O::bias_regularizer),
+                      field("kernel_constraint", &O::kernel_constraint),
+                      field("recurrent_constraint", &O::recurrent_constraint),
+                      field("bias_constraint", &O::bias_constraint),
+                      field("dropout", &O::dropout),
+                      field("recurrent_dropout", &O::recurrent_dropout),
+                      field("implementation", &O::implementation)};
+  }
+};
+// Gates i, f, c, o stand side by side in the weights: c = f * c + i * activation(..), h = o * activation(c). The states
+// are h, which is the output, and c.
+class RUNNEL_API LSTMCell : public CellOf<LSTMCell, LSTMCellOptions> {
+ public:
+  static constexpr const char* kClassName = "LSTMCell";
+  using CellOf::CellOf;
+  std::vector<int64_t> state_size() const override { return {options_.units, options_.units}; }
+  void prepare() override;
+  void build(const PartialShape& input) override;
+  CellSequence begin(const Tensor& batch_size, const CallArgs& args) override;
+
+  Variable kernel;            // [inputs, 4 * units]
+  Variable recurrent_kernel;  // [units, 4 * units]
+  Variable bias;              // [4 * units]
+};
+
+struct GRUCellOptions {
+  int64_t units = 0;
+  Activation activation = "tanh";
+  Activation recurrent_activation = "sigmoid";
+  bool use_bias = true;
+  Initializer kernel_initializer = "glorot_uniform";
+  Initializer recurrent_initializer = "orthogonal";
+  Initializer bias_initializer = "zeros";
+  Regularizer kernel_regularizer;
+  Regularizer recurrent_regularizer;
+  Regularizer bias_regularizer;
+  Constraint kernel_constraint;
+  Constraint recurrent_constraint;
+  Constraint bias_constraint;
+  double dropout = 0;
+  double recurrent_dropout = 0;
+  bool reset_after = true;     // the reset gate applies after the product with recurrent_kernel, not before
+  int64_t implementation = 2;  // as in LSTMCell
+  std::string name;
+  Policy dtype;
+  bool trainable = true;
+  static constexpr auto fields() {
+    using O = GRUCellOptions;
+    return std::tuple{field("units", &O::units),
+                      field("activation", &O::activation),
+                      field("recurrent_activation", &O::recurrent_activation),
+                      field("use_bias", &O::use_bias),
+                      field("kernel_initializer", &O::kernel_initializer),
+                      field("recurrent_initializer", &O::recurrent_initializer),
+                      field("bias_initializer", &O::bias_initializer),
+                      field("kernel_regularizer", &O::kernel_regularizer),
+                      field("recurrent_regularizer", &O::recurrent_regularizer),
+                      field("bias_regularizer", &O::bias_regularizer),
+                      field("kernel_constraint", &O::kernel_constraint),
+                      field("recurrent_constraint", &O::recurrent_constraint),
+                      field("bias_constraint", &O::bias_constraint),
+                      field("dropout", &O::dropout),
+                      field("recurrent_dropout", &O::recurrent_dropout),
+                      field("reset_after", &O::reset_after),
+                      field("implementation", &O::implementation)};
+  }
+};
+// Gates z, r, h stand side by side in the weights: h = z * h + (1 - z) * activation(..).
+class RUNNEL_API GRUCell : public CellOf<GRUCell, GRUCellOptions> {
+ public:
+  static constexpr const char* kClassName = "GRUCell";
+  using CellOf::CellOf;
+  std::vector<int64_t> state_size() const override { return {options_.units}; }
+  void prepare() override;
+  void build(const PartialShape& input) override;
+  CellSequence begin(const Tensor& batch_size, const CallArgs& args) override;
+
+  Variable kernel;            // [inputs, 3 * units]
+  Variable recurrent_kernel;  // [units, 3 * units]
+  Variable bias;              // [2, 3 * units]: of the inputs, of the states; [3 * units] unless reset_after
+};
+
+struct CellList {
+  std::vector<CellPtr> all;
+  Config config() const;
+  static CellList from_config(const Config& config);
+};
+struct StackedRNNCellsOptions {
+  CellList cells;
+  std::string name;
+  Policy dtype;
+  bool trainable = true;
+  static constexpr auto fields() { return std::tuple{field("cells", &StackedRNNCellsOptions::cells)}; }
+};
+// Each cell gets the output of the one before it. The states are those of all cells in order.
+class RUNNEL_API StackedRNNCells : public CellOf<StackedRNNCells, StackedRNNCellsOptions> {
+ public:
+  static constexpr const char* kClassName = "StackedRNNCells";
+  using CellOf::CellOf;
+  std::vector<int64_t> state_size() const override;
+  int64_t output_size() const override { return options_.cells.all.back()->output_size(); }
+  void prepare() override;
+  void build(const PartialShape& input) override;
+  CellSequence begin(const Tensor& batch_size, const CallArgs& args) override;
+  std::vector<Layer*> sublayers() const override;
+
+ private:
+  TrackableList cells_;
+};
+
+}  // namespace runnel::keras

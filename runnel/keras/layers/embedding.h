@@ -1,0 +1,45 @@
+#pragma once
+
+#include "runnel/keras/layer.h"
+
+namespace runnel::keras {
+
+struct EmbeddingOptions {
+  int64_t input_dim = 0;   // ids are 0 ... input_dim - 1
+  int64_t output_dim = 0;
+  Initializer embeddings_initializer = "uniform";
+  Regularizer embeddings_regularizer;
+  Regularizer activity_regularizer;
+  Constraint embeddings_constraint;
+  bool mask_zero = false;    // id 0 is padding: masked
+  int64_t input_length = 0;  // of sequences, when it is always the same
+  std::string name;
+  Policy dtype;
+  bool trainable = true;
+  static constexpr auto fields() {
+    using O = EmbeddingOptions;
+    return std::tuple{field("input_dim", &O::input_dim),
+                      field("output_dim", &O::output_dim),
+                      field("embeddings_initializer", &O::embeddings_initializer),
+                      field("embeddings_regularizer", &O::embeddings_regularizer),
+                      field("activity_regularizer", &O::activity_regularizer),
+                      field("embeddings_constraint", &O::embeddings_constraint),
+                      field("mask_zero", &O::mask_zero),
+                      field("input_length", &O::input_length)};
+  }
+};
+// A row of `embeddings` for every id: [...] -> [..., output_dim]. The gradient of the weight is IndexedSlices.
+class RUNNEL_API Embedding : public LayerOf<Embedding, EmbeddingOptions> {
+ public:
+  static constexpr const char* kClassName = "Embedding";
+  using LayerOf::LayerOf;
+  void prepare() override;
+  void build(const PartialShape& input) override;
+  Tensor call(const Tensor& ids, const CallArgs& args) override;
+  Tensor compute_mask(const Nest& inputs, const Tensor& mask) override;
+  Config get_config() const override;
+
+  Variable embeddings;  // [input_dim, output_dim]
+};
+
+}  // namespace runnel::keras

@@ -1,0 +1,326 @@
+#pragma once
+
+#include "runnel/keras/layers/cells.h"
+
+namespace runnel::keras {
+
+// What all recurrent layers can be told about the sequence.
+struct SequenceSettings {
+  bool return_sequences = false;  // the output of every step, [batch, time, outputs], not that of the last alone
+  bool return_state = false;      // the result is the list [output, states...]
+  bool go_backwards = false;
+  bool stateful = false;  // a batch starts with the states in which the one before it ended
+  bool unroll = false;    // never a loop in traced functions, however many steps there are
+  bool time_major = false;  // inputs and outputs are [time, batch, ...]
+};
+
+// A cell applied to every step of a sequence [batch, time, inputs]. Steps that the mask leaves out keep the states and
+// repeat the output before them. The initial states are zeros, those of CallArgs::initial_state, or those that
+// follow the sequence in a list of inputs. A call with a Nest returns a Nest: the list of return_state.
+class RUNNEL_API RecurrentLayer : public Layer {
+ public:
+  using Layer::Layer;
+
+  void prepare() override;
+  void build(const PartialShape& input) override;
+  void build(const NestOf<PartialShape>& inputs) override;
+  Nest call(const Nest& inputs, const CallArgs& args) override;
+  using Layer::call;
+  Tensor compute_mask(const Nest& inputs, const Tensor& mask) override;
+
+  virtual SequenceSettings settings() const = 0;
+  const std::shared_ptr<RNNCell>& cell() const { return cell_; }
+
+  // Of a stateful layer: the states with which the next batch starts.
+  const std::vector<Variable>& states() const { return states_; }
+  // Sets them to zero, or to these values.
+  void reset_states(const States& values = {});
+
+ protected:
+  virtual std::shared_ptr<RNNCell> make_cell() const = 0;
+
+ private:
+  struct Result;
+  States initial_states(const Nest& inputs, const CallArgs& args, const Tensor& batch_size) const;
+  Result run_unrolled(const CellSequence& sequence, const Tensor& projected, const Tensor& mask, States states,
+                      const Tensor& zero_output) const;
+  Result run_loop(const CellSequence& sequence, const Tensor& projected, const Tensor& mask, const States& states,
+                  const Tensor& zero_output) const;
+
+  std::shared_ptr<RNNCell> cell_;
+  std::vector<Variable> states_;
+};
+
+template <class Options>
+SequenceSettings sequence_settings(const Options& o) {
+  return {.return_sequences = o.return_sequences,
+          .return_state = o.return_state,
+          .go_backwards = o.go_backwards,
+          .stateful = o.stateful,
+          .unroll = o.unroll,
+          .time_major = o.time_major};
+}
+
+// The settings of a layer that are those of its cell.
+template <class CellOptions, class Options>
+CellOptions cell_settings(const Options& o, const Policy& dtype, const char* name) {
+  CellOptions c;
+  c.units = o.units;
+  c.activation = o.activation;
+  if constexpr (requires { c.recurrent_activation; }) c.recurrent_activation = o.recurrent_activation;
+  c.use_bias = o.use_bias;
+  c.kernel_initializer = o.kernel_initializer;
+  c.recurrent_initializer = o.recurrent_initializer;
+  c.bias_initializer = o.bias_initializer;
+  if constexpr (requires { c.unit_forget_bias; }) c.unit_forget_bias = o.unit_forget_bias;
+  c.kernel_regularizer = o.kernel_regularizer;
+  c.recurrent_regularizer = o.recurrent_regularizer;
+  c.bias_regularizer = o.bias_regularizer;
+  c.kernel_constraint = o.kernel_constraint;
+  c.recurrent_constraint = o.recurrent_constraint;
+  c.bias_constraint = o.bias_constraint;
+  c.dropout = o.dropout;
+  c.recurrent_dropout = o.recurrent_dropout;
+  if constexpr (requires { c.reset_after; }) c.reset_after = o.reset_after;
+  c.name = name;
+  c.dtype = dtype;
+  return c;
+}
+
+// A recurrent layer whose settings are those of its cell and of the sequence.
+template <class Self, class Options, class Cell>
+class RecurrentOf : public LayerOf<Self, Options, RecurrentLayer> {
+ public:
+  using LayerOf<Self, Options, RecurrentLayer>::LayerOf;
+  SequenceSettings settings() const override { return sequence_settings(this->options_); }
+  void prepare() override {
+    RecurrentLayer::prepare();
+    this->set_activity_regularizer(this->options_.activity_regularizer);
+  }
+
+ protected:
+  std::shared_ptr<RNNCell> make_cell() const override {
+    return std::make_shared<Cell>(
+        cell_settings<typename Cell::Options>(this->options_, this->dtype_policy(), Self::kCellName));
+  }
+};
+
+struct RNNOptions {
+  CellPtr cell;  // one, or a list: {lower, upper}
+  bool return_sequences = false;
+  bool return_state = false;
+  bool go_backwards = false;
+  bool stateful = false;
+  bool unroll = false;
+  bool time_major = false;
+  std::string name;
+  Policy dtype;
+  bool trainable = true;
+  static constexpr auto fields() {
+    using O = RNNOptions;
+    return std::tuple{field("return_sequences", &O::return_sequences),
+                      field("return_state", &O::return_state),
+                      field("go_backwards", &O::go_backwards),
+                      field("stateful", &O::stateful),
+                      field("unroll", &O::unroll),
+                      field("time_major", &O::time_major),
+                      field("cell", &O::cell)};
+  }
+};
+// Any cell: RNN({.cell = keras::make<LSTMCell>({.units = 8})}).
+class RUNNEL_API RNN : public LayerOf<RNN, RNNOptions, RecurrentLayer> {
+ public:
+  static constexpr const char* kClassName = "RNN";
+  using LayerOf::LayerOf;
+  SequenceSettings settings() const override { return sequence_settings(options_); }
+
+ protected:
+  std::shared_ptr<RNNCell> make_cell() const override;
+};
+
+struct SimpleRNNOptions {
+  int64_t units = 0;
+  Activation activation = "tanh";
+  bool use_bias = true;
+  Initializer kernel_initializer = "glorot_uniform";
+  Initializer recurrent_initializer = "orthogonal";
+  Initializer bias_initializer = "zeros";
+  Regularizer kernel_regularizer;
+  Regularizer recurrent_regularizer;
+  Regularizer bias_regularizer;
+  Regularizer activity_regularizer;
+  Constraint kernel_constraint;
+  Constraint recurrent_constraint;
+  Constraint bias_constraint;
+  double dropout = 0;
+  double recurrent_dropout = 0;
+  bool return_sequences = false;
+  bool return_state = false;
+  bool go_backwards = false;
+  bool stateful = false;
+  bool time_major = false;
+  bool unroll = false;
+  std::string name;
+  Policy dtype;
+  bool trainable = true;
+  static constexpr auto fields() {
+    using O = SimpleRNNOptions;
+    return std::tuple{field("return_sequences", &O::return_sequences),
+                      field("return_state", &O::return_state),
+                      field("go_backwards", &O::go_backwards),
+                      field("stateful", &O::stateful),
+                      field("unroll", &O::unroll),
+                      field("time_major", &O::time_major),
+                      field("units", &O::units),
+                      field("activation", &O::activation),
+                      field("use_bias", &O::use_bias),
+                      field("kernel_initializer", &O::kernel_initializer),
+                      field("recurrent_initializer", &O::recurrent_initializer),
+                      field("bias_initializer", &O::bias_initializer),
+                      field("kernel_regularizer", &O::kernel_regularizer),
+                      field("recurrent_regularizer", &O::recurrent_regularizer),
+                      field("bias_regularizer", &O::bias_regularizer),
+                      field("activity_regularizer", &O::activity_regularizer),
+                      field("kernel_constraint", &O::kernel_constraint),
+                      field("recurrent_constraint", &O::recurrent_constraint),
+                      field("bias_constraint", &O::bias_constraint),
+                      field("dropout", &O::dropout),
+                      field("recurrent_dropout", &O::recurrent_dropout)};
+  }
+};
+class RUNNEL_API SimpleRNN : public RecurrentOf<SimpleRNN, SimpleRNNOptions, SimpleRNNCell> {
+ public:
+  static constexpr const char* kClassName = "SimpleRNN";
+  static constexpr const char* kCellName = "simple_rnn_cell";
+  using RecurrentOf::RecurrentOf;
+};
+
+struct LSTMOptions {
+  int64_t units = 0;
+  Activation activation = "tanh";
+  Activation recurrent_activation = "sigmoid";
+  bool use_bias = true;
+  Initializer kernel_initializer = "glorot_uniform";
+  Initializer recurrent_initializer = "orthogonal";
+  Initializer bias_initializer = "zeros";
+  bool unit_forget_bias = true;
+  Regularizer kernel_regularizer;
+  Regularizer recurrent_regularizer;
+  Regularizer bias_regularizer;
+  Regularizer activity_regularizer;
+  Constraint kernel_constraint;
+  Constraint recurrent_constraint;
+  Constraint bias_constraint;
+  double dropout = 0;
+  double recurrent_dropout = 0;
+  bool return_sequences = false;
+  bool return_state = false;
+  bool go_backwards = false;
+  bool stateful = false;
+  bool time_major = false;
+  bool unroll = false;
+  int64_t implementation = 2;
+  std::string name;
+  Policy dtype;
+  bool trainable = true;
+  static constexpr auto fields() {
+    using O = LSTMOptions;
+    return std::tuple{field("return_sequences", &O::return_sequences),
+                      field("return_state", &O::return_state),
+                      field("go_backwards", &O::go_backwards),
+                      field("stateful", &O::stateful),
+                      field("unroll", &O::unroll),
+                      field("time_major", &O::time_major),
+                      field("units", &O::units),
+                      field("activation", &O::activation),
+                      field("recurrent_activation", &O::recurrent_activation),
+                      field("use_bias", &O::use_bias),
+                      field("kernel_initializer", &O::kernel_initializer),
+                      field("recurrent_initializer", &O::recurrent_initializer),
+                      field("bias_initializer", &O::bias_initializer),
+                      field("unit_forget_bias", &O::unit_forget_bias),
+                      field("kernel_regularizer", &O::kernel_regularizer),
+                      field("recurrent_regularizer", &O::recurrent_regularizer),
+                      field("bias_regularizer", &O::bias_regularizer),
+                      field("activity_regularizer", &O::activity_regularizer),
+                      field("kernel_constraint", &O::kernel_constraint),
+                      field("recurrent_constraint", &O::recurrent_constraint),
+                      field("bias_constraint", &O::bias_constraint),
+                      field("dropout", &O::dropout),
+                      field("recurrent_dropout", &O::recurrent_dropout),
+                      field("implementation", &O::implementation)};
+  }
+};
+// Long short-term memory; the states are h and c.
+class RUNNEL_API LSTM : public RecurrentOf<LSTM, LSTMOptions, LSTMCell> {
+ public:
+  static constexpr const char* kClassName = "LSTM";
+  static constexpr const char* kCellName = "lstm_cell";
+  using RecurrentOf::RecurrentOf;
+};
+
+struct GRUOptions {
+  int64_t units = 0;
+  Activation activation = "tanh";
+  Activation recurrent_activation = "sigmoid";
+  bool use_bias = true;
+  Initializer kernel_initializer = "glorot_uniform";
+  Initializer recurrent_initializer = "orthogonal";
+  Initializer bias_initializer = "zeros";
+  Regularizer kernel_regularizer;
+  Regularizer recurrent_regularizer;
+  Regularizer bias_regularizer;
+  Regularizer activity_regularizer;
+  Constraint kernel_constraint;
+  Constraint recurrent_constraint;
+  Constraint bias_constraint;
+  double dropout = 0;
+  double recurrent_dropout = 0;
+  bool return_sequences = false;
+  bool return_state = false;
+  bool go_backwards = false;
+  bool stateful = false;
+  bool time_major = false;
+  bool unroll = false;
+  bool reset_after = true;
+  int64_t implementation = 2;
+  std::string name;
+  Policy dtype;
+  bool trainable = true;
+  static constexpr auto fields() {
+    using O = GRUOptions;
+    return std::tuple{field("return_sequences", &O::return_sequences),
+                      field("return_state", &O::return_state),
+                      field("go_backwards", &O::go_backwards),
+                      field("stateful", &O::stateful),
+                      field("unroll", &O::unroll),
+                      field("time_major", &O::time_major),
+                      field("units", &O::units),
+                      field("activation", &O::activation),
+                      field("recurrent_activation", &O::recurrent_activation),
+                      field("use_bias", &O::use_bias),
+                      field("kernel_initializer", &O::kernel_initializer),
+                      field("recurrent_initializer", &O::recurrent_initializer),
+                      field("bias_initializer", &O::bias_initializer),
+                      field("kernel_regularizer", &O::kernel_regularizer),
+                      field("recurrent_regularizer", &O::recurrent_regularizer),
+                      field("bias_regularizer", &O::bias_regularizer),
+                      field("activity_regularizer", &O::activity_regularizer),
+                      field("kernel_constraint", &O::kernel_constraint),
+                      field("recurrent_constraint", &O::recurrent_constraint),
+                      field("bias_constraint", &O::bias_constraint),
+                      field("dropout", &O::dropout),
+                      field("recurrent_dropout", &O::recurrent_dropout),
+                      field("implementation", &O::implementation),
+                      field("reset_after", &O::reset_after)};
+  }
+};
+// Gated recurrent unit.
+class RUNNEL_API GRU : public RecurrentOf<GRU, GRUOptions, GRUCell> {
+ public:
+  static constexpr const char* kClassName = "GRU";
+  static constexpr const char* kCellName = "gru_cell";
+  using RecurrentOf::RecurrentOf;
+};
+
+}  // namespace runnel::keras

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <concepts>
+
+#include "runnel/keras/layer.h"
+
+namespace runnel::keras {
+
+// A layer as a setting of another: LSTM({.units = 8}) written in place, or one held by a pointer.
+class RUNNEL_API LayerSetting : public LayerPtr {
+ public:
+  LayerSetting() = default;
+  template <class L>
+    requires std::convertible_to<L*, Layer*>
+  LayerSetting(std::shared_ptr<L> layer) : LayerPtr(std::move(layer)) {}  // NOLINT: implicit, as below
+  template <class L>
+    requires std::derived_from<L, Layer> && requires { typename L::Options; }
+  LayerSetting(L&& layer) : LayerPtr(std::make_shared<L>(layer)) {}  // NOLINT
+
+  Config config() const { return *this ? layer_to_config(**this) : Config(); }
+  static LayerSetting from_config(const Config& config) {
+    return config.is_null() ? LayerSetting() : LayerSetting(layer_from_config(config));
+  }
+};
+
+struct BidirectionalOptions {
+  LayerSetting layer;
+  std::string merge_mode = "concat";  // "sum", "mul", "ave"; "none" (or ""): a list of both outputs
+  LayerSetting backward_layer;        // `layer` with go_backwards the other way round, unless given
+  std::string name;
+  Policy dtype;
+  bool trainable = true;
+  static constexpr auto fields() {
+    using O = BidirectionalOptions;
+    return std::tuple{field("layer", &O::layer), field("merge_mode", &O::merge_mode),
+                      field("backward_layer", &O::backward_layer)};
+  }
+};
+// A recurrent layer over the sequence and another over the reversed sequence. Both are made anew by the
+// configuration of `layer`. The states of return_state and initial_state are those of the forward layer, then those of the
+// backward one.
+class RUNNEL_API Bidirectional : public LayerOf<Bidirectional, BidirectionalOptions> {
+ public:
+  static constexpr const char* kClassName = "Bidirectional";
+  using LayerOf::LayerOf;
+  void prepare() override;
+  void build(const PartialShape& input) override;
+  void build(const NestOf<PartialShape>& inputs) override;
+  Nest call(const Nest& inputs, const CallArgs& args) override;
+  using Layer::call;
+  Tensor compute_mask(const Nest& inputs, const Tensor& mask) override;
+  void reset_states();
+
+  LayerPtr forward_layer;
+  LayerPtr backward_layer;
+
+ private:
+  bool return_sequences_ = false;
+  bool return_state_ = false;
+  bool time_major_ = false;
+};
+
+struct TimeDistributedOptions {
+  LayerSetting layer;
+  std::string name;
+  Policy dtype;
+  bool trainable = true;
+  static constexpr auto fields() { return std::tuple{field("layer", &TimeDistributedOptions::layer)}; }
+};
+// The layer applied to every step: [batch, time, ...] -> [batch, time, ...].
+class RUNNEL_API TimeDistributed : public LayerOf<TimeDistributed, TimeDistributedOptions> {
+ public:
+  static constexpr const char* kClassName = "TimeDistributed";
+  using LayerOf::LayerOf;
+  void prepare() override;
+  void build(const PartialShape& input) override;
+  Tensor call(const Tensor& input, const CallArgs& args) override;
+
+  LayerPtr layer;
+};
+
+}  // namespace runnel::keras

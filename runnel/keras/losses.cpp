@@ -1,0 +1,100 @@
+#include "runnel/keras/losses.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "runnel/base/format.h"
+#include "runnel/keras/described.h"
+
+namespace runnel::keras::losses {
+namespace {
+
+struct NamedLoss {
+  std::string class_name;
+  std::vector<std::string> names;
+  LossPtr (*make)(const Config& settings);
+};
+
+template <class L>
+NamedLoss named(std::vector<std::string> names) {
+  return {L::kClassName, std::move(names), [](const Config& settings) -> LossPtr { return L::from_config(settings); }};
+}
+
+const std::vector<NamedLoss>& all_losses() {
+  static const std::vector<NamedLoss> all = {
+      named<SparseCategoricalCrossentropy>({"sparse_categorical_crossentropy"}),
+      named<CategoricalCrossentropy>({"categorical_crossentropy"}),
+      named<BinaryCrossentropy>({"binary_crossentropy", "bce", "BCE"}),
+      named<MeanSquaredError>({"mean_squared_error", "mse", "MSE"}),
+      named<MeanAbsoluteError>({"mean_absolute_error", "mae", "MAE"}),
+      named<MeanAbsolutePercentageError>({"mean_absolute_percentage_error", "mape", "MAPE"}),
+      named<MeanSquaredLogarithmicError>({"mean_squared_logarithmic_error", "msle", "MSLE"}),
+      named<Huber>({"huber", "huber_loss"}),
+      named<KLDivergence>({"kl_divergence", "kld", "KLD", "kullback_leibler_divergence"}),
+      named<Hinge>({"hinge"}),
+      named<SquaredHinge>({"squared_hinge"}),
+      named<CategoricalHinge>({"categorical_hinge"}),
+      named<CosineSimilarity>({"cosine_similarity"}),
+      named<Poisson>({"poisson"}),
+      named<LogCosh>({"log_cosh", "logcosh"}),
+  };
+  return all;
+}
+
+const NamedLoss* find_loss(const std::string& name) {
+  for (const NamedLoss& loss : all_losses()) {
+    if (loss.class_name == name || std::ranges::find(loss.names, name) != loss.names.end()) return &loss;
+  }
+  return nullptr;
+}
+
+const NamedLoss& loss_by_name(const std::string& name) {
+  if (const NamedLoss* found = find_loss(name)) return *found;
+  std::string names;
+  for (const NamedLoss& loss : all_losses()) names += (names.empty() ? "" : ", ") + loss.names[0];
+  throw invalid_argument("unknown loss '{}'; there are {}", name, names);
+}
+
+}  // namespace
+
+Loss::Loss(std::string reduction, std::string name) : reduction_(std::move(reduction)), name_(std::move(name)) {
+  for (const char* known : {"auto", "sum_over_batch_size", "sum", "none"}) {
+    if (reduction_ == known) return;
+  }
+  throw invalid_argument("[{}] unknown reduction '{}': auto, sum_over_batch_size, sum or none",
+                         name_.empty() ? "loss" : name_, reduction_);
+}
+
+Tensor Loss::operator()(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight, const Tensor& mask) {
+  return compute_weighted_loss(name_.empty() ? class_name() : name_, call(y_true, y_pred), sample_weight, mask,
+                               reduction_);
+}
+
+Config Loss::get_config() const { return Config::Map{{"reduction", reduction_}, {"name", name_}}; }
+
+LossFunctionWrapper::LossFunctionWrapper(LossFunction function, std::string reduction, std::string name)
+    : Loss(std::move(reduction), std::move(name)), function_(std::move(function)) {}
+
+Tensor LossFunctionWrapper::call(const Tensor& y_true, const Tensor& y_pred) {
+  const Matched matched = match_ranks(y_true, y_pred);
+  return function_(matched.y_true, matched.y_pred);
+}
+
+LossPtr get(const std::string& name) { return loss_by_name(name).make(Config::Map{}); }
+
+LossPtr deserialize(const Config& config) {
+  if (config.is_text()) return get(config.as_text());
+  return loss_by_name(config["class_name"].as_text()).make(config["config"]);
+}
+
+Config serialize(const Loss& loss) { return object_config(loss.class_name(), loss.get_config().entries()); }
+
+LossFunction find_function(const std::string& name) {
+  const NamedLoss* found = find_loss(name);
+  if (!found) return {};
+  return [loss = found->make(Config::Map{})](const Tensor& y_true, const Tensor& y_pred) {
+    return loss->call(y_true, y_pred);
+  };
+}
+
+}  // namespace runnel::keras::losses

@@ -1,0 +1,89 @@
+// Losses between distributions.
+#include "runnel/base/format.h"
+#include "runnel/keras/losses.h"
+#include "runnel/ops/array.h"
+#include "runnel/ops/math.h"
+#include "runnel/ops/nn.h"
+
+namespace runnel::keras::losses {
+namespace {
+
+Tensor clipped(const Tensor& probabilities) { return clip_by_value(probabilities, kEpsilon, 1 - kEpsilon); }
+
+Tensor classes_last(const Tensor& t, int axis) {
+  const int rank = t.partial_shape().rank();
+  if (axis == -1 || rank < 0 || normalize_axis(axis, rank) == rank - 1) return t;
+  std::vector<int64_t> order;
+  for (int i = 0; i < rank; ++i) {
+    if (i != normalize_axis(axis, rank)) order.push_back(i);
+  }
+  order.push_back(normalize_axis(axis, rank));
+  return transpose(t, order);
+}
+
+// The labels with a share of them given to all classes alike. Their number may be unknown before the graph runs.
+Tensor smoothed(const Tensor& labels, double smoothing) {
+  const PartialShape s = labels.partial_shape();
+  if (s.rank() > 0 && s[s.rank() - 1] > 0) {
+    return labels * (1 - smoothing) + smoothing / static_cast<double>(s[s.rank() - 1]);
+  }
+  const Tensor classes = cast(shape(labels)[-1], labels.dtype());
+  return labels * (1 - smoothing) + smoothing / classes;
+}
+
+}  // namespace
+
+Tensor sparse_categorical_crossentropy(const Tensor& y_true, const Tensor& y_pred, bool from_logits, int axis) {
+  const Tensor rows = classes_last(y_pred, axis);
+  const Tensor labels = class_labels("sparse_categorical_crossentropy", y_true, rows);
+  // The logarithms of probabilities are logits: taking their softmax again makes every row add up to one.
+  return nn::sparse_softmax_cross_entropy_with_logits(labels, from_logits ? rows : log(clipped(rows)));
+}
+
+Tensor categorical_crossentropy(const Tensor& y_true, const Tensor& y_pred, bool from_logits, double label_smoothing,
+                                int axis) {
+  if (!y_true.partial_shape().compatible_with(y_pred.partial_shape())) {
+    throw invalid_argument(
+        "[categorical_crossentropy] y_true of shape {} does not fit y_pred of shape {}; for labels that are class "
+        "numbers use sparse_categorical_crossentropy",
+        y_true.partial_shape().str(), y_pred.partial_shape().str());
+  }
+  Tensor labels = to_dtype(y_true, y_pred.dtype());
+  if (label_smoothing != 0) labels = smoothed(labels, label_smoothing);
+  if (from_logits) return nn::softmax_cross_entropy_with_logits(labels, y_pred, axis);
+  const Tensor probabilities = y_pred / reduce_sum(y_pred, axis, true);
+  return -reduce_sum(labels * log(clipped(probabilities)), axis);
+}
+
+Tensor binary_crossentropy(const Tensor& y_true, const Tensor& y_pred, bool from_logits, double label_smoothing,
+                           int axis) {
+  Tensor labels = labels_for("binary_crossentropy", y_true, y_pred);
+  if (label_smoothing != 0) labels = labels * (1 - label_smoothing) + 0.5 * label_smoothing;
+  if (from_logits) return reduce_mean(nn::sigmoid_cross_entropy_with_logits(labels, y_pred), axis);
+  const Tensor p = clipped(y_pred);
+  return -reduce_mean(labels * log(p + kEpsilon) + (1 - labels) * log(1 - p + kEpsilon), axis);
+}
+
+Tensor kl_divergence(const Tensor& y_true, const Tensor& y_pred) {
+  const Tensor truth = clip_by_value(labels_for("kl_divergence", y_true, y_pred), kEpsilon, 1);
+  const Tensor guess = clip_by_value(y_pred, kEpsilon, 1);
+  return reduce_sum(truth * log(truth / guess), -1);
+}
+
+Tensor poisson(const Tensor& y_true, const Tensor& y_pred) {
+  return reduce_mean(y_pred - labels_for("poisson", y_true, y_pred) * log(y_pred + kEpsilon), -1);
+}
+
+Tensor SparseCategoricalCrossentropy::values(const Tensor& y_true, const Tensor& y_pred) const {
+  return sparse_categorical_crossentropy(y_true, y_pred, options_.from_logits);
+}
+Tensor CategoricalCrossentropy::values(const Tensor& y_true, const Tensor& y_pred) const {
+  return categorical_crossentropy(y_true, y_pred, options_.from_logits, options_.label_smoothing,
+                                  static_cast<int>(options_.axis));
+}
+Tensor BinaryCrossentropy::values(const Tensor& y_true, const Tensor& y_pred) const {
+  return binary_crossentropy(y_true, y_pred, options_.from_logits, options_.label_smoothing,
+                             static_cast<int>(options_.axis));
+}
+
+}  // namespace runnel::keras::losses

@@ -1,0 +1,148 @@
+#include "runnel/keras/metrics.h"
+
+#include <algorithm>
+
+#include "runnel/base/format.h"
+#include "runnel/keras/described.h"
+
+namespace runnel::keras::metrics {
+namespace {
+
+struct NamedMetric {
+  std::string class_name;
+  MetricPtr (*make)(const Config& settings);
+};
+
+template <class M>
+MetricPtr metric_of(const Config& settings) {
+  return metric_from_config<M>(settings);
+}
+
+// The value that must be reached has the name of what it is.
+template <class M>
+MetricPtr curve_point_of(const Config& settings) {
+  CurvePointOptions options;
+  for (const char* key : {"specificity", "sensitivity", "recall", "precision"}) {
+    if (const Config* value = settings.find(key)) options.value = value->as_double();
+  }
+  if (const Config* count = settings.find("num_thresholds")) options.num_thresholds = count->as_int();
+  if (const Config* id = settings.find("class_id")) options.class_id = id->as_int();
+  if (const Config* name = settings.find("name")) options.name = name->as_text();
+  if (const Config* dtype = settings.find("dtype")) options.dtype = dtype_from_name(dtype->as_text());
+  return std::make_shared<M>(options);
+}
+
+const std::vector<NamedMetric>& all_metrics() {
+  static const std::vector<NamedMetric> all = {
+      {"Mean", metric_of<Mean>},
+      {"Sum", metric_of<Sum>},
+      {"Accuracy", metric_of<Accuracy>},
+      {"BinaryAccuracy", metric_of<BinaryAccuracy>},
+      {"CategoricalAccuracy", metric_of<CategoricalAccuracy>},
+      {"SparseCategoricalAccuracy", metric_of<SparseCategoricalAccuracy>},
+      {"TopKCategoricalAccuracy", metric_of<TopKCategoricalAccuracy>},
+      {"SparseTopKCategoricalAccuracy", metric_of<SparseTopKCategoricalAccuracy>},
+      {"MeanSquaredError", metric_of<MeanSquaredError>},
+      {"RootMeanSquaredError", metric_of<RootMeanSquaredError>},
+      {"MeanAbsoluteError", metric_of<MeanAbsoluteError>},
+      {"MeanAbsolutePercentageError", metric_of<MeanAbsolutePercentageError>},
+      {"MeanSquaredLogarithmicError", metric_of<MeanSquaredLogarithmicError>},
+      {"CosineSimilarity", metric_of<CosineSimilarity>},
+      {"KLDivergence", metric_of<KLDivergence>},
+      {"Poisson", metric_of<Poisson>},
+      {"LogCoshError", metric_of<LogCoshError>},
+      {"Hinge", metric_of<Hinge>},
+      {"SquaredHinge", metric_of<SquaredHinge>},
+      {"CategoricalHinge", metric_of<CategoricalHinge>},
+      {"BinaryCrossentropy", metric_of<BinaryCrossentropy>},
+      {"CategoricalCrossentropy", metric_of<CategoricalCrossentropy>},
+      {"SparseCategoricalCrossentropy", metric_of<SparseCategoricalCrossentropy>},
+      {"TruePositives", metric_of<TruePositives>},
+      {"FalsePositives", metric_of<FalsePositives>},
+      {"TrueNegatives", metric_of<TrueNegatives>},
+      {"FalseNegatives", metric_of<FalseNegatives>},
+      {"Precision", metric_of<Precision>},
+      {"Recall", metric_of<Recall>},
+      {"AUC", metric_of<AUC>},
+      {"SensitivityAtSpecificity", curve_point_of<SensitivityAtSpecificity>},
+      {"SpecificityAtSensitivity", curve_point_of<SpecificityAtSensitivity>},
+      {"PrecisionAtRecall", curve_point_of<PrecisionAtRecall>},
+      {"RecallAtPrecision", curve_point_of<RecallAtPrecision>},
+      {"FBetaScore", metric_of<FBetaScore>},
+      {"F1Score", metric_of<F1Score>},
+      {"IoU", metric_of<IoU>},
+      {"MeanIoU", metric_of<MeanIoU>},
+      {"OneHotIoU", metric_of<OneHotIoU>},
+      {"OneHotMeanIoU", metric_of<OneHotMeanIoU>},
+      {"BinaryIoU", metric_of<BinaryIoU>},
+  };
+  return all;
+}
+
+const NamedMetric* find_metric(const std::string& class_name) {
+  const auto found = std::ranges::find(all_metrics(), class_name, &NamedMetric::class_name);
+  return found == all_metrics().end() ? nullptr : &*found;
+}
+
+// Functions that are metrics only, or differ from the loss of the same name.
+MetricFunction find_metric_function(const std::string& name) {
+  if (name == "accuracy") return accuracy;
+  if (name == "binary_accuracy") return [](const Tensor& t, const Tensor& p) { return binary_accuracy(t, p); };
+  if (name == "categorical_accuracy") return categorical_accuracy;
+  if (name == "sparse_categorical_accuracy") return sparse_categorical_accuracy;
+  if (name == "top_k_categorical_accuracy") {
+    return [](const Tensor& t, const Tensor& p) { return top_k_categorical_accuracy(t, p); };
+  }
+  if (name == "sparse_top_k_categorical_accuracy") {
+    return [](const Tensor& t, const Tensor& p) { return sparse_top_k_categorical_accuracy(t, p); };
+  }
+  if (name == "cosine_similarity") return [](const Tensor& t, const Tensor& p) { return cosine_similarity(t, p); };
+  return losses::find_function(name);
+}
+
+[[noreturn]] void unknown_metric(const std::string& name) {
+  std::string names;
+  for (const NamedMetric& metric : all_metrics()) names += metric.class_name + ", ";
+  throw invalid_argument("unknown metric '{}'; there are {}and the functions of keras::metrics", name, names);
+}
+
+}  // namespace
+
+MetricPtr get(const std::string& name) {
+  if (const NamedMetric* found = find_metric(name)) return found->make(Config::Map{});
+  if (MetricFunction function = find_metric_function(name)) {
+    return std::make_shared<MeanMetricWrapper>(std::move(function), name);
+  }
+  unknown_metric(name);
+}
+
+MetricPtr deserialize(const Config& config) {
+  if (config.is_text()) return get(config.as_text());
+  const std::string& class_name = config["class_name"].as_text();
+  if (const NamedMetric* found = find_metric(class_name)) return found->make(config["config"]);
+  unknown_metric(class_name);
+}
+
+Config serialize(const Metric& metric) { return object_config(metric.class_name(), metric.get_config().entries()); }
+
+}  // namespace runnel::keras::metrics
+
+namespace runnel::keras {
+
+MetricPtr resolve_metric(const MetricArg& arg, const PartialShape& y_true, const PartialShape& y_pred) {
+  if (arg.metric()) return arg.metric();
+  const std::string& name = arg.name();
+  const bool accuracy = name == "accuracy" || name == "acc";
+  if (!accuracy && name != "crossentropy" && name != "ce") return metrics::get(name);
+  const auto last = [](const PartialShape& s) { return s.rank() > 0 ? s[s.rank() - 1] : kUnknownDim; };
+  std::string kind = "categorical_";
+  if (last(y_pred) == 1) {
+    kind = "binary_";
+  } else if (y_true.rank() < y_pred.rank() || (last(y_true) == 1 && last(y_pred) > 1)) {
+    kind = "sparse_categorical_";
+  }
+  return std::make_shared<metrics::MeanMetricWrapper>(
+      metrics::find_metric_function(kind + (accuracy ? "accuracy" : "crossentropy")), name);
+}
+
+}  // namespace runnel::keras

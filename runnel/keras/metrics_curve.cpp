@@ -1,0 +1,184 @@
+#include "runnel/keras/metrics_curve.h"
+
+#include <algorithm>
+
+#include "runnel/base/format.h"
+#include "runnel/ops/array.h"
+#include "runnel/ops/math.h"
+
+namespace runnel::keras::metrics {
+namespace {
+
+// 0, 1/(n-1), ..., 1; the ends moved outwards by `margin`, so that every prediction lies between them.
+std::vector<double> spread_thresholds(const std::string& who, int64_t n, double margin) {
+  if (n <= 1) throw invalid_argument("[{}] num_thresholds must be more than 1, got {}", who, n);
+  std::vector<double> thresholds;
+  for (int64_t i = 0; i < n; ++i) thresholds.push_back(static_cast<double>(i) / static_cast<double>(n - 1));
+  thresholds.front() -= margin;
+  thresholds.back() += margin;
+  return thresholds;
+}
+
+ConfusionRequest area_request(const AUCOptions& options) {
+  ConfusionRequest request{.who = "AUC", .dtype = options.dtype};
+  request.evenly_spaced = options.thresholds.empty();
+  if (request.evenly_spaced) {
+    request.thresholds = spread_thresholds("AUC", options.num_thresholds, losses::kEpsilon);
+    return request;
+  }
+  for (const double t : options.thresholds) {
+    if (t < 0 || t > 1) throw invalid_argument("[AUC] thresholds must lie in [0, 1], got {}", t);
+  }
+  request.thresholds = options.thresholds;
+  std::ranges::sort(request.thresholds);
+  request.thresholds.insert(request.thresholds.begin(), -losses::kEpsilon);
+  request.thresholds.push_back(1 + losses::kEpsilon);
+  return request;
+}
+
+struct CurvePointText {
+  const char* class_name;
+  const char* setting;
+};
+CurvePointText text_of(CurvePointKind kind) {
+  switch (kind) {
+    case CurvePointKind::sensitivity_at_specificity: return {"SensitivityAtSpecificity", "specificity"};
+    case CurvePointKind::specificity_at_sensitivity: return {"SpecificityAtSensitivity", "sensitivity"};
+    case CurvePointKind::precision_at_recall: return {"PrecisionAtRecall", "recall"};
+    case CurvePointKind::recall_at_precision: return {"RecallAtPrecision", "precision"};
+  }
+  return {"", ""};
+}
+
+ConfusionRequest point_request(CurvePointKind kind, const CurvePointOptions& options) {
+  const CurvePointText text = text_of(kind);
+  if (options.value < 0 || options.value > 1) {
+    throw invalid_argument("[{}] {} must lie in [0, 1], got {}", text.class_name, text.setting, options.value);
+  }
+  ConfusionRequest request{.who = text.class_name, .class_id = options.class_id, .dtype = options.dtype};
+  request.evenly_spaced = options.num_thresholds != 1;
+  request.thresholds = request.evenly_spaced ? spread_thresholds(text.class_name, options.num_thresholds, 0)
+                                             : std::vector<double>{0.5};
+  return request;
+}
+
+// The elements but the last, and but the first: the ends of the steps of a curve.
+Tensor starts(const Tensor& t) { return slice(t, {0}, {t.partial_shape()[0] - 1}); }
+Tensor ends(const Tensor& t) { return slice(t, {1}, {-1}); }
+
+}  // namespace
+
+CurveMetric::CurveMetric(std::string name, DType dtype, ConfusionRequest request)
+    : Metric(std::move(name), dtype), request_(std::move(request)) {
+  const Shape shape{static_cast<int64_t>(request_.thresholds.size())};
+  true_positives_ = add_weight("true_positives", shape);
+  true_negatives_ = add_weight("true_negatives", shape);
+  false_positives_ = add_weight("false_positives", shape);
+  false_negatives_ = add_weight("false_negatives", shape);
+}
+
+void CurveMetric::update_state(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight) {
+  const ConfusionCounts counts = confusion_counts(request_, y_true, predictions(y_pred), sample_weight);
+  true_positives_.assign_add(counts.true_positives);
+  true_negatives_.assign_add(counts.true_negatives());
+  false_positives_.assign_add(counts.false_positives);
+  false_negatives_.assign_add(counts.false_negatives());
+}
+
+Tensor CurveMetric::recalls() const {
+  const Tensor right = true_positives_;
+  return divide_no_nan(right, right + false_negatives_);
+}
+Tensor CurveMetric::precisions() const {
+  const Tensor right = true_positives_;
+  return divide_no_nan(right, right + false_positives_);
+}
+Tensor CurveMetric::specificities() const {
+  const Tensor right = true_negatives_;
+  return divide_no_nan(right, right + false_positives_);
+}
+
+AUC::AUC(AUCOptions options)
+    : CurveMetric(options.name, options.dtype, area_request(options)), options_(std::move(options)) {
+  if (options_.curve != "ROC" && options_.curve != "PR") {
+    throw invalid_argument("[AUC] curve must be ROC or PR, got '{}'", options_.curve);
+  }
+  for (const char* known : {"interpolation", "minoring", "majoring"}) {
+    if (options_.summation_method == known) return;
+  }
+  throw invalid_argument("[AUC] summation_method must be interpolation, minoring or majoring, got '{}'",
+                         options_.summation_method);
+}
+
+void AUC::update_state(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight) {
+  const Tensor guess = predictions(y_pred);
+  CurveMetric::update_state(y_true, options_.from_logits ? sigmoid(guess) : guess, sample_weight);
+}
+
+Tensor AUC::result() const {
+  if (options_.curve == "PR" && options_.summation_method == "interpolation") return interpolated_pr_area();
+  Tensor x = recalls();
+  Tensor y;
+  if (options_.curve == "ROC") {
+    y = x;
+    const Tensor wrong = false_positives_;
+    x = divide_no_nan(wrong, wrong + true_negatives_);
+  } else {
+    y = precisions();
+  }
+  Tensor heights;
+  if (options_.summation_method == "interpolation") {
+    heights = (starts(y) + ends(y)) / 2;
+  } else {
+    heights = options_.summation_method == "minoring" ? minimum(starts(y), ends(y)) : maximum(starts(y), ends(y));
+  }
+  return reduce_sum((starts(x) - ends(x)) * heights);
+}
+
+// Between two thresholds true positives grow linearly with all positives, so precision does not: the area under it is
+// a logarithm (Davis and Goadrich, "The relationship between precision-recall and ROC curves", 2006).
+Tensor AUC::interpolated_pr_area() const {
+  const Tensor right = true_positives_;
+  const Tensor found = right + false_positives_;
+  const Tensor more_right = starts(right) - ends(right);
+  const Tensor more_found = starts(found) - ends(found);
+  const Tensor slope = divide_no_nan(more_right, maximum(more_found, 0));
+  const Tensor intercept = ends(right) - slope * ends(found);
+  const Tensor growth = where(logical_and(starts(found) > 0, ends(found) > 0),
+                              divide_no_nan(starts(found), maximum(ends(found), 0)), 1);
+  const Tensor all = ends(right) + ends(Tensor(false_negatives_));
+  return reduce_sum(divide_no_nan(slope * (more_right + intercept * log(growth)), maximum(all, 0)));
+}
+
+Config AUC::get_config() const {
+  Config config = Metric::get_config();
+  for (auto& [key, value] : options_to_config(options_)) config.set(key, std::move(value));
+  return config;
+}
+
+CurvePoint::CurvePoint(CurvePointKind kind, const CurvePointOptions& options)
+    : CurveMetric(options.name, options.dtype, point_request(kind, options)), kind_(kind), options_(options) {}
+
+Tensor CurvePoint::result() const {
+  Tensor reached;
+  Tensor wanted;
+  switch (kind_) {
+    case CurvePointKind::sensitivity_at_specificity: reached = specificities(), wanted = recalls(); break;
+    case CurvePointKind::specificity_at_sensitivity: reached = recalls(), wanted = specificities(); break;
+    case CurvePointKind::precision_at_recall: reached = recalls(), wanted = precisions(); break;
+    case CurvePointKind::recall_at_precision: reached = precisions(), wanted = recalls(); break;
+  }
+  return reduce_max(where(reached >= options_.value, wanted, 0));
+}
+
+std::string CurvePoint::class_name() const { return text_of(kind_).class_name; }
+
+Config CurvePoint::get_config() const {
+  Config config = Metric::get_config();
+  config.set("num_thresholds", options_.num_thresholds);
+  config.set(text_of(kind_).setting, options_.value);
+  config.set("class_id", options_.class_id);
+  return config;
+}
+
+}  // namespace runnel::keras::metrics

@@ -1,0 +1,88 @@
+#pragma once
+
+#include "runnel/keras/metrics_confusion.h"
+
+// Metrics of how counts change with the threshold.
+namespace runnel::keras::metrics {
+
+// The four counts at many thresholds: variables true_positives, true_negatives, false_positives, false_negatives.
+class RUNNEL_API CurveMetric : public Metric {
+ public:
+  void update_state(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight = {}) override;
+
+ protected:
+  CurveMetric(std::string name, DType dtype, ConfusionRequest request);
+  Tensor recalls() const;        // also called sensitivity, true positive rate
+  Tensor precisions() const;
+  Tensor specificities() const;  // 1 - the false positive rate
+
+  ConfusionRequest request_;
+  Variable true_positives_, true_negatives_, false_positives_, false_negatives_;
+};
+
+struct AUCOptions {
+  int64_t num_thresholds = 200;
+  std::string curve = "ROC";                           // or "PR": precision by recall
+  std::string summation_method = "interpolation";      // or "minoring", "majoring"
+  std::string name;
+  DType dtype = DType::float32;
+  std::vector<double> thresholds;  // between 0 and 1, instead of num_thresholds of equal distance
+  bool from_logits = false;
+  static constexpr auto fields() {
+    using O = AUCOptions;
+    return std::tuple{field("num_thresholds", &O::num_thresholds), field("curve", &O::curve),
+                      field("summation_method", &O::summation_method), field("thresholds", &O::thresholds),
+                      field("from_logits", &O::from_logits)};
+  }
+};
+// The area under a curve, by a Riemann sum over the thresholds.
+class RUNNEL_API AUC : public CurveMetric {
+ public:
+  using Options = AUCOptions;
+  explicit AUC(AUCOptions options = {});
+  void update_state(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight = {}) override;
+  Tensor result() const override;
+  std::string class_name() const override { return "AUC"; }
+  Config get_config() const override;
+  const AUCOptions& options() const { return options_; }
+
+ private:
+  Tensor interpolated_pr_area() const;
+  AUCOptions options_;
+};
+
+struct CurvePointOptions {
+  double value = 0.5;  // what the other quantity must reach: sensitivity, specificity, recall or precision
+  int64_t num_thresholds = 200;
+  int64_t class_id = -1;
+  std::string name;
+  DType dtype = DType::float32;
+};
+enum class CurvePointKind { sensitivity_at_specificity, specificity_at_sensitivity, precision_at_recall, recall_at_precision };
+
+// The best of one quantity among the thresholds at which another reaches a value; 0 where none does.
+class RUNNEL_API CurvePoint : public CurveMetric {
+ public:
+  CurvePoint(CurvePointKind kind, const CurvePointOptions& options);
+  Tensor result() const override;
+  std::string class_name() const override;
+  Config get_config() const override;
+  const CurvePointOptions& options() const { return options_; }
+
+ private:
+  CurvePointKind kind_;
+  CurvePointOptions options_;
+};
+template <CurvePointKind kind>
+class CurvePointOf : public CurvePoint {
+ public:
+  using Options = CurvePointOptions;
+  explicit CurvePointOf(const CurvePointOptions& options) : CurvePoint(kind, options) {}
+  explicit CurvePointOf(double value) : CurvePoint(kind, {.value = value}) {}
+};
+using SensitivityAtSpecificity = CurvePointOf<CurvePointKind::sensitivity_at_specificity>;
+using SpecificityAtSensitivity = CurvePointOf<CurvePointKind::specificity_at_sensitivity>;
+using PrecisionAtRecall = CurvePointOf<CurvePointKind::precision_at_recall>;
+using RecallAtPrecision = CurvePointOf<CurvePointKind::recall_at_precision>;
+
+}  // namespace runnel::keras::metrics

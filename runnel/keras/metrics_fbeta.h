@@ -1,0 +1,51 @@
+#pragma once
+
+#include "runnel/keras/metrics_base.h"
+
+namespace runnel::keras::metrics {
+
+struct FBetaScoreOptions {
+  std::string average;    // empty: one score per class; "micro": all classes together; "macro": the mean over classes;
+                          // "weighted": likewise, by how often each class appears
+  double beta = 1;        // recall counts beta times as much as precision
+  double threshold = -1;  // above it a class is predicted; negative: the largest of a row is
+  std::string name;
+  DType dtype = DType::float32;
+  static constexpr auto fields() {
+    using O = FBetaScoreOptions;
+    return std::tuple{field("average", &O::average), field("beta", &O::beta), field("threshold", &O::threshold)};
+  }
+};
+// (1 + beta**2) * precision * recall / (beta**2 * precision + recall), for labels and predictions [batch, classes].
+class RUNNEL_API FBetaScore : public MetricOf<FBetaScore, FBetaScoreOptions> {
+ public:
+  static constexpr const char* kClassName = "FBetaScore";
+  static constexpr const char* kName = "fbeta_score";
+  explicit FBetaScore(FBetaScoreOptions options = {});
+  void update_state(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight = {}) override;
+  Tensor result() const override;
+
+ private:
+  void build(const PartialShape& y_true, const PartialShape& y_pred);
+  Variable true_positives_, false_positives_, false_negatives_, intermediate_weights_;
+};
+
+struct F1ScoreOptions {
+  std::string average;
+  double threshold = -1;
+  std::string name;
+  DType dtype = DType::float32;
+  static constexpr auto fields() {
+    return std::tuple{field("average", &F1ScoreOptions::average), field("threshold", &F1ScoreOptions::threshold)};
+  }
+};
+class RUNNEL_API F1Score : public FBetaScore {
+ public:
+  using Options = F1ScoreOptions;
+  explicit F1Score(const F1ScoreOptions& options = {});
+  std::string class_name() const override { return "F1Score"; }
+  Config get_config() const override;
+  F1ScoreOptions options() const;
+};
+
+}  // namespace runnel::keras::metrics

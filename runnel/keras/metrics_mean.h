@@ -1,0 +1,165 @@
+#pragma once
+
+#include "runnel/keras/losses.h"
+#include "runnel/keras/metrics_base.h"
+
+// Metrics that are the mean of a value per sample: accuracies, and the losses.
+namespace runnel::keras::metrics {
+
+// 1 or 0 for every sample (binary: the share of the last dimension that is right), float32.
+RUNNEL_API Tensor accuracy(const Tensor& y_true, const Tensor& y_pred);  // equal or not, element by element
+RUNNEL_API Tensor binary_accuracy(const Tensor& y_true, const Tensor& y_pred, double threshold = 0.5);
+RUNNEL_API Tensor categorical_accuracy(const Tensor& y_true, const Tensor& y_pred);  // labels are one-hot
+RUNNEL_API Tensor sparse_categorical_accuracy(const Tensor& y_true, const Tensor& y_pred);  // labels are class numbers
+RUNNEL_API Tensor top_k_categorical_accuracy(const Tensor& y_true, const Tensor& y_pred, int64_t k = 5);
+RUNNEL_API Tensor sparse_top_k_categorical_accuracy(const Tensor& y_true, const Tensor& y_pred, int64_t k = 5);
+// The cosine of the angle; the loss of that name is its negative.
+RUNNEL_API Tensor cosine_similarity(const Tensor& y_true, const Tensor& y_pred, int axis = -1);
+using losses::binary_crossentropy;
+using losses::categorical_crossentropy;
+using losses::categorical_hinge;
+using losses::hinge;
+using losses::kl_divergence;
+using losses::log_cosh;
+using losses::mean_absolute_error;
+using losses::mean_absolute_percentage_error;
+using losses::mean_squared_error;
+using losses::mean_squared_logarithmic_error;
+using losses::poisson;
+using losses::sparse_categorical_crossentropy;
+using losses::squared_hinge;
+
+template <losses::FixedText class_name, losses::FixedText name, Tensor (*function)(const Tensor&, const Tensor&)>
+class FunctionMetricOf : public MeanMetricOf<FunctionMetricOf<class_name, name, function>, MetricOptions> {
+ public:
+  static constexpr const char* kClassName = class_name.text;
+  static constexpr const char* kName = name.text;
+  using MeanMetricOf<FunctionMetricOf, MetricOptions>::MeanMetricOf;
+  Tensor values(const Tensor& y_true, const Tensor& y_pred) const { return function(y_true, y_pred); }
+};
+using Accuracy = FunctionMetricOf<"Accuracy", "accuracy", accuracy>;
+using CategoricalAccuracy = FunctionMetricOf<"CategoricalAccuracy", "categorical_accuracy", categorical_accuracy>;
+using SparseCategoricalAccuracy =
+    FunctionMetricOf<"SparseCategoricalAccuracy", "sparse_categorical_accuracy", sparse_categorical_accuracy>;
+using MeanSquaredError = FunctionMetricOf<"MeanSquaredError", "mean_squared_error", mean_squared_error>;
+using MeanAbsoluteError = FunctionMetricOf<"MeanAbsoluteError", "mean_absolute_error", mean_absolute_error>;
+using MeanAbsolutePercentageError =
+    FunctionMetricOf<"MeanAbsolutePercentageError", "mean_absolute_percentage_error", mean_absolute_percentage_error>;
+using MeanSquaredLogarithmicError =
+    FunctionMetricOf<"MeanSquaredLogarithmicError", "mean_squared_logarithmic_error", mean_squared_logarithmic_error>;
+using KLDivergence = FunctionMetricOf<"KLDivergence", "kullback_leibler_divergence", kl_divergence>;
+using Poisson = FunctionMetricOf<"Poisson", "poisson", poisson>;
+using LogCoshError = FunctionMetricOf<"LogCoshError", "logcosh", log_cosh>;
+using Hinge = FunctionMetricOf<"Hinge", "hinge", hinge>;
+using SquaredHinge = FunctionMetricOf<"SquaredHinge", "squared_hinge", squared_hinge>;
+using CategoricalHinge = FunctionMetricOf<"CategoricalHinge", "categorical_hinge", categorical_hinge>;
+
+struct BinaryAccuracyOptions {
+  std::string name;
+  DType dtype = DType::float32;
+  double threshold = 0.5;
+  static constexpr auto fields() { return std::tuple{field("threshold", &BinaryAccuracyOptions::threshold)}; }
+};
+class RUNNEL_API BinaryAccuracy : public MeanMetricOf<BinaryAccuracy, BinaryAccuracyOptions> {
+ public:
+  static constexpr const char* kClassName = "BinaryAccuracy";
+  static constexpr const char* kName = "binary_accuracy";
+  using MeanMetricOf::MeanMetricOf;
+  Tensor values(const Tensor& y_true, const Tensor& y_pred) const;
+};
+
+struct TopKOptions {
+  int64_t k = 5;
+  std::string name;
+  DType dtype = DType::float32;
+  static constexpr auto fields() { return std::tuple{field("k", &TopKOptions::k)}; }
+};
+class RUNNEL_API TopKCategoricalAccuracy : public MeanMetricOf<TopKCategoricalAccuracy, TopKOptions> {
+ public:
+  static constexpr const char* kClassName = "TopKCategoricalAccuracy";
+  static constexpr const char* kName = "top_k_categorical_accuracy";
+  using MeanMetricOf::MeanMetricOf;
+  Tensor values(const Tensor& y_true, const Tensor& y_pred) const;
+};
+class RUNNEL_API SparseTopKCategoricalAccuracy : public MeanMetricOf<SparseTopKCategoricalAccuracy, TopKOptions> {
+ public:
+  static constexpr const char* kClassName = "SparseTopKCategoricalAccuracy";
+  static constexpr const char* kName = "sparse_top_k_categorical_accuracy";
+  using MeanMetricOf::MeanMetricOf;
+  Tensor values(const Tensor& y_true, const Tensor& y_pred) const;
+};
+
+struct CosineSimilarityOptions {
+  std::string name;
+  DType dtype = DType::float32;
+  int64_t axis = -1;
+  static constexpr auto fields() { return std::tuple{field("axis", &CosineSimilarityOptions::axis)}; }
+};
+class RUNNEL_API CosineSimilarity : public MeanMetricOf<CosineSimilarity, CosineSimilarityOptions> {
+ public:
+  static constexpr const char* kClassName = "CosineSimilarity";
+  static constexpr const char* kName = "cosine_similarity";
+  using MeanMetricOf::MeanMetricOf;
+  Tensor values(const Tensor& y_true, const Tensor& y_pred) const;
+};
+
+struct CrossentropyOptions {
+  std::string name;
+  DType dtype = DType::float32;
+  bool from_logits = false;
+  double label_smoothing = 0;
+  int64_t axis = -1;
+  static constexpr auto fields() {
+    return std::tuple{field("from_logits", &CrossentropyOptions::from_logits),
+                      field("label_smoothing", &CrossentropyOptions::label_smoothing),
+                      field("axis", &CrossentropyOptions::axis)};
+  }
+};
+class RUNNEL_API BinaryCrossentropy : public MeanMetricOf<BinaryCrossentropy, CrossentropyOptions> {
+ public:
+  static constexpr const char* kClassName = "BinaryCrossentropy";
+  static constexpr const char* kName = "binary_crossentropy";
+  using MeanMetricOf::MeanMetricOf;
+  Tensor values(const Tensor& y_true, const Tensor& y_pred) const;
+};
+class RUNNEL_API CategoricalCrossentropy : public MeanMetricOf<CategoricalCrossentropy, CrossentropyOptions> {
+ public:
+  static constexpr const char* kClassName = "CategoricalCrossentropy";
+  static constexpr const char* kName = "categorical_crossentropy";
+  using MeanMetricOf::MeanMetricOf;
+  Tensor values(const Tensor& y_true, const Tensor& y_pred) const;
+};
+
+struct SparseCategoricalCrossentropyOptions {
+  std::string name;
+  DType dtype = DType::float32;
+  bool from_logits = false;
+  int64_t axis = -1;
+  static constexpr auto fields() {
+    return std::tuple{field("from_logits", &SparseCategoricalCrossentropyOptions::from_logits),
+                      field("axis", &SparseCategoricalCrossentropyOptions::axis)};
+  }
+};
+class RUNNEL_API SparseCategoricalCrossentropy
+    : public MeanMetricOf<SparseCategoricalCrossentropy, SparseCategoricalCrossentropyOptions> {
+ public:
+  static constexpr const char* kClassName = "SparseCategoricalCrossentropy";
+  static constexpr const char* kName = "sparse_categorical_crossentropy";
+  using MeanMetricOf::MeanMetricOf;
+  Tensor values(const Tensor& y_true, const Tensor& y_pred) const;
+};
+
+// The root of the mean of all squared differences.
+class RUNNEL_API RootMeanSquaredError : public MetricOf<RootMeanSquaredError, MetricOptions> {
+ public:
+  static constexpr const char* kClassName = "RootMeanSquaredError";
+  static constexpr const char* kName = "root_mean_squared_error";
+  using MetricOf::MetricOf;
+  void update_state(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight = {}) override;
+  Tensor result() const override;
+
+ private:
+  WeightedMean mean_{add_weight("total"), add_weight("count")};
+};
+
+}  // namespace runnel::keras::metrics

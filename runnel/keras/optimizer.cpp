@@ -1,0 +1,283 @@
+#include "runnel/keras/optimizer.h"
+
+#include <algorithm>
+#include <regex>
+
+#include "runnel/base/format.h"
+#include "runnel/base/log.h"
+#include "runnel/op/dispatch.h"
+#include "runnel/ops/array.h"
+#include "runnel/ops/math.h"
+#include "runnel/ops/operators.h"
+
+namespace runnel::keras {
+namespace {
+
+// What runs while it lives runs at once and unseen by tapes, though a function may be being traced: slots are made.
+class OutsideOfTraces {
+ public:
+  OutsideOfTraces() : interceptor_(set_interceptor(nullptr)), recorder_(set_recorder(nullptr)) {}
+  ~OutsideOfTraces() {
+    set_interceptor(interceptor_);
+    set_recorder(recorder_);
+  }
+  OutsideOfTraces(const OutsideOfTraces&) = delete;
+  OutsideOfTraces& operator=(const OutsideOfTraces&) = delete;
+
+ private:
+  Interceptor* interceptor_;
+  Recorder* recorder_;
+};
+
+void check_optimizer_options(const OptimizerOptions& o) {
+  if (o.clipnorm && o.global_clipnorm) {
+    throw invalid_argument("[{}] clipnorm and global_clipnorm exclude each other, got {} and {}", o.name, *o.clipnorm,
+                           *o.global_clipnorm);
+  }
+  if (!o.use_ema) return;
+  if (o.ema_momentum < 0 || o.ema_momentum > 1) {
+    throw invalid_argument("[{}] ema_momentum must be in [0, 1], got {}", o.name, o.ema_momentum);
+  }
+  if (o.ema_overwrite_frequency && *o.ema_overwrite_frequency < 1) {
+    throw invalid_argument("[{}] ema_overwrite_frequency must be at least 1, got {}", o.name,
+                           *o.ema_overwrite_frequency);
+  }
+}
+
+std::vector<std::string> names_of(const std::vector<GradientAndVariable>& all, bool with_gradient) {
+  std::vector<std::string> names;
+  for (const auto& [gradient, variable] : all) {
+    if (gradient.defined() == with_gradient) names.push_back(variable.name());
+  }
+  return names;
+}
+
+}  // namespace
+
+Config LearningRate::config() const {
+  return schedule_ ? optimizers::schedules::serialize(*schedule_) : Config(value_);
+}
+
+LearningRate LearningRate::from_config(const Config& config) {
+  if (config.is_map()) return LearningRate(optimizers::schedules::deserialize(config));
+  return LearningRate(config.as_double());
+}
+
+Optimizer::Optimizer(const LearningRate& learning_rate, OptimizerOptions options) {
+  check_optimizer_options(options);
+  const OutsideOfTraces outside;
+  state_.options = std::move(options);
+  state_.variables = std::make_shared<TrackableList>();
+  state_.iterations = Variable(int64_t{0}, {.name = "iteration", .trainable = false});
+  state_.variables->append_variable(state_.iterations.handle());
+  state_.tracked.emplace_back("_iterations", state_.iterations);
+  state_.schedule = learning_rate.schedule();
+  if (state_.schedule) {
+    const Tensor first = (*state_.schedule)(state_.iterations);
+    state_.learning_rate = Variable(first, {.name = "current_learning_rate", .trainable = false});
+    state_.tracked.emplace_back("_current_learning_rate", state_.learning_rate);
+  } else {
+    state_.learning_rate = learning_rate.variable();
+    if (!state_.learning_rate.defined()) {
+      state_.learning_rate =
+          Variable(Operand(learning_rate.value()).as(DType::float32), {.name = "learning_rate", .trainable = false});
+    }
+    state_.tracked.emplace_back("_learning_rate", state_.learning_rate);
+  }
+  track_parts();
+}
+
+Optimizer::Optimizer(Optimizer&& other) noexcept(false) : state_(std::move(other.state_)) { track_parts(); }
+
+Optimizer::Optimizer(const Optimizer& inner, std::string name) : state_(inner.state_) {
+  state_.options.name = std::move(name);
+  track_parts();
+}
+
+void Optimizer::track_parts() {
+  track("_variables", state_.variables);
+  for (const auto& [edge, variable] : state_.tracked) track_variable(edge, variable.handle());
+}
+
+Config Optimizer::learning_rate_config() const {
+  if (state_.schedule) return optimizers::schedules::serialize(*state_.schedule);
+  return cast(state_.learning_rate, DType::float64).item<double>();
+}
+
+Config Optimizer::get_config() const {
+  const OptimizerOptions& o = state_.options;
+  return Config::Map{{"name", o.name},
+                     {"weight_decay", config_value(o.weight_decay)},
+                     {"clipnorm", config_value(o.clipnorm)},
+                     {"global_clipnorm", config_value(o.global_clipnorm)},
+                     {"clipvalue", config_value(o.clipvalue)},
+                     {"use_ema", o.use_ema},
+                     {"ema_momentum", o.ema_momentum},
+                     {"ema_overwrite_frequency", config_value(o.ema_overwrite_frequency)},
+                     {"jit_compile", false},
+                     {"is_legacy_optimizer", false},
+                     {"learning_rate", learning_rate_config()}};
+}
+
+void Optimizer::set_learning_rate(const LearningRate& learning_rate) {
+  if (learning_rate.schedule()) {
+    if (!state_.schedule) {
+      throw make_error(Code::failed_precondition,
+                       "[{}] the optimizer was made with a number as its learning rate: make it with a schedule",
+                       name());
+    }
+    state_.schedule = learning_rate.schedule();
+    return;
+  }
+  if (state_.schedule) {
+    throw make_error(Code::failed_precondition,
+                     "[{}] the learning rate follows a schedule and cannot be set: make the optimizer with a number",
+                     name());
+  }
+  const Variable& from = learning_rate.variable();
+  const DType dtype = state_.learning_rate.dtype();
+  state_.learning_rate.assign(from.defined() ? cast(from, dtype) : Operand(learning_rate.value()).as(dtype));
+}
+
+std::vector<Variable> Optimizer::variables() const {
+  std::vector<Variable> all;
+  for (const Edge& edge : state_.variables->edges()) all.push_back(Variable::from_handle(edge.variable));
+  return all;
+}
+
+std::vector<Tensor> Optimizer::get_weights() const {
+  std::vector<Tensor> values;
+  for (const Variable& v : variables()) values.push_back(v.value());
+  return values;
+}
+
+void Optimizer::set_weights(const std::vector<Tensor>& values) {
+  const std::vector<Variable> all = variables();
+  if (values.size() != all.size()) {
+    throw invalid_argument("[{}] has {} variables, got {} values{}", name(), all.size(), values.size(),
+                           all.size() == 1 ? ": call build() first" : "");
+  }
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (!(values[i].shape() == all[i].shape())) {
+      throw invalid_argument("[{}] variable '{}' has shape {}, the value {}", name(), all[i].name(),
+                             all[i].shape().str(), values[i].shape().str());
+    }
+    all[i].assign(values[i]);
+  }
+}
+
+void Optimizer::build(const std::vector<Variable>& variables) {
+  if (state_.built) return;
+  const OutsideOfTraces outside;
+  state_.built = true;
+  state_.updated = variables;
+  for (size_t i = 0; i < variables.size(); ++i) {
+    state_.places[&variables[i].slot()] = i;
+    state_.decays.push_back(decays(variables[i]));
+  }
+  if (state_.options.use_ema) {
+    for (const Variable& v : variables) state_.slots["average"].push_back(new_slot("average", v, v.value()));
+  }
+  create_slots();
+}
+
+Variable Optimizer::new_slot(const std::string& kind, const Variable& variable, const Tensor& initial) {
+  Variable made(initial, {.name = name() + "/" + kind + "/" + variable.name(), .trainable = false});
+  state_.variables->append_variable(made.handle());
+  return made;
+}
+
+void Optimizer::add_slots(const std::vector<SlotKind>& kinds) {
+  for (const Variable& v : state_.updated) {
+    for (const SlotKind& kind : kinds) {
+      const Tensor initial = fill(v.shape(), Operand(kind.initial).as(v.dtype()));
+      state_.slots[kind.name].push_back(new_slot(kind.name, v, initial));
+    }
+  }
+}
+
+Variable Optimizer::add_variable(const std::string& edge, const Tensor& initial) {
+  Variable made(initial, {.trainable = false});
+  state_.tracked.emplace_back(edge, made);
+  track_variable(edge, made.handle());
+  return made;
+}
+
+size_t Optimizer::place_of(const Variable& variable) const {
+  if (auto it = state_.places.find(&variable.slot()); it != state_.places.end()) return it->second;
+  throw make_error(Code::not_found,
+                   "[{}] the variable '{}' is not among the {} that the optimizer was built for: call build() with all "
+                   "variables first, or use an optimizer for each part of the model",
+                   name(), variable.name(), state_.updated.size());
+}
+
+const Variable& Optimizer::slot(const std::string& kind, const Variable& variable) const {
+  const auto it = state_.slots.find(kind);
+  if (it == state_.slots.end()) throw make_error(Code::not_found, "[{}] there are no slots '{}'", name(), kind);
+  return it->second[place_of(variable)];
+}
+
+std::vector<Variable> Optimizer::slots(const std::string& kind, const Step& step) const {
+  const std::vector<Variable>& all = state_.slots.at(kind);
+  std::vector<Variable> these;
+  these.reserve(step.places.size());
+  for (const size_t place : step.places) these.push_back(all[place]);
+  return these;
+}
+
+std::vector<Tensor> Optimizer::dense_gradients(const Step& step) {
+  std::vector<Tensor> dense;
+  dense.reserve(step.gradients.size());
+  for (const Gradient& g : step.gradients) dense.push_back(g.value());
+  return dense;
+}
+
+Optimizer::Step Optimizer::dense_part(const Step& step) {
+  Step dense{step.dtype, {}, {}, {}, step.learning_rate};
+  for (size_t i = 0; i < step.variables.size(); ++i) {
+    if (step.gradients[i].is_slices()) continue;
+    dense.variables.push_back(step.variables[i]);
+    dense.gradients.push_back(step.gradients[i]);
+    dense.places.push_back(step.places[i]);
+  }
+  return dense;
+}
+
+Tensor Optimizer::number_of(const Step& step) const { return cast(state_.iterations + 1, step.dtype); }
+
+void Optimizer::exclude_from_weight_decay(const std::vector<Variable>& variables,
+                                          const std::vector<std::string>& names) {
+  if (state_.built) {
+    throw make_error(Code::failed_precondition, "[{}] exclude_from_weight_decay comes before the optimizer is built",
+                     name());
+  }
+  state_.not_decayed.clear();
+  for (const Variable& v : variables) state_.not_decayed.insert(&v.slot());
+  state_.not_decayed_names = names;
+}
+
+bool Optimizer::decays(const Variable& variable) const {
+  if (state_.not_decayed.contains(&variable.slot())) return false;
+  return std::none_of(state_.not_decayed_names.begin(), state_.not_decayed_names.end(),
+                      [&](const std::string& name) { return std::regex_search(variable.name(), std::regex(name)); });
+}
+
+std::vector<GradientAndVariable> Optimizer::with_gradients(const std::vector<GradientAndVariable>& all) {
+  std::vector<GradientAndVariable> given;
+  given.reserve(all.size());
+  for (const GradientAndVariable& each : all) {
+    if (each.first.defined()) given.push_back(each);
+  }
+  if (given.empty()) {
+    throw invalid_argument("[{}] the loss depends on none of the variables: no gradient for {}", name(),
+                           fmt::join(names_of(all, false), ", "));
+  }
+  if (given.size() < all.size() && !state_.warned) {
+    state_.warned = true;
+    log_warning("[{}] the loss does not depend on these variables, which stay as they are: {}", name(),
+                fmt::join(names_of(all, false), ", "));
+  }
+  return given;
+}
+
+}  // namespace runnel::keras

@@ -1,0 +1,215 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "runnel/autodiff/tape.h"
+#include "runnel/keras/activations.h"
+#include "runnel/keras/schedules.h"
+#include "runnel/ops/state.h"
+#include "runnel/tensor/trackable.h"
+
+namespace runnel::keras {
+
+using GradientAndVariable = std::pair<Gradient, Variable>;
+// The constraint of a variable, if it has one: Layer::constraint_of.
+using ConstraintLookup = std::function<const Constraint*(const Variable&)>;
+
+// A number, a schedule, or a variable that others change.
+class RUNNEL_API LearningRate {
+ public:
+  using Schedule = optimizers::schedules::LearningRateSchedule;
+
+  LearningRate(double value = 0.001) : value_(value) {}            // NOLINT: implicit, as all below
+  LearningRate(const Variable& variable) : variable_(variable) {}  // NOLINT
+  template <std::derived_from<Schedule> S>
+  LearningRate(S schedule) : schedule_(std::make_shared<const S>(std::move(schedule))) {}  // NOLINT
+  template <std::derived_from<Schedule> S>
+  LearningRate(std::shared_ptr<S> schedule) : schedule_(std::move(schedule)) {}  // NOLINT
+
+  double value() const { return value_; }
+  const Variable& variable() const { return variable_; }
+  const std::shared_ptr<const Schedule>& schedule() const { return schedule_; }
+  Config config() const;
+  static LearningRate from_config(const Config& config);
+
+ private:
+  double value_ = 0;
+  Variable variable_;
+  std::shared_ptr<const Schedule> schedule_;
+};
+
+// What all optimizers can do. Every optimizer's own settings have members of these names too.
+struct OptimizerOptions {
+  std::string name = "Optimizer";
+  std::optional<double> weight_decay = {};  // before a step every variable loses this times the learning rate of itself
+  std::optional<double> clipnorm = {};      // gradients are scaled down to this norm, each by itself,
+  std::optional<double> clipvalue = {};     // or their elements cut to [-clipvalue, clipvalue],
+  std::optional<double> global_clipnorm = {};  // or all together are scaled down to this norm
+  bool use_ema = false;                        // keep a moving average of the variables
+  double ema_momentum = 0.99;
+  std::optional<int64_t> ema_overwrite_frequency =
+      {};  // every so many steps the average takes the place of the variables
+};
+
+// Changes variables so that a loss becomes smaller. One of your own:
+//   struct Descent : keras::Optimizer {
+//     Descent() : Optimizer(0.1, {.name = "Descent"}) {}
+//     void update_step(const Gradient& gradient, const Variable& variable) override {
+//       variable.assign_sub(gradient * learning_rate());
+//     }
+//   };
+// All state is in variables, so that a step may be part of a function: it is traced once and reads the learning rate
+// and the number of the step whenever it runs. Slots are made when the variables are first seen.
+class RUNNEL_API Optimizer : public Trackable {
+ public:
+  explicit Optimizer(const LearningRate& learning_rate, OptimizerOptions options = {});
+  Optimizer(Optimizer&& other) noexcept(false);
+
+  const std::string& name() const { return state_.options.name; }
+  virtual std::string class_name() const { return name(); }
+  virtual Config get_config() const;
+
+  // How many steps have been done: int64.
+  const Variable& iterations() const { return state_.iterations; }
+  // With a schedule: that of the last step.
+  const Variable& learning_rate() const { return state_.learning_rate; }
+  // A number becomes the value of the variable, which traced functions see. An Error for an optimizer with a schedule,
+  // whose rate only another schedule can change.
+  virtual void set_learning_rate(const LearningRate& learning_rate);
+
+  // iterations, then the slots in the order of Keras. get_weights and set_weights are their values.
+  std::vector<Variable> variables() const;
+  std::vector<Tensor> get_weights() const;
+  void set_weights(const std::vector<Tensor>& values);
+  // "m" of a variable, for example; an Error if there is none.
+  virtual const Variable& slot(const std::string& kind, const Variable& variable) const;
+
+  // Makes the slots, once. The first step does it for the variables it gets.
+  virtual void build(const std::vector<Variable>& variables);
+  // One step. Variables without a gradient are left as they are, with a warning; an Error if none has one.
+  virtual void apply_gradients(const std::vector<GradientAndVariable>& gradients,
+                               const ConstraintLookup& constraint_of = {});
+  // The gradients of a loss that `tape` has recorded, for apply_gradients.
+  virtual std::vector<GradientAndVariable> compute_gradients(const Tensor& loss, const std::vector<Variable>& variables,
+                                                             GradientTape& tape);
+  void minimize(const std::function<Tensor()>& loss, const std::vector<Variable>& variables,
+                const ConstraintLookup& constraint_of = {});
+  void minimize(const Tensor& loss, const std::vector<Variable>& variables, GradientTape& tape,
+                const ConstraintLookup& constraint_of = {});
+  // With use_ema: the variables become their averages, as at the end of fit.
+  virtual void finalize_variable_values(const std::vector<Variable>& variables);
+  // These variables, and those with one of these patterns (regular expressions) in their name, do not decay. Before the
+  // optimizer is built.
+  void exclude_from_weight_decay(const std::vector<Variable>& variables, const std::vector<std::string>& names = {});
+
+ protected:
+  // Variables of one dtype and their gradients, all changed in the same way.
+  struct Step {
+    DType dtype;
+    std::vector<Variable> variables;
+    std::vector<Gradient> gradients;
+    std::vector<size_t> places;  // in the order of build
+    Tensor learning_rate;        // of that dtype
+  };
+  struct SlotKind {
+    std::string name;
+    double initial = 0;
+  };
+
+  // Another optimizer around this one, with the same state.
+  Optimizer(const Optimizer& inner, std::string name);
+
+  // Makes the slots with add_slots.
+  virtual void create_slots() {}
+  // Comes once in every step, before the updates.
+  virtual void begin_step() {}
+  // Updates the variables; by update_step, one by one, unless a class does better.
+  virtual void update(const Step& step);
+  virtual void update_step(const Gradient& gradient, const Variable& variable);
+
+  // A slot of each kind for every variable, variable by variable.
+  void add_slots(const std::vector<SlotKind>& kinds);
+  // A variable of its own, tracked as `edge`.
+  Variable add_variable(const std::string& edge, const Tensor& initial);
+  std::vector<Variable> slots(const std::string& kind, const Step& step) const;
+  // IndexedSlices as the dense tensors they stand for.
+  static std::vector<Tensor> dense_gradients(const Step& step);
+  // The step without the variables whose gradients are IndexedSlices.
+  static Step dense_part(const Step& step);
+  static Tensor constant(double value, const Step& step) { return Operand(value).as(step.dtype); }
+  // 1, 2, ...: the number of this step, of its dtype.
+  Tensor number_of(const Step& step) const;
+  // The number, or how the schedule is written.
+  Config learning_rate_config() const;
+  // Those that have a gradient; the warning and the Error for the others.
+  std::vector<GradientAndVariable> with_gradients(const std::vector<GradientAndVariable>& all);
+
+ private:
+  struct State {
+    OptimizerOptions options;
+    Variable iterations;
+    Variable learning_rate;
+    std::shared_ptr<const LearningRate::Schedule> schedule;
+    std::vector<std::pair<std::string, Variable>> tracked;  // by edges, with `variables`
+    std::shared_ptr<TrackableList> variables;               // "_variables": iterations and slots
+    bool built = false;
+    std::vector<Variable> updated;  // those it was built for
+    std::unordered_map<const VariableSlot*, size_t> places;
+    std::vector<bool> decays;                            // likewise, as the next
+    std::map<std::string, std::vector<Variable>> slots;  // by kind
+    std::set<const VariableSlot*> not_decayed;
+    std::vector<std::string> not_decayed_names;
+    bool warned = false;
+  };
+  size_t place_of(const Variable& variable) const;
+  Variable new_slot(const std::string& kind, const Variable& variable, const Tensor& initial);
+  void track_parts();
+  Tensor current_learning_rate();
+  void clip(std::vector<GradientAndVariable>& all) const;
+  std::vector<Step> by_dtype(const std::vector<GradientAndVariable>& all, const Tensor& rate) const;
+  void decay_weights(const Step& step) const;
+  void move_averages(const std::vector<GradientAndVariable>& all) const;
+  bool decays(const Variable& variable) const;
+
+  State state_;
+};
+
+using OptimizerPtr = std::shared_ptr<Optimizer>;
+
+namespace optimizers {
+using keras::Optimizer;
+// "adam", "sgd", ... (Keras's names, in any case) with default settings.
+RUNNEL_API OptimizerPtr get(const std::string& name);
+// {"class_name": "Adam", "config": {...}} and back.
+RUNNEL_API Config serialize(const Optimizer& optimizer);
+RUNNEL_API OptimizerPtr deserialize(const Config& config);
+}  // namespace optimizers
+
+// An optimizer as an argument: by name, made in place, or shared.
+class OptimizerArg {
+ public:
+  OptimizerArg() = default;                                                     // none
+  OptimizerArg(const char* name) : optimizer_(optimizers::get(name)) {}         // NOLINT: implicit, as all below
+  OptimizerArg(const std::string& name) : optimizer_(optimizers::get(name)) {}  // NOLINT
+  template <class O>
+    requires std::derived_from<O, Optimizer>
+  OptimizerArg(O&& optimizer) : optimizer_(std::make_shared<O>(std::move(optimizer))) {}  // NOLINT: not an lvalue
+  template <std::derived_from<Optimizer> O>
+  OptimizerArg(const std::shared_ptr<O>& optimizer) : optimizer_(optimizer) {}  // NOLINT
+
+  explicit operator bool() const { return optimizer_ != nullptr; }
+  const OptimizerPtr& get() const { return optimizer_; }
+
+ private:
+  OptimizerPtr optimizer_;
+};
+
+}  // namespace runnel::keras
