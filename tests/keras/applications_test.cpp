@@ -1,5 +1,7 @@
 #include "runnel/keras/applications/mobilenet_v2.h"
 #include "runnel/keras/applications/resnet.h"
+#include "runnel/keras/layers/dense.h"
+#include "runnel/keras/layers/preprocessing.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/tensors.h"
 
@@ -69,6 +71,21 @@ TEST(KerasApplications, ResNet50Runs) {
   const auto model = applications::resnet50({.include_top = false, .input_shape = {32, 32, 3}});
   EXPECT_EQ((*model)(random_tensor({1, 32, 32, 3}), {.training = true}).shape(), (Shape{1, 1, 1, 2048}));
   EXPECT_EQ(model->count_params(), 23587712);
+}
+
+TEST(KerasApplications, AFrozenBaseInAnotherModel) {
+  const auto base = applications::mobilenet_v2(
+      {.input_shape = {32, 32, 3}, .alpha = 0.35, .include_top = false, .pooling = "avg"});
+  base->set_trainable(false);
+  const Tensor input = Input({32, 32, 3});
+  const Tensor x = base(Rescaling({.scale = 1 / 127.5, .offset = -1})(input));
+  Model model(input, Dense({.units = 1})(x));
+  EXPECT_EQ(elements_of(model.trainable_weights()), 1281);
+  EXPECT_EQ(model.count_params(), 410208 + 1281);
+  const std::vector<Tensor> before = base->get_weights();
+  model(random_tensor({2, 32, 32, 3}), {.training = true});
+  const std::vector<Tensor> after = base->get_weights();
+  for (size_t i = 0; i < before.size(); ++i) test::expect_same_bits(after[i], before[i]);
 }
 
 TEST(KerasApplications, Errors) {

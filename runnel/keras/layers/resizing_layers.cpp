@@ -90,7 +90,7 @@ Tensor UpSampling2D::call(const Tensor& input, const CallArgs&) {
     const Tensor size = runnel::slice(shape(input), {1}, {2}) * int_vector({factor[0], factor[1]});
     out = ensure_shape(image::resize(input, size, options), known);
   }
-  return out.dtype() == input.dtype() ? out : cast(out, input.dtype());
+  return cast(out, input.dtype());
 }
 
 }  // namespace runnel::keras
