@@ -68,6 +68,32 @@ void undescribed(const char* what) {
                    what);
 }
 
+Config::Config() = default;
+Config::Config(bool value) : value_(value) {}
+Config::Config(int value) : value_(int64_t{value}) {}
+Config::Config(int64_t value) : value_(value) {}
+Config::Config(double value) : value_(value) {}
+Config::Config(const char* text) : value_(std::string(text)) {}
+Config::Config(std::string text) : value_(std::move(text)) {}
+Config::Config(List items) : value_(std::move(items)) {}
+Config::Config(Map entries) : value_(std::move(entries)) {}
+Config::Config(const Config& other) = default;
+Config::Config(Config&& other) noexcept = default;
+Config& Config::operator=(const Config& other) = default;
+Config& Config::operator=(Config&& other) noexcept = default;
+Config::~Config() = default;
+
+bool operator==(const Config& a, const Config& b) { return a.value_ == b.value_; }
+
+void add_entry(Config::Map& entries, const char* name, Config value) { entries.emplace_back(name, std::move(value)); }
+
+bool Config::is_null() const { return std::holds_alternative<std::monostate>(value_); }
+bool Config::is_text() const { return std::holds_alternative<std::string>(value_); }
+bool Config::is_number() const { return is_integer() || std::holds_alternative<double>(value_); }
+bool Config::is_integer() const { return std::holds_alternative<int64_t>(value_); }
+bool Config::is_list() const { return std::holds_alternative<List>(value_); }
+bool Config::is_map() const { return std::holds_alternative<Map>(value_); }
+
 Config::Config(const PartialShape& shape) {
   if (!shape.has_rank()) return;
   List items;

@@ -20,25 +20,31 @@ class RUNNEL_API Config {
   using List = std::vector<Config>;
   using Map = std::vector<std::pair<std::string, Config>>;
 
-  Config() = default;                                      // null
-  Config(bool value) : value_(value) {}                    // NOLINT: implicit, as all below
-  Config(int value) : value_(int64_t{value}) {}            // NOLINT
-  Config(int64_t value) : value_(value) {}                 // NOLINT
-  Config(double value) : value_(value) {}                  // NOLINT
-  Config(const char* text) : value_(std::string(text)) {}  // NOLINT
-  Config(std::string text) : value_(std::move(text)) {}    // NOLINT
-  Config(List items) : value_(std::move(items)) {}         // NOLINT
-  Config(Map entries) : value_(std::move(entries)) {}      // NOLINT
-  Config(const PartialShape& shape);                       // NOLINT: a list, null for unknown dimensions
-  Config(const std::vector<int64_t>& numbers);             // NOLINT
-  Config(const std::vector<double>& numbers);              // NOLINT
+  // Everything is defined in the .cpp: the many users of descriptions compile faster.
+  Config();                                     // null
+  Config(bool value);                           // NOLINT: implicit, as all below
+  Config(int value);                            // NOLINT
+  Config(int64_t value);                        // NOLINT
+  Config(double value);                         // NOLINT
+  Config(const char* text);                     // NOLINT
+  Config(std::string text);                     // NOLINT
+  Config(List items);                           // NOLINT
+  Config(Map entries);                          // NOLINT
+  Config(const PartialShape& shape);            // NOLINT: a list, null for unknown dimensions
+  Config(const std::vector<int64_t>& numbers);  // NOLINT
+  Config(const std::vector<double>& numbers);   // NOLINT
+  Config(const Config& other);
+  Config(Config&& other) noexcept;
+  Config& operator=(const Config& other);
+  Config& operator=(Config&& other) noexcept;
+  ~Config();
 
-  bool is_null() const { return std::holds_alternative<std::monostate>(value_); }
-  bool is_text() const { return std::holds_alternative<std::string>(value_); }
-  bool is_number() const { return std::holds_alternative<int64_t>(value_) || std::holds_alternative<double>(value_); }
-  bool is_integer() const { return std::holds_alternative<int64_t>(value_); }
-  bool is_list() const { return std::holds_alternative<List>(value_); }
-  bool is_map() const { return std::holds_alternative<Map>(value_); }
+  bool is_null() const;
+  bool is_text() const;
+  bool is_number() const;
+  bool is_integer() const;
+  bool is_list() const;
+  bool is_map() const;
   // An Error naming what was found instead.
   bool as_bool() const;
   int64_t as_int() const;
@@ -57,7 +63,7 @@ class RUNNEL_API Config {
 
   std::string to_json(int indent = -1) const;
   static Config from_json(std::string_view text);
-  friend bool operator==(const Config& a, const Config& b) = default;
+  RUNNEL_API friend bool operator==(const Config& a, const Config& b);
 
  private:
   std::variant<std::monostate, bool, int64_t, double, std::string, List, Map> value_;
@@ -121,13 +127,15 @@ void read_config_value(const Config& config, T& value) {
   }
 }
 
+RUNNEL_API void add_entry(Config::Map& entries, const char* name, Config value);
+
 // The fields of an options struct (`static constexpr auto fields()`, as attributes of ops have) as entries, and back;
 // entries that are missing keep their defaults.
 template <class Options>
 Config::Map options_to_config(const Options& options) {
   Config::Map entries;
   std::apply(
-      [&](const auto&... fields) { (entries.emplace_back(fields.name, config_value(options.*(fields.member))), ...); },
+      [&](const auto&... fields) { (add_entry(entries, fields.name, config_value(options.*(fields.member))), ...); },
       Options::fields());
   return entries;
 }

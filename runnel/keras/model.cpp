@@ -34,7 +34,6 @@ void Model::set_graph(std::unique_ptr<FunctionalGraph> graph) {
     track(fmt::format("layer-{}", i), std::shared_ptr<Trackable>(layer));
   }
   mark_built();
-  forget_training_functions();
 }
 
 std::vector<Layer*> Model::sublayers() const {

@@ -50,6 +50,7 @@ void Sequential::pop() {
 
 // Describes the model anew from the input that is known; without one that waits for the first call.
 void Sequential::describe_if_possible() {
+  forget_training_functions();
   if (!input_ || layers_.empty()) return;
   const auto& options = static_cast<const InputLayer&>(*input_).options();
   connect(options.batch_input_shape, options.dtype.compute_dtype());

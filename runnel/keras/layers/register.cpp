@@ -2,6 +2,10 @@
 
 namespace runnel::keras {
 
-void register_layers() { register_image_layers(); }
+void register_layers() {
+  register_core_layers();
+  register_image_layers();
+  register_recurrent_layers();
+}
 
 }  // namespace runnel::keras
