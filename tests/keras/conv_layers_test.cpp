@@ -106,8 +106,7 @@ std::vector<double> naive_transpose(const Tensor& x, const Tensor& w, int64_t st
         if (row < 0 || row >= out[1] || col < 0 || col >= out[2]) continue;
         for (int64_t o = 0; o < out[3]; ++o) {
           for (int64_t i = 0; i < in[3]; ++i) {
-            y[at(out, n, row, col, o)] +=
-                xs[at(in, n, r / k[0], c / k[1], i)] * ws[at(k, r % k[0], c % k[1], o, i)];
+            y[at(out, n, row, col, o)] += xs[at(in, n, r / k[0], c / k[1], i)] * ws[at(k, r % k[0], c % k[1], o, i)];
           }
         }
       }
@@ -125,8 +124,8 @@ struct TransposeCase {
 
 TEST(KerasConv, TransposeAgainstTheDefinition) {
   const TransposeCase cases[] = {
-      {3, 2, 1, "valid", {}, 9, 0},  {2, 3, 1, "valid", {}, 12, 0},  {3, 2, 1, "same", {}, 8, 0},
-      {5, 2, 1, "same", {}, 8, 1},   {3, 2, 1, "same", {0}, 7, 1},   {3, 2, 1, "same", {1}, 8, 0},
+      {3, 2, 1, "valid", {}, 9, 0},   {2, 3, 1, "valid", {}, 12, 0}, {3, 2, 1, "same", {}, 8, 0},
+      {5, 2, 1, "same", {}, 8, 1},    {3, 2, 1, "same", {0}, 7, 1},  {3, 2, 1, "same", {1}, 8, 0},
       {3, 2, 1, "valid", {1}, 10, 0}, {3, 1, 2, "valid", {}, 8, 0},
   };
   for (const TransposeCase& c : cases) {
@@ -157,7 +156,8 @@ TEST(KerasConv, DepthwiseAndSeparableAgainstTheDefinition) {
   DepthwiseConv2D depthwise({.kernel_size = {3, 2}, .strides = {2}, .padding = "same", .depth_multiplier = 2});
   depthwise(x);
   fill_conv_weights(depthwise, {{"depthwise_kernel", Shape{3, 2, 3, 2}}, {"bias", Shape{6}}});
-  // [height, width, channel, multiplier] lies in memory as [cell][1][outputs] of a convolution with a group per channel.
+  // [height, width, channel, multiplier] lies in memory as [cell][1][outputs] of a convolution with a group per
+  // channel.
   std::vector<double> expected = test::naive_conv(s, 2, 3, 6, 3, values_of(x), values_of(depthwise.depthwise_kernel));
   const std::vector<double> without_bias = expected;
   const std::vector<double> bias = values_of(depthwise.bias);
@@ -167,9 +167,9 @@ TEST(KerasConv, DepthwiseAndSeparableAgainstTheDefinition) {
   SeparableConv2D separable(
       {.filters = 4, .kernel_size = {3, 2}, .strides = {2}, .padding = "same", .depth_multiplier = 2});
   separable(x);
-  fill_conv_weights(separable, {{"depthwise_kernel", Shape{3, 2, 3, 2}},
-                                {"pointwise_kernel", Shape{1, 1, 6, 4}},
-                                {"bias", Shape{4}}});
+  fill_conv_weights(
+      separable,
+      {{"depthwise_kernel", Shape{3, 2, 3, 2}}, {"pointwise_kernel", Shape{1, 1, 6, 4}}, {"bias", Shape{4}}});
   const std::vector<double> mix = values_of(separable.pointwise_kernel), shift = values_of(separable.bias);
   std::vector<double> mixed;
   for (size_t pixel = 0; pixel < without_bias.size() / 6; ++pixel) {
@@ -245,7 +245,12 @@ TEST(KerasConv, SettingsSurviveConfigurations) {
 TEST(KerasConv, Errors) {
   const Tensor x = zeros({1, 5, 5, 4});
   const auto expect_wrong = [&](const ConvOptions& options, const std::string& text) {
-    expect_error([&] { Conv2D layer(options); layer(x); }, Code::invalid_argument, text);
+    expect_error(
+        [&] {
+          Conv2D layer(options);
+          layer(x);
+        },
+        Code::invalid_argument, text);
   };
   expect_wrong({.kernel_size = {3}}, "[Conv2D] filters must be positive, got 0");
   expect_wrong({.filters = 2}, "[Conv2D] kernel_size must be 1 or 2 positive numbers, got []");
@@ -255,10 +260,18 @@ TEST(KerasConv, Errors) {
   expect_wrong({.filters = 3, .kernel_size = {3}, .groups = 2}, "3 filters cannot be shared by 2 groups");
   expect_wrong({.filters = 3, .kernel_size = {3}, .groups = 3}, "the 4 channels of an input [1,5,5,4]");
   expect_wrong({.filters = 3, .kernel_size = {7}}, "in layer 'conv2d");
-  expect_error([&] { Conv2D layer({.filters = 2, .kernel_size = {3}, .data_format = "channels_first"}); layer(x); },
-               Code::unimplemented, "channels_first");
-  expect_error([&] { Conv2D layer({.filters = 2, .kernel_size = {3}}); layer(zeros({5, 5, 4})); },
-               Code::invalid_argument, "expected 4 dimensions, found shape [5,5,4]");
+  expect_error(
+      [&] {
+        Conv2D layer({.filters = 2, .kernel_size = {3}, .data_format = "channels_first"});
+        layer(x);
+      },
+      Code::unimplemented, "channels_first");
+  expect_error(
+      [&] {
+        Conv2D layer({.filters = 2, .kernel_size = {3}});
+        layer(zeros({5, 5, 4}));
+      },
+      Code::invalid_argument, "expected 4 dimensions, found shape [5,5,4]");
   Conv2D built({.filters = 2, .kernel_size = {3}});
   built(x);
   expect_error([&] { built(zeros({1, 5, 5, 3})); }, Code::invalid_argument, "size 4 at axis -1");
@@ -268,8 +281,12 @@ TEST(KerasConv, Errors) {
         layer(x);
       },
       Code::invalid_argument, "output_padding must be 1 or 2 numbers from 0 to below the strides [2,2], got [2,2]");
-  expect_error([&] { DepthwiseConv2D layer({.kernel_size = {3}, .depth_multiplier = 0}); layer(x); },
-               Code::invalid_argument, "depth_multiplier must be positive");
+  expect_error(
+      [&] {
+        DepthwiseConv2D layer({.kernel_size = {3}, .depth_multiplier = 0});
+        layer(x);
+      },
+      Code::invalid_argument, "depth_multiplier must be positive");
 }
 
 }  // namespace

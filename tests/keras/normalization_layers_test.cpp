@@ -129,8 +129,8 @@ TEST(KerasBatchNormalization, WithoutCenterOrScale) {
     const Tensor x = random_tensor(shape);
     const Statistics s = naive_statistics(x, shape.rank() - 1);
     BatchNormalization plain({.center = false, .scale = false});
-    expect_close(plain(x, {.training = true}),
-                 naive_batch_norm(x, shape.rank() - 1, s, {1, 1, 1}, {0, 0, 0}, 1e-3), shape, 1e-5);
+    expect_close(plain(x, {.training = true}), naive_batch_norm(x, shape.rank() - 1, s, {1, 1, 1}, {0, 0, 0}, 1e-3),
+                 shape, 1e-5);
     EXPECT_EQ(plain.weights().size(), 2U);
     EXPECT_FALSE(plain.gamma.defined());
   }
@@ -143,8 +143,8 @@ TEST(KerasBatchNormalization, StepsThatAreMaskedDoNotCount) {
   for (const bool m : {true, true, false, true, false, false}) counts.insert(counts.end(), 4, m);
   const Statistics s = naive_statistics(x, 2, counts);
   BatchNormalization layer({.momentum = 0});
-  expect_close(layer(x, {.training = true, .mask = mask}),
-               naive_batch_norm(x, 2, s, {1, 1, 1, 1}, {0, 0, 0, 0}, 1e-3), x.shape(), 1e-5);
+  expect_close(layer(x, {.training = true, .mask = mask}), naive_batch_norm(x, 2, s, {1, 1, 1, 1}, {0, 0, 0, 0}, 1e-3),
+               x.shape(), 1e-5);
   expect_close(layer.moving_variance, s.variance, {4}, 1e-6);
 }
 

@@ -20,8 +20,8 @@ void check_pool(const std::vector<int64_t>& in, const std::vector<int64_t>& size
   shape.push_back(3);
   const Tensor x = random_tensor(Shape(shape));
   L layer({.pool_size = size, .strides = strides, .padding = padding});
-  const test::Slide s = test::make_slide(in, size, strides.empty() ? size : strides,
-                                         std::vector<int64_t>(in.size(), 1), padding == "same" ? "SAME" : "VALID", {});
+  const test::Slide s = test::make_slide(in, size, strides.empty() ? size : strides, std::vector<int64_t>(in.size(), 1),
+                                         padding == "same" ? "SAME" : "VALID", {});
   expect_close(layer(x), test::naive_pool(s, 2, 3, values_of(x), average), test::slide_output(s, in.size(), 2, 3),
                1e-6);
   EXPECT_TRUE(layer.weights().empty());
@@ -76,10 +76,18 @@ TEST(KerasPooling, AnAverageOverTimeRespectsTheMask) {
 }
 
 TEST(KerasPooling, Errors) {
-  expect_error([] { MaxPooling2D layer({.pool_size = {2, 2, 2}}); layer(zeros({1, 4, 4, 1})); }, Code::invalid_argument,
-               "[MaxPooling2D] pool_size must be 1 or 2 positive numbers, got [2,2,2]");
-  expect_error([] { AveragePooling1D layer({.padding = "full"}); layer(zeros({1, 4, 1})); }, Code::invalid_argument,
-               "[AveragePooling1D] padding must be");
+  expect_error(
+      [] {
+        MaxPooling2D layer({.pool_size = {2, 2, 2}});
+        layer(zeros({1, 4, 4, 1}));
+      },
+      Code::invalid_argument, "[MaxPooling2D] pool_size must be 1 or 2 positive numbers, got [2,2,2]");
+  expect_error(
+      [] {
+        AveragePooling1D layer({.padding = "full"});
+        layer(zeros({1, 4, 1}));
+      },
+      Code::invalid_argument, "[AveragePooling1D] padding must be");
   expect_error([] { GlobalAveragePooling2D()(zeros({1, 4, 4})); }, Code::invalid_argument, "expected 4 dimensions");
 }
 
@@ -95,9 +103,16 @@ TEST(KerasResizing, CroppingTakesTheSidesAway) {
   const Tensor x = reshape(range(24), {1, 4, 6, 1});
   const Tensor y = Cropping2D({.cropping = {{1, 0}, {2, 3}}})(cast(x, DType::float32));
   expect_close(y, {8, 14, 20}, {1, 3, 1, 1}, 0);
-  expect_error([&] { Cropping2D({.cropping = 2})(zeros({1, 4, 6, 1})); }, Code::invalid_argument,
-               "cropping [[2,2],[2,2]] leaves nothing of images [1,4,6,1]");
-  expect_error([&] { Cropping2D({.cropping = -1})(zeros({1, 4, 6, 1})); }, Code::invalid_argument, "must not be negative");
+  expect_error(
+      [&] {
+        Cropping2D({.cropping = 2})(zeros({1, 4, 6, 1}));
+      },
+      Code::invalid_argument, "cropping [[2,2],[2,2]] leaves nothing of images [1,4,6,1]");
+  expect_error(
+      [&] {
+        Cropping2D({.cropping = -1})(zeros({1, 4, 6, 1}));
+      },
+      Code::invalid_argument, "must not be negative");
 }
 
 TEST(KerasResizing, UpSampling) {
@@ -116,7 +131,9 @@ TEST(KerasResizing, UpSampling) {
                          {.input_signature = {{{kUnknownDim, kUnknownDim, kUnknownDim, 1}, DType::float32}}});
   expect_close(traced(x), expected, {1, 4, 4, 1}, 1e-6);
   test::expect_gradients(
-      [](const std::vector<Tensor>& t) { return UpSampling2D({.size = {2, 3}, .dtype = "float64"})(t[0]); },
+      [](const std::vector<Tensor>& t) {
+        return UpSampling2D({.size = {2, 3}, .dtype = "float64"})(t[0]);
+      },
       {random_tensor({1, 2, 2, 2}, DType::float64)});
   expect_error([&] { UpSampling2D({.size = {0}})(x); }, Code::invalid_argument, "size must be 1 or 2 positive numbers");
 }

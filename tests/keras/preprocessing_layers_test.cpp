@@ -85,14 +85,26 @@ TEST(KerasPreprocessing, NormalizationAdapts) {
 
 TEST(KerasPreprocessing, NormalizationErrors) {
   expect_error([] { Normalization({.mean = {1}})(zeros({2, 2})); }, Code::invalid_argument, "go together");
-  expect_error([] { Normalization({.mean = {1, 2, 3}, .variance = {1, 2, 3}})(zeros({2, 2})); },
-               Code::invalid_argument, "3 values of mean and variance for the 2 positions of [2,2]");
-  expect_error([] { Normalization({.mean = {1}, .variance = {1}}).adapt(zeros({2, 2})); }, Code::failed_precondition,
-               "mean and variance are given");
-  expect_error([] { Normalization().adapt(data::from_tensor_slices(zeros({4, 2}), zeros({4})).batch(2)); },
-               Code::invalid_argument, "without labels");
-  expect_error([] { Normalization().adapt(data::from_tensor_slices(zeros({4, 2})).take(0)); },
-               Code::invalid_argument, "without elements");
+  expect_error(
+      [] {
+        Normalization({.mean = {1, 2, 3}, .variance = {1, 2, 3}})(zeros({2, 2}));
+      },
+      Code::invalid_argument, "3 values of mean and variance for the 2 positions of [2,2]");
+  expect_error(
+      [] {
+        Normalization({.mean = {1}, .variance = {1}}).adapt(zeros({2, 2}));
+      },
+      Code::failed_precondition, "mean and variance are given");
+  expect_error(
+      [] {
+        Normalization().adapt(data::from_tensor_slices(zeros({4, 2}), zeros({4})).batch(2));
+      },
+      Code::invalid_argument, "without labels");
+  expect_error(
+      [] {
+        Normalization().adapt(data::from_tensor_slices(zeros({4, 2})).take(0));
+      },
+      Code::invalid_argument, "without elements");
 }
 
 TEST(KerasRandomImages, NothingHappensWithoutTraining) {

@@ -223,9 +223,8 @@ void SeparableConv2D::build(const PartialShape& input) {
 }
 
 Tensor SeparableConv2D::call(const Tensor& input, const CallArgs&) {
-  return with_bias_and_activation(nn::separable_conv2d(input, compute_value(depthwise_kernel),
-                                                       compute_value(pointwise_kernel),
-                                                       conv_op_options(options_, kClassName)));
+  return with_bias_and_activation(nn::separable_conv2d(
+      input, compute_value(depthwise_kernel), compute_value(pointwise_kernel), conv_op_options(options_, kClassName)));
 }
 
 template class ConvFamily<Conv1D, ConvOptions, 1>;

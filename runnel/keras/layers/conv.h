@@ -10,7 +10,8 @@ struct RUNNEL_API ConvOptions {
   int64_t filters = 0;
   std::vector<int64_t> kernel_size;
   std::vector<int64_t> strides = {1};
-  std::string padding = "valid";  // "same": ceil(input / stride) cells; Conv1D also "causal": none depends on later ones
+  std::string padding =
+      "valid";  // "same": ceil(input / stride) cells; Conv1D also "causal": none depends on later ones
   std::string data_format = "channels_last";
   std::vector<int64_t> dilation_rate = {1};
   int64_t groups = 1;  // the channels are cut into so many groups that do not see each other

@@ -64,7 +64,8 @@ Tensor float_size(const Extent& size) {
 Tensor nearest_pixel(const Tensor& at) { return sign(at) * floor(abs(at) + 0.5); }
 
 Extent scaled_extent(const Extent& size, int64_t times, int64_t by) {
-  return size.known() ? Extent(size.value() * times / by) : Extent(floordiv(size.tensor() * int_scalar(times), int_scalar(by)));
+  return size.known() ? Extent(size.value() * times / by)
+                      : Extent(floordiv(size.tensor() * int_scalar(times), int_scalar(by)));
 }
 
 }  // namespace

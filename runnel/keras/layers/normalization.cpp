@@ -27,7 +27,6 @@ std::vector<int> normalized_axes(const std::vector<int64_t>& axis, const Partial
 DType at_least_float32(DType dtype) {
   return dtype == DType::float16 || dtype == DType::bfloat16 ? DType::float32 : dtype;
 }
-Tensor as_dtype(const Tensor& t, DType dtype) { return t.dtype() == dtype ? t : cast(t, dtype); }
 
 // The mean and variance of what the mask, [batch, time], lets count.
 nn::Moments masked_moments(const Tensor& x, const std::vector<int64_t>& axes, const Tensor& mask) {
@@ -112,13 +111,12 @@ Tensor BatchNormalization::call_fused(const Tensor& input, bool training) {
   const DType dtype = moving_mean.dtype();
   const Tensor scale = options_.scale ? gamma.value() : ones(channels_, dtype);
   const Tensor offset = options_.center ? beta.value() : zeros(channels_, dtype);
-  const nn::FusedBatchNorm out =
-      nn::fused_batch_norm(input, scale, offset,
-                           {.mean = moving_mean,
-                            .variance = moving_variance,
-                            .epsilon = options_.epsilon,
-                            .is_training = training,
-                            .exponential_avg_factor = training ? 1 - options_.momentum : 1});
+  const nn::FusedBatchNorm out = nn::fused_batch_norm(input, scale, offset,
+                                                      {.mean = moving_mean,
+                                                       .variance = moving_variance,
+                                                       .epsilon = options_.epsilon,
+                                                       .is_training = training,
+                                                       .exponential_avg_factor = training ? 1 - options_.momentum : 1});
   if (training) {
     moving_mean.assign(out.mean);
     moving_variance.assign(out.variance);
@@ -127,7 +125,7 @@ Tensor BatchNormalization::call_fused(const Tensor& input, bool training) {
 }
 
 Tensor BatchNormalization::call_composed(const Tensor& input, bool training, const Tensor& mask) {
-  const Tensor x = as_dtype(input, moving_mean.dtype());
+  const Tensor x = cast(input, moving_mean.dtype());
   nn::Moments moments{moving_mean, moving_variance};
   if (training) {
     const std::vector<int64_t> axes(others_.begin(), others_.end());
@@ -145,7 +143,7 @@ Tensor BatchNormalization::call_composed(const Tensor& input, bool training, con
   const Tensor out = nn::batch_normalization(x, align(moments.mean), align(moments.variance),
                                              align(options_.center ? beta.value() : Tensor()),
                                              align(options_.scale ? gamma.value() : Tensor()), options_.epsilon);
-  return as_dtype(out, input.dtype());
+  return cast(out, input.dtype());
 }
 
 // --- LayerNormalization ---
@@ -191,12 +189,12 @@ Tensor LayerNormalization::call(const Tensor& input, const CallArgs&) {
   const DType dtype = at_least_float32(input.dtype());
   const auto aligned = [&](bool used, const Variable& weight) {
     if (!used) return Tensor();
-    const Tensor value = as_dtype(weight.value(), dtype);
+    const Tensor value = cast(weight.value(), dtype);
     return last_axes_ ? value : reshape(value, aligned_);
   };
-  const Tensor out = nn::layer_normalization(as_dtype(input, dtype), aligned(options_.scale, gamma),
+  const Tensor out = nn::layer_normalization(cast(input, dtype), aligned(options_.scale, gamma),
                                              aligned(options_.center, beta), axes_, options_.epsilon);
-  return as_dtype(out, input.dtype());
+  return cast(out, input.dtype());
 }
 
 }  // namespace runnel::keras

@@ -51,9 +51,9 @@ class RUNNEL_API Resizing : public LayerOf<Resizing, ResizingOptions> {
 };
 
 struct NormalizationOptions {
-  std::vector<int64_t> axis = {-1};      // each position of these has its own statistics; none: one for everything
-  std::vector<double> mean, variance;    // one value for each position; without them `adapt` finds them
-  bool invert = false;                   // the way back
+  std::vector<int64_t> axis = {-1};    // each position of these has its own statistics; none: one for everything
+  std::vector<double> mean, variance;  // one value for each position; without them `adapt` finds them
+  bool invert = false;                 // the way back
   std::string name;
   Policy dtype;
   bool trainable = true;

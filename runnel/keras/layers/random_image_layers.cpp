@@ -77,14 +77,13 @@ Tensor RandomRotation::call(const Tensor& input, const CallArgs& args) {
   if (!args.training.value_or(false)) return x;
   const ImageBatch batch(x, kClassName);
   const double turn = 2 * std::numbers::pi;
-  const Tensor angle = draw_factors(batch, options_.factor.lower * turn, options_.factor.upper * turn,
-                                    draw_seed(options_.seed, 0));
+  const Tensor angle =
+      draw_factors(batch, options_.factor.lower * turn, options_.factor.upper * turn, draw_seed(options_.seed, 0));
   const Tensor c = cos(angle), s = sin(angle);
   const Tensor w = span(batch.width()), h = span(batch.height());
-  const Tensor transforms =
-      stack({c, -s, (w - (c * w - s * h)) / 2, s, c, (h - (s * w + c * h)) / 2}, 1);
-  return batch.unbatched(affine_transform(batch.images(), transforms,
-                                          {options_.fill_mode, options_.interpolation, options_.fill_value}));
+  const Tensor transforms = stack({c, -s, (w - (c * w - s * h)) / 2, s, c, (h - (s * w + c * h)) / 2}, 1);
+  return batch.unbatched(
+      affine_transform(batch.images(), transforms, {options_.fill_mode, options_.interpolation, options_.fill_value}));
 }
 
 void RandomZoom::prepare() {
@@ -108,11 +107,10 @@ Tensor RandomZoom::call(const Tensor& input, const CallArgs& args) {
   const Tensor height = draw(options_.height_factor, 0);
   const Tensor width = options_.width_factor ? draw(*options_.width_factor, 1) : height;
   const Tensor none = zeros_like(height);
-  const Tensor transforms = stack({width, none, span(batch.width()) / 2 * (1 - width), none, height,
-                                   span(batch.height()) / 2 * (1 - height)},
-                                  1);
-  return batch.unbatched(affine_transform(batch.images(), transforms,
-                                          {options_.fill_mode, options_.interpolation, options_.fill_value}));
+  const Tensor transforms = stack(
+      {width, none, span(batch.width()) / 2 * (1 - width), none, height, span(batch.height()) / 2 * (1 - height)}, 1);
+  return batch.unbatched(
+      affine_transform(batch.images(), transforms, {options_.fill_mode, options_.interpolation, options_.fill_value}));
 }
 
 // --- RandomCrop ---

@@ -38,8 +38,8 @@ class RUNNEL_API FactorRange {
 };
 
 struct RandomRotationOptions {
-  FactorRange factor;                 // of a full turn, counter-clockwise
-  std::string fill_mode = "reflect";  // what is outside the image: "reflect", "wrap", "nearest", "constant"
+  FactorRange factor;                      // of a full turn, counter-clockwise
+  std::string fill_mode = "reflect";       // what is outside the image: "reflect", "wrap", "nearest", "constant"
   std::string interpolation = "bilinear";  // or "nearest"
   std::optional<int64_t> seed;
   double fill_value = 0;  // of "constant"
@@ -74,9 +74,12 @@ struct RandomZoomOptions {
   bool trainable = true;
   static constexpr auto fields() {
     using O = RandomZoomOptions;
-    return std::tuple{field("height_factor", &O::height_factor), field("width_factor", &O::width_factor),
-                      field("fill_mode", &O::fill_mode),         field("interpolation", &O::interpolation),
-                      field("seed", &O::seed),                   field("fill_value", &O::fill_value)};
+    return std::tuple{field("height_factor", &O::height_factor),
+                      field("width_factor", &O::width_factor),
+                      field("fill_mode", &O::fill_mode),
+                      field("interpolation", &O::interpolation),
+                      field("seed", &O::seed),
+                      field("fill_value", &O::fill_value)};
   }
 };
 // Every image is seen from nearer or further away.

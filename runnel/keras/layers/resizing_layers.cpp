@@ -15,9 +15,7 @@ void check_margins(const Margins& m, const char* layer, const char* setting) {
 
 }  // namespace
 
-Config Margins::config() const {
-  return Config::List{Config::List{top, bottom}, Config::List{left, right}};
-}
+Config Margins::config() const { return Config::List{Config::List{top, bottom}, Config::List{left, right}}; }
 
 Margins Margins::from_config(const Config& config) {
   if (config.is_number()) return config.as_int();
@@ -92,7 +90,7 @@ Tensor UpSampling2D::call(const Tensor& input, const CallArgs&) {
     const Tensor size = runnel::slice(shape(input), {1}, {2}) * int_vector({factor[0], factor[1]});
     out = ensure_shape(image::resize(input, size, options), known);
   }
-  return out.dtype() == input.dtype() ? out : cast(out, input.dtype());
+  return cast(out, input.dtype());
 }
 
 }  // namespace runnel::keras
