@@ -16,7 +16,7 @@ const void* resource_key(const Tensor& t) { return t.data<ResourceHandle>()->obj
 }  // namespace
 
 const NodeSymbol* node_symbol(const Tensor& t) {
-  return t.is_symbolic() ? static_cast<const NodeSymbol*>(t.impl()->symbol.get()) : nullptr;
+  return t.is_symbolic() ? dynamic_cast<const NodeSymbol*>(t.impl()->symbol.get()) : nullptr;
 }
 
 Tensor symbolic(const std::shared_ptr<Graph>& graph, NodeOutput output) {
@@ -93,6 +93,13 @@ NodeOutput Tracer::localise(const Tensor& t, const std::source_location& where) 
       node->values[0] = s->constant() ? *s->constant() : Tensor();
     }
     return {node, 0};
+  }
+  if (t.is_symbolic()) {
+    throw make_error(
+        Code::failed_precondition,
+        "a tensor that describes a functional model is used in graph '{}', where it has no value: call the "
+        "model on a value instead",
+        graph_->name());
   }
   if (t.dtype() == DType::resource && t.num_elements() == 1) {
     Node*& node = captured_[resource_key(t)];

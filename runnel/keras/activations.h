@@ -16,6 +16,11 @@ struct RUNNEL_API Activations {
   static Activation find(const Config& description);
 };
 
+namespace activations {
+RUNNEL_API Activation leaky_relu(double alpha = 0.2);  // x where it is positive, else alpha * x
+RUNNEL_API Activation elu(double alpha = 1);           // x where it is positive, else alpha * (exp(x) - 1)
+}  // namespace activations
+
 struct Regularizers;
 // What a weight adds to the loss: "l2", regularizers::l1_l2(0.01, 0.01), or any function Tensor -> scalar.
 using Regularizer = Described<Regularizers, Tensor(const Tensor&)>;
@@ -40,11 +45,20 @@ struct RUNNEL_API Constraints {
   static Constraint find(const Config& description);
 };
 
+// Norms are those of the vectors along `axis`: 0 for the weights of each unit of Dense, {0, 1, 2} for each filter of a
+// convolution over two dimensions.
 namespace constraints {
-RUNNEL_API Constraint max_norm(double max_value = 2, int64_t axis = 0);
-RUNNEL_API Constraint min_max_norm(double min_value = 0, double max_value = 1, double rate = 1, int64_t axis = 0);
+RUNNEL_API Constraint max_norm(double max_value = 2, const std::vector<int64_t>& axis = {0});
+// rate 1: norms are brought into the range; below 1: that part of the way.
+RUNNEL_API Constraint min_max_norm(double min_value = 0, double max_value = 1, double rate = 1,
+                                   const std::vector<int64_t>& axis = {0});
 RUNNEL_API Constraint non_neg();
-RUNNEL_API Constraint unit_norm(int64_t axis = 0);
+RUNNEL_API Constraint unit_norm(const std::vector<int64_t>& axis = {0});
+inline Constraint max_norm(double max_value, int64_t axis) { return max_norm(max_value, std::vector<int64_t>{axis}); }
+inline Constraint min_max_norm(double min_value, double max_value, double rate, int64_t axis) {
+  return min_max_norm(min_value, max_value, rate, std::vector<int64_t>{axis});
+}
+inline Constraint unit_norm(int64_t axis) { return unit_norm(std::vector<int64_t>{axis}); }
 }  // namespace constraints
 
 }  // namespace runnel::keras

@@ -41,15 +41,11 @@ Json json_of(const Config& config) {
 
 Config config_of(const Json& json) {
   switch (json.type()) {
-    case Json::value_t::boolean:
-      return json.get<bool>();
+    case Json::value_t::boolean: return json.get<bool>();
     case Json::value_t::number_integer:
-    case Json::value_t::number_unsigned:
-      return json.get<int64_t>();
-    case Json::value_t::number_float:
-      return json.get<double>();
-    case Json::value_t::string:
-      return json.get<std::string>();
+    case Json::value_t::number_unsigned: return json.get<int64_t>();
+    case Json::value_t::number_float: return json.get<double>();
+    case Json::value_t::string: return json.get<std::string>();
     case Json::value_t::array: {
       Config::List items;
       for (const Json& item : json) items.push_back(config_of(item));
@@ -60,8 +56,7 @@ Config config_of(const Json& json) {
       for (const auto& [key, item] : json.items()) entries.emplace_back(key, config_of(item));
       return entries;
     }
-    default:
-      return {};
+    default: return {};
   }
 }
 
@@ -69,7 +64,8 @@ Config config_of(const Json& json) {
 
 void undescribed(const char* what) {
   throw make_error(Code::failed_precondition,
-                   "[keras] a C++ function given as {} cannot be written down: give it by name, or leave out saving", what);
+                   "[keras] a C++ function given as {} cannot be written down: give it by name, or leave out saving",
+                   what);
 }
 
 Config::Config(const PartialShape& shape) {

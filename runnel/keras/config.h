@@ -64,12 +64,12 @@ class RUNNEL_API Config {
 };
 
 template <class T>
-constexpr bool is_optional = false;
+inline constexpr bool is_optional = false;
 template <class T>
-constexpr bool is_optional<std::optional<T>> = true;
+inline constexpr bool is_optional<std::optional<T>> = true;
 
 // How a setting of type T is written. Types with `Config config() const` and `static T from_config(const Config&)`
-// need nothing more.
+// need nothing more. An optional without a value is null; a list that is null is empty.
 template <class T>
 Config config_value(const T& value) {
   if constexpr (is_optional<T>) {
@@ -100,7 +100,12 @@ void read_config_value(const Config& config, T& value) {
   } else if constexpr (std::is_same_v<T, PartialShape>) {
     value = config.as_shape();
   } else if constexpr (std::is_same_v<T, std::vector<int64_t>>) {
-    value = config.is_number() ? std::vector<int64_t>{config.as_int()} : config.as_ints();
+    value.clear();
+    if (config.is_number()) {
+      value.push_back(config.as_int());
+    } else if (!config.is_null()) {
+      value = config.as_ints();
+    }
   } else if constexpr (std::is_same_v<T, std::vector<double>>) {
     value = config.is_number() ? std::vector<double>{config.as_double()} : config.as_doubles();
   } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {

@@ -20,10 +20,10 @@ class Described {
  public:
   using Function = std::function<Signature>;
 
-  Described() = default;                                                   // none
-  Described(const char* name) : Described(Family::find(Config(name))) {}          // NOLINT: implicit, as all below
+  Described() = default;                                                         // none
+  Described(const char* name) : Described(Family::find(Config(name))) {}         // NOLINT: implicit, as all below
   Described(const std::string& name) : Described(Family::find(Config(name))) {}  // NOLINT
-  Described(std::nullptr_t) {}                                             // NOLINT
+  Described(std::nullptr_t) {}                                                   // NOLINT
   template <class F>
     requires std::constructible_from<Function, F> && (!std::same_as<std::decay_t<F>, Described>) &&
              (!std::convertible_to<F, std::string>) && (!std::same_as<std::decay_t<F>, std::nullptr_t>)

@@ -76,6 +76,8 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
   // known are kUnknownDim.
   virtual void build(const PartialShape& input);
   virtual void build(const NestOf<PartialShape>& inputs);
+  // Makes the weights for inputs of these shapes, unless they are there already.
+  void build_from_shapes(const NestOf<PartialShape>& inputs);
   // The mask of the outputs; the layer's own mask by default if it supports masking, else none.
   virtual Tensor compute_mask(const Nest& inputs, const Tensor& mask);
   // The shape of the output for an input shape, by tracing a call.
@@ -83,7 +85,7 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
 
   // The settings of the layer: what from_config needs to make another. Entries name, trainable and dtype first.
   virtual Config get_config() const;
-  virtual std::string class_name() const;  // "Dense"
+  virtual std::string class_name() const;  // "Dense"; the name of the C++ class unless a layer says otherwise
 
   const std::string& name() const;
   bool built() const { return built_; }
@@ -95,7 +97,8 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
   DType variable_dtype() const { return policy_.variable_dtype(); }
   DType compute_dtype() const { return policy_.compute_dtype(); }
 
-  // This layer's and those of the layers in it, in the order they were made. `weights` is all: the trainable ones first.
+  // This layer's and those of the layers in it, in the order they were made. `weights` is all: the trainable ones
+  // first.
   std::vector<Variable> trainable_weights() const;
   std::vector<Variable> non_trainable_weights() const;
   std::vector<Variable> weights() const;
@@ -142,7 +145,8 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
   // A weight of the layer as its computation wants it: cast to the compute dtype.
   Tensor compute_value(const Variable& weight) const;
   void adopt(const std::string& attribute, Layer& child);
-  void mark_built() { built_ = true; }
+  // Names of weights do not start with the name of this layer: of models that only connect layers.
+  void set_names_weights(bool names) { names_weights_ = names; }
   // Copies a layer that has no weights and no layers in it yet: the description only. Else an Error.
   Layer(const Layer& other);
 
@@ -153,13 +157,15 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
     Constraint constraint;
     bool trainable;
   };
-  friend class CallScope;
-  Nest run(const Nest& inputs, const CallArgs& args, bool single);
+  Nest run(const Nest& inputs, const CallArgs& args);
   void ensure_prepared();
-  void ensure_built(const Nest& inputs);
+  void build_for(const Nest& inputs);
   void check_inputs(const Nest& inputs) const;
+  void regularize_activity(const Nest& outputs);
+  std::string weight_name(const std::string& name) const;
   void keep(std::shared_ptr<Layer> layer) { kept_.push_back(std::move(layer)); }
   void collect_weights(bool trainable, bool parents_trainable, std::vector<Variable>& out) const;
+  const Weight* find_weight(const Variable& weight) const;
 
   mutable std::string name_;  // chosen when it is first asked for
   Policy policy_;
@@ -168,6 +174,7 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
   bool prepared_ = false;
   bool supports_masking_ = false;
   bool autocast_ = true;
+  bool names_weights_ = true;
   std::vector<Weight> weights_;
   std::vector<Layer*> children_;
   std::vector<std::shared_ptr<Layer>> kept_;
@@ -237,6 +244,7 @@ Shared<L> make(typename L::Options options = {}) {
 
 // Names of layers start anew (dense, dense_1, ...), as after a fresh start of the program.
 RUNNEL_API void clear_session();
+RUNNEL_API std::string to_snake_case(const std::string& class_name);  // "Conv2D": "conv2d"
 // dense, dense_1, dense_2, ...: the next name of a kind that is not taken yet.
 RUNNEL_API std::string unique_name(const std::string& kind);
 

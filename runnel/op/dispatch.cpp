@@ -5,6 +5,7 @@
 
 #include "runnel/base/format.h"
 #include "runnel/op/builder.h"
+#include "runnel/op/owned_symbol.h"
 
 namespace runnel {
 namespace {
@@ -89,6 +90,10 @@ void output_dtypes(const OpDef& op, const void* attrs, const TypeBinding& bindin
   }
 }
 
+bool has_value_on_host(const Tensor& t) {
+  return t.defined() && t.impl()->buffer && t.impl()->buffer->device().is_host();
+}
+
 // Tensors without a value (undefined, symbolic) count as on the host; check_inputs refuses them.
 bool on_host(const Tensor& t) { return !t.defined() || !t.impl()->buffer || t.impl()->buffer->device().is_host(); }
 
@@ -100,6 +105,13 @@ Device& place(Inputs inputs) {
     }
   }
   return Device::cpu();
+}
+
+Interceptor* owner_of(Inputs inputs) {
+  for (const Tensor* t : inputs) {
+    if (const OwnedSymbol* symbol = t->defined() ? owned_symbol(*t) : nullptr) return &symbol->owner();
+  }
+  return nullptr;
 }
 
 void run_kernel(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outputs, int num_outputs) {
@@ -192,11 +204,15 @@ void dispatch(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outputs
       hooks.interceptor->call(op, inputs, attrs, outputs, num_outputs, where);
     } else {
       bool all_on_host = true;
-      for (const Tensor* t : inputs) all_on_host = all_on_host && on_host(*t);
+      for (const Tensor* t : inputs) all_on_host = all_on_host && has_value_on_host(*t);
       if (all_on_host) [[likely]] {
         run_kernel(op, inputs, attrs, outputs, num_outputs);
+      } else if (Interceptor* owner = owner_of(inputs)) {
+        return owner->call(op, inputs, attrs, outputs, num_outputs, where);
+      } else if (Device& device = place(inputs); device.is_host()) {
+        run_kernel(op, inputs, attrs, outputs, num_outputs);
       } else {
-        run_on_device(op, inputs, attrs, outputs, num_outputs, place(inputs));
+        run_on_device(op, inputs, attrs, outputs, num_outputs, device);
       }
     }
   } catch (const Error& e) {

@@ -1,0 +1,236 @@
+#include "runnel/keras/layer.h"
+
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <typeinfo>
+
+#include "runnel/base/format.h"
+#include "runnel/graph/tracer.h"
+#include "runnel/keras/call_scope.h"
+#include "runnel/keras/functional.h"
+#include "runnel/ops/array.h"
+#include "runnel/ops/math.h"
+#include "runnel/ops/operators.h"
+
+namespace runnel::keras {
+namespace {
+
+// An error of a call that names its layer already.
+class LayerError : public Error {
+ public:
+  using Error::Error;
+};
+
+std::string shapes_text(const Nest& inputs) {
+  std::string text;
+  for (const Tensor& t : nest::flatten(inputs)) {
+    text += (text.empty() ? "" : ", ") + (t.defined() ? dtype_name(t.dtype()) + t.partial_shape().str() : "nothing");
+  }
+  return text;
+}
+
+}  // namespace
+
+Layer::Layer(LayerOptions options)
+    : name_(std::move(options.name)),
+      policy_(options.dtype.defined() ? std::move(options.dtype) : mixed_precision::global_policy()),
+      trainable_(options.trainable) {}
+
+Layer::Layer(Layer* parent, const std::string& attribute, LayerOptions options) : Layer(std::move(options)) {
+  parent->adopt(attribute, *this);
+}
+
+Layer::Layer(const Layer& other)
+    : Trackable(),
+      std::enable_shared_from_this<Layer>(),
+      name_(other.name_),
+      policy_(other.policy_),
+      trainable_(other.trainable_) {
+  if (other.built_ || !other.children_.empty()) {
+    throw make_error(Code::failed_precondition,
+                     "[{}] a layer with weights or layers in it cannot be copied: hold it by a shared_ptr "
+                     "(keras::make), or clone it with clone_model",
+                     other.name());
+  }
+}
+
+Layer::~Layer() = default;
+
+const std::string& Layer::name() const {
+  if (name_.empty()) name_ = unique_name(to_snake_case(class_name()));
+  return name_;
+}
+
+void Layer::adopt(const std::string& attribute, Layer& child) {
+  track(attribute, static_cast<Trackable&>(child));
+  if (std::find(children_.begin(), children_.end(), &child) == children_.end()) children_.push_back(&child);
+}
+
+void Layer::set_trainable(bool trainable) {
+  trainable_ = trainable;
+  for (Layer* layer : sublayers()) layer->set_trainable(trainable);
+}
+
+// --- calls ---
+
+Tensor Layer::operator()(const Tensor& input, const CallArgs& args) { return run(Nest(input), args).leaf(); }
+Nest Layer::operator()(const Nest& inputs, const CallArgs& args) { return run(inputs, args); }
+
+Tensor Layer::call(const Tensor& input, const CallArgs& args) {
+  CallScope* scope = CallScope::current();
+  if (scope && std::exchange(scope->asked_other_call, true)) {
+    throw make_error(Code::unimplemented, "[{}] the layer has no `call`: override one of the two", name());
+  }
+  return call(Nest(input), args).leaf();
+}
+
+Nest Layer::call(const Nest& inputs, const CallArgs& args) {
+  CallScope* scope = CallScope::current();
+  if (scope && std::exchange(scope->asked_other_call, true)) {
+    throw make_error(Code::unimplemented, "[{}] the layer has no `call`: override one of the two", name());
+  }
+  if (!inputs.is_leaf()) {
+    throw invalid_argument("[{}] the layer takes one tensor, got {}: {}", name(),
+                           nest::detail::describe(inputs.kind(), inputs.size(), inputs.keys()), shapes_text(inputs));
+  }
+  return call(inputs.leaf(), args);
+}
+
+Tensor Layer::compute_mask(const Nest&, const Tensor& mask) { return supports_masking_ ? mask : Tensor(); }
+
+Nest Layer::run(const Nest& given, const CallArgs& args) {
+  if (is_described(given)) return record_call(*this, given, args);
+  ensure_prepared();
+  const auto to_compute_dtype = [&](const Tensor& t) {
+    if (!autocast_ || !t.defined() || !is_float(t.dtype()) || t.dtype() == compute_dtype()) return t;
+    return cast(t, compute_dtype());
+  };
+  const Nest inputs = nest::map_structure(to_compute_dtype, given);
+  if (!built_) build_for(inputs);
+  check_inputs(inputs);
+
+  const CallScope scope(*this, args.training);
+  CallArgs told = args;
+  told.training = scope.training();
+  if (!told.mask.defined()) {
+    for (const Tensor& t : nest::flatten(given)) {
+      if (!told.mask.defined() && t.defined()) told.mask = MaskScope::mask_of(t);
+    }
+  }
+  if (!call_losses_.empty()) call_losses_.clear();
+  try {
+    Nest out = inputs.is_leaf() ? Nest(call(inputs.leaf(), told)) : call(inputs, told);
+    if (activity_regularizer_) regularize_activity(out);
+    const Tensor mask = compute_mask(inputs, told.mask);
+    if (mask.defined()) {
+      for (const Tensor& t : nest::flatten(out)) MaskScope::set_mask(t, mask);
+    }
+    return out;
+  } catch (const LayerError&) {
+    throw;
+  } catch (const Error& e) {
+    throw LayerError(e.code(), fmt::format("{}\n  in layer '{}' ({}) called with {}", e.what(), name(), class_name(),
+                                           shapes_text(inputs)));
+  }
+}
+
+void Layer::ensure_prepared() {
+  if (prepared_) return;
+  prepare();
+  prepared_ = true;
+}
+
+void Layer::build_for(const Nest& inputs) {
+  build_from_shapes(nest::map_structure([](const Tensor& t) { return t.partial_shape(); }, inputs));
+}
+
+void Layer::build_from_shapes(const NestOf<PartialShape>& shapes) {
+  if (built_) return;
+  ensure_prepared();
+  const OutsideTrace outside;  // weights are values, whatever is being traced or recorded
+  const CallScope scope(*this, std::nullopt);
+  if (shapes.is_leaf()) {
+    build(shapes.leaf());
+  } else {
+    build(shapes);
+  }
+  built_ = true;
+}
+
+void Layer::build(const PartialShape&) {}
+void Layer::build(const NestOf<PartialShape>&) {}
+
+void Layer::check_inputs(const Nest& inputs) const {
+  const InputSpec& spec = input_spec_;
+  if (!inputs.is_leaf() || !inputs.leaf().defined()) return;
+  const PartialShape& shape = inputs.leaf().partial_shape();
+  if (!shape.has_rank()) return;
+  const auto refuse = [&](const std::string& expected) {
+    throw invalid_argument("[{}] input of layer '{}' ({}) is incompatible with it: expected {}, found shape {}",
+                           class_name(), name(), class_name(), expected, shape.str());
+  };
+  if (spec.ndim >= 0 && shape.rank() != spec.ndim) refuse(fmt::format("{} dimensions", spec.ndim));
+  if (spec.min_ndim >= 0 && shape.rank() < spec.min_ndim) refuse(fmt::format("at least {} dimensions", spec.min_ndim));
+  for (const auto& [axis, size] : spec.axes) {
+    const int at = axis < 0 ? axis + shape.rank() : axis;
+    if (at < 0 || at >= shape.rank() || (shape[at] != kUnknownDim && shape[at] != size)) {
+      refuse(fmt::format("size {} at axis {}", size, axis));
+    }
+  }
+}
+
+int64_t Layer::known_dim(const PartialShape& shape, int axis) const {
+  const int at = axis < 0 && shape.has_rank() ? axis + shape.rank() : axis;
+  if (!shape.has_rank() || at < 0 || at >= shape.rank() || shape[at] == kUnknownDim) {
+    throw invalid_argument(
+        "[{}] layer '{}' needs the size of dimension {} of its input to make its weights; it is not "
+        "known: the input is {}",
+        class_name(), name(), axis, shape.str());
+  }
+  return shape[at];
+}
+
+PartialShape Layer::compute_output_shape(const PartialShape& input) {
+  const NestOf<TensorSpec> out = infer_outputs(*this, NestOf<TensorSpec>(TensorSpec{input, compute_dtype(), ""}), {});
+  return out.leaf().shape;
+}
+
+// --- losses ---
+
+void Layer::add_loss(const Tensor& loss) { call_losses_.push_back(loss); }
+
+void Layer::regularize_activity(const Nest& outputs) {
+  for (const Tensor& t : nest::flatten(outputs)) {
+    const Tensor batch = cast(shape(t)[0], t.dtype());
+    call_losses_.push_back(activity_regularizer_(t) / batch);
+  }
+}
+
+std::vector<Tensor> Layer::losses() const {
+  std::vector<Tensor> all = call_losses_;
+  for (const Weight& w : weights_) {
+    if (w.regularizer && trainable_) all.push_back(w.regularizer(w.variable.value()));
+  }
+  for (const Layer* child : sublayers()) {
+    const std::vector<Tensor> inner = child->losses();
+    all.insert(all.end(), inner.begin(), inner.end());
+  }
+  return all;
+}
+
+Config Layer::get_config() const {
+  return Config::Map{{"name", name()}, {"trainable", trainable_}, {"dtype", policy_.config()}};
+}
+
+std::string Layer::class_name() const {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> text(
+      abi::__cxa_demangle(typeid(*this).name(), nullptr, nullptr, &status), std::free);
+  const std::string full = status == 0 ? text.get() : "Layer";
+  const size_t last = full.rfind("::");
+  return last == std::string::npos ? full : full.substr(last + 2);
+}
+
+}  // namespace runnel::keras

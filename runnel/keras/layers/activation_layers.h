@@ -1,0 +1,125 @@
+#pragma once
+
+#include "runnel/keras/layer.h"
+
+namespace runnel::keras {
+
+struct ActivationOptions {
+  Activation activation = "linear";
+  std::string name;
+  Policy dtype;
+  bool trainable = true;
+  static constexpr auto fields() { return std::tuple{field("activation", &ActivationOptions::activation)}; }
+};
+// An activation as a layer; Keras calls it Activation, which is the type of activations here.
+class RUNNEL_API ActivationLayer : public LayerOf<ActivationLayer, ActivationOptions> {
+ public:
+  static constexpr const char* kClassName = "Activation";
+  using LayerOf::LayerOf;
+  void prepare() override;
+  Tensor call(const Tensor& input, const CallArgs& args) override;
+};
+namespace layers {
+using Activation = ActivationLayer;
+}
+
+struct SoftmaxOptions {
+  std::vector<int64_t> axis = {-1};
+  std::string name;
+  Policy dtype;
+  bool trainable = true;
+  static constexpr auto fields() { return std::tuple{field("axis", &SoftmaxOptions::axis)}; }
+};
+// Positive numbers that sum to 1 over `axis`. Elements where the mask of the call (of the input's shape, or broadcast to
+// it) is false get 0.
+class RUNNEL_API Softmax : public LayerOf<Softmax, SoftmaxOptions> {
+ public:
+  static constexpr const char* kClassName = "Softmax";
+  using LayerOf::LayerOf;
+  void prepare() override;
+  Tensor call(const Tensor& input, const CallArgs& args) override;
+  Config get_config() const override;
+};
+
+struct ReLUOptions {
+  std::optional<double> max_value;
+  double negative_slope = 0;
+  double threshold = 0;
+  std::string name;
+  Policy dtype;
+  bool trainable = true;
+  static constexpr auto fields() {
+    return std::tuple{field("max_value", &ReLUOptions::max_value), field("negative_slope", &ReLUOptions::negative_slope),
+                      field("threshold", &ReLUOptions::threshold)};
+  }
+};
+// max_value where x >= max_value, x from the threshold on, negative_slope * (x - threshold) below it.
+class RUNNEL_API ReLU : public LayerOf<ReLU, ReLUOptions> {
+ public:
+  static constexpr const char* kClassName = "ReLU";
+  using LayerOf::LayerOf;
+  void prepare() override;
+  Tensor call(const Tensor& input, const CallArgs& args) override;
+};
+
+struct LeakyReLUOptions {
+  double alpha = 0.3;
+  std::string name;
+  Policy dtype;
+  bool trainable = true;
+  static constexpr auto fields() { return std::tuple{field("alpha", &LeakyReLUOptions::alpha)}; }
+};
+// x where it is positive, else alpha * x.
+class RUNNEL_API LeakyReLU : public LayerOf<LeakyReLU, LeakyReLUOptions> {
+ public:
+  static constexpr const char* kClassName = "LeakyReLU";
+  using LayerOf::LayerOf;
+  void prepare() override;
+  Tensor call(const Tensor& input, const CallArgs& args) override;
+};
+
+struct ELUOptions {
+  double alpha = 1;
+  std::string name;
+  Policy dtype;
+  bool trainable = true;
+  static constexpr auto fields() { return std::tuple{field("alpha", &ELUOptions::alpha)}; }
+};
+// x where it is positive, else alpha * (exp(x) - 1).
+class RUNNEL_API ELU : public LayerOf<ELU, ELUOptions> {
+ public:
+  static constexpr const char* kClassName = "ELU";
+  using LayerOf::LayerOf;
+  void prepare() override;
+  Tensor call(const Tensor& input, const CallArgs& args) override;
+};
+
+struct PReLUOptions {
+  Initializer alpha_initializer = "zeros";
+  Regularizer alpha_regularizer;
+  Constraint alpha_constraint;
+  std::vector<int64_t> shared_axes;  // axes of the input along which alpha is one number: {1, 2} for images
+  std::string name;
+  Policy dtype;
+  bool trainable = true;
+  static constexpr auto fields() {
+    using O = PReLUOptions;
+    return std::tuple{field("alpha_initializer", &O::alpha_initializer),
+                      field("alpha_regularizer", &O::alpha_regularizer),
+                      field("alpha_constraint", &O::alpha_constraint), field("shared_axes", &O::shared_axes)};
+  }
+};
+// x where it is positive, else alpha * x, with alpha learnt.
+class RUNNEL_API PReLU : public LayerOf<PReLU, PReLUOptions> {
+ public:
+  static constexpr const char* kClassName = "PReLU";
+  using LayerOf::LayerOf;
+  void prepare() override;
+  void build(const PartialShape& input) override;
+  Tensor call(const Tensor& input, const CallArgs& args) override;
+  Config get_config() const override;
+
+  Variable alpha;  // the input's shape without the batch, 1 along shared axes
+};
+
+}  // namespace runnel::keras

@@ -1,0 +1,71 @@
+#pragma once
+
+#include "runnel/keras/layer.h"
+
+namespace runnel::keras {
+
+struct FlattenOptions {
+  std::string data_format = "channels_last";  // "channels_first": channels are moved to the end before
+  std::string name;
+  Policy dtype;
+  bool trainable = true;
+  static constexpr auto fields() { return std::tuple{field("data_format", &FlattenOptions::data_format)}; }
+};
+// [batch, ...] as [batch, product of the rest].
+class RUNNEL_API Flatten : public LayerOf<Flatten, FlattenOptions> {
+ public:
+  static constexpr const char* kClassName = "Flatten";
+  using LayerOf::LayerOf;
+  void prepare() override;
+  Tensor call(const Tensor& input, const CallArgs& args) override;
+};
+
+struct ReshapeOptions {
+  std::vector<int64_t> target_shape;  // without the batch; one size may be -1 and is worked out
+  std::string name;
+  Policy dtype;
+  bool trainable = true;
+  static constexpr auto fields() { return std::tuple{field("target_shape", &ReshapeOptions::target_shape)}; }
+};
+// [batch, ...] as [batch, target_shape...].
+class RUNNEL_API Reshape : public LayerOf<Reshape, ReshapeOptions> {
+ public:
+  static constexpr const char* kClassName = "Reshape";
+  using LayerOf::LayerOf;
+  void prepare() override;
+  Tensor call(const Tensor& input, const CallArgs& args) override;
+};
+
+struct PermuteOptions {
+  std::vector<int64_t> dims;  // of the input, counted from 1: {2, 1} swaps the two after the batch
+  std::string name;
+  Policy dtype;
+  bool trainable = true;
+  static constexpr auto fields() { return std::tuple{field("dims", &PermuteOptions::dims)}; }
+};
+// Dimension i of the output is dimension dims[i - 1] of the input; the batch stays first.
+class RUNNEL_API Permute : public LayerOf<Permute, PermuteOptions> {
+ public:
+  static constexpr const char* kClassName = "Permute";
+  using LayerOf::LayerOf;
+  void prepare() override;
+  Tensor call(const Tensor& input, const CallArgs& args) override;
+};
+
+struct RepeatVectorOptions {
+  int64_t n = 0;
+  std::string name;
+  Policy dtype;
+  bool trainable = true;
+  static constexpr auto fields() { return std::tuple{field("n", &RepeatVectorOptions::n)}; }
+};
+// [batch, features] n times: [batch, n, features].
+class RUNNEL_API RepeatVector : public LayerOf<RepeatVector, RepeatVectorOptions> {
+ public:
+  static constexpr const char* kClassName = "RepeatVector";
+  using LayerOf::LayerOf;
+  void prepare() override;
+  Tensor call(const Tensor& input, const CallArgs& args) override;
+};
+
+}  // namespace runnel::keras
