@@ -2,6 +2,7 @@
 
 // The matrix products and convolutions both sides measure: the MNIST convolutional network's at batch 50, a small image
 // model's at batch 32, single rows and a cube.
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -42,5 +43,18 @@ inline std::vector<Conv> convs() {
 
 // The pipeline over the images of MNIST.
 inline constexpr long kMnistImages = 60000, kMnistBatch = 50;
+
+// What an optimizer updates: the weights of that network, and of a deep one with little in each.
+inline std::vector<std::vector<int64_t>> cnn_parameters() {
+  return {{5, 5, 1, 32}, {32}, {5, 5, 32, 64}, {64}, {3136, 1024}, {1024}, {1024, 10}, {10}};
+}
+inline std::vector<std::vector<int64_t>> many_small_parameters() {
+  std::vector<std::vector<int64_t>> shapes;
+  for (int i = 0; i < 100; ++i) {
+    shapes.push_back({16, 16});
+    shapes.push_back({16});
+  }
+  return shapes;
+}
 
 }  // namespace bench

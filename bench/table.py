@@ -42,6 +42,8 @@ FAMILIES = [
     ("function", "_vs_limit", "limit_function", 0.91, ["cnn_step_graph"]),
     ("function", "_vs_limit", "limit_function", 0.87, ["cnn_infer1"]),
     ("keras", "", "torch_keras", 1.2, ["lstm_step"]),
+    ("optimizer", "", "torch_optimizer", 3, ["adam_fused", "adam_fused_traced"]),
+    ("optimizer", "", "torch_optimizer", 10, ["adam_fused_small", "adam_fused_small_traced"]),
     ("image", "", "torch_image.py", 2.8, ["jpeg_pipeline"]),
     ("image", "_vs_limit", "limit_image", 0.9, ["jpeg_pipeline", "jpeg_decode", "image_resize"]),
     ("records", "_vs_limit", "limit_records", 0.8, ["tfrecord_read"]),

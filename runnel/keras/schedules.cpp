@@ -1,6 +1,7 @@
 #include "runnel/keras/schedules.h"
 
 #include <cmath>
+#include <cstdint>
 #include <numbers>
 
 #include "runnel/base/format.h"
@@ -66,9 +67,11 @@ Tensor PiecewiseConstantDecay::operator()(const Operand& step) const {
   const Tensor at = step.value();
   Tensor rate = as_rate(options_.values.back());
   for (size_t i = options_.boundaries.size(); i-- > 0;) {
-    // As TensorFlow does: a boundary of integer steps loses its fraction.
-    const double boundary = is_float(at.dtype()) ? options_.boundaries[i] : std::trunc(options_.boundaries[i]);
-    rate = where(at <= Operand(boundary).as(at.dtype()), as_rate(options_.values[i]), rate);
+    const double boundary = options_.boundaries[i];
+    // As TensorFlow does: among integers the boundary loses its fraction.
+    const Tensor last = is_float(at.dtype()) ? Operand(boundary).as(at.dtype())
+                                             : Operand(static_cast<int64_t>(boundary)).as(at.dtype());
+    rate = where(at <= last, as_rate(options_.values[i]), rate);
   }
   return rate;
 }
