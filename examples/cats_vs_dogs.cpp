@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "examples/options.h"
-#include "runnel/io/glob.h"
 #include "runnel/keras/keras.h"
 #include "runnel/runnel.h"
 
@@ -20,7 +19,7 @@ data::Dataset<Tensor, Tensor> photographs(const std::string& dir, int64_t size, 
   std::vector<std::string> files;
   std::vector<int32_t> labels;
   for (const std::string kind : {"cats", "dogs"}) {
-    for (const std::string& file : io::matching_files(dir + "/" + kind + "/*.jpg")) {
+    for (const std::string& file : io::matching_files(dir + "/" + kind + "/*.jpg").to_vector<std::string>()) {
       files.push_back(file);
       labels.push_back(kind == "cats" ? 0 : 1);
     }
@@ -48,14 +47,11 @@ int main(int argc, char** argv) try {
   const int64_t size = options.number("image_size");
   keras::utils::set_random_seed(1);
 
-  keras::Sequential model({keras::Input({size, size, 3}),
-                           keras::Conv2D({.filters = 32, .kernel_size = {3}, .activation = "relu"}),
-                           keras::MaxPooling2D(),
-                           keras::Conv2D({.filters = 32, .kernel_size = {5}, .activation = "relu"}),
-                           keras::MaxPooling2D(),
-                           keras::Flatten(),
-                           keras::Dense({.units = 64, .activation = "relu"}),
-                           keras::Dense({.units = 2, .activation = "softmax"})});
+  keras::Sequential model(
+      {keras::Input({size, size, 3}), keras::Conv2D({.filters = 32, .kernel_size = {3}, .activation = "relu"}),
+       keras::MaxPooling2D(), keras::Conv2D({.filters = 32, .kernel_size = {5}, .activation = "relu"}),
+       keras::MaxPooling2D(), keras::Flatten(), keras::Dense({.units = 64, .activation = "relu"}),
+       keras::Dense({.units = 2, .activation = "softmax"})});
   model.summary();
   model.compile({.optimizer = keras::optimizers::Adam(0.001),
                  .loss = "sparse_categorical_crossentropy",

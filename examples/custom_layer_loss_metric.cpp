@@ -55,9 +55,8 @@ int main() try {
   keras::utils::set_random_seed(1);
   const mnist::Data data = mnist::load();
   Network model;
-  model.compile({.optimizer = "adam",
-                 .loss = std::make_shared<OneHotSquaredError>(),
-                 .metrics = {std::make_shared<Correct>()}});
+  model.compile(
+      {.optimizer = "adam", .loss = std::make_shared<OneHotSquaredError>(), .metrics = {std::make_shared<Correct>()}});
   model.fit(data.train_data, data.train_label, {.batch_size = 50, .epochs = 1, .verbose = 2});
   const keras::Logs result = model.evaluate(data.test_data, data.test_label, {.batch_size = 50, .verbose = 0});
   std::printf("test accuracy: %.4f\n", result["correct"]);

@@ -8,8 +8,7 @@
 using namespace runnel;
 
 struct Linear : keras::Model {
-  keras::Dense dense{
-      this, "dense", {.units = 1, .kernel_initializer = "zeros", .bias_initializer = "zeros"}};
+  keras::Dense dense{this, "dense", {.units = 1, .kernel_initializer = "zeros", .bias_initializer = "zeros"}};
 
   Tensor call(const Tensor& input, const keras::CallArgs&) override { return dense(input); }
 };

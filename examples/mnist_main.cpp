@@ -53,8 +53,9 @@ double train_by_hand(keras::Model& model, const mnist::Data& data, int epochs, b
 }
 
 int main(int argc, char** argv) try {
-  const Options options(argc, argv,
-                        {{"model", "MLP"}, {"mode", "sequential"}, {"training_loop", "keras"}, {"epochs", "1"}, {"seed", "1"}});
+  const Options options(
+      argc, argv,
+      {{"model", "MLP"}, {"mode", "sequential"}, {"training_loop", "keras"}, {"epochs", "1"}, {"seed", "1"}});
   const std::string kind = options.choice("model", {"MLP", "CNN"});
   const std::string mode = options.choice("mode", {"sequential", "functional", "subclassing"});
   const std::string loop = options.choice("training_loop", {"keras", "custom", "graph"});
@@ -62,8 +63,8 @@ int main(int argc, char** argv) try {
   const mnist::Data data = mnist::load();
   const std::shared_ptr<keras::Model> model = mnist::make_model(kind, mode);
   const int epochs = options.number("epochs");
-  const double accuracy = loop == "keras" ? train_with_keras(*model, data, epochs)
-                                          : train_by_hand(*model, data, epochs, loop == "graph");
+  const double accuracy =
+      loop == "keras" ? train_with_keras(*model, data, epochs) : train_by_hand(*model, data, epochs, loop == "graph");
   std::printf("test accuracy: %.4f\n", accuracy);
   return 0;
 } catch (const std::exception& e) {

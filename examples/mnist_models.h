@@ -37,11 +37,9 @@ struct MLP : keras::Model {
 };
 
 struct CNN : keras::Model {
-  keras::Conv2D conv1{
-      this, "conv1", {.filters = 32, .kernel_size = {5, 5}, .padding = "same", .activation = nn::relu}};
+  keras::Conv2D conv1{this, "conv1", {.filters = 32, .kernel_size = {5, 5}, .padding = "same", .activation = nn::relu}};
   keras::MaxPool2D pool1{this, "pool1", {.pool_size = {2, 2}, .strides = {2, 2}}};
-  keras::Conv2D conv2{
-      this, "conv2", {.filters = 64, .kernel_size = {5, 5}, .padding = "same", .activation = nn::relu}};
+  keras::Conv2D conv2{this, "conv2", {.filters = 64, .kernel_size = {5, 5}, .padding = "same", .activation = nn::relu}};
   keras::MaxPool2D pool2{this, "pool2", {.pool_size = {2, 2}, .strides = {2, 2}}};
   keras::Reshape flatten{this, "flatten", {.target_shape = {7 * 7 * 64}}};
   keras::Dense dense1{this, "dense1", {.units = 1024, .activation = nn::relu}};
@@ -61,9 +59,9 @@ struct CNN : keras::Model {
 
 inline std::shared_ptr<keras::Model> sequential(const std::string& model) {
   if (model == "MLP") {
-    return std::make_shared<keras::Sequential>(std::initializer_list<keras::LayerArg>{
-        keras::Flatten(), keras::Dense({.units = 100, .activation = "relu"}), keras::Dense({.units = 10}),
-        keras::Softmax()});
+    return std::make_shared<keras::Sequential>(
+        std::initializer_list<keras::LayerArg>{keras::Flatten(), keras::Dense({.units = 100, .activation = "relu"}),
+                                               keras::Dense({.units = 10}), keras::Softmax()});
   }
   return std::make_shared<keras::Sequential>(std::initializer_list<keras::LayerArg>{
       keras::Conv2D({.filters = 32, .kernel_size = {5, 5}, .padding = "same", .activation = "relu"}),

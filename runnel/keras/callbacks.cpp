@@ -39,7 +39,8 @@ const double* Monitor::find(const Logs& logs, const char* callback) {
     warned_ = true;
     std::string names;
     for (const auto& [known, number] : logs) names += (names.empty() ? "" : ", ") + known;
-    write_log(LogLevel::warning, fmt::format("[{}] there is no '{}' to look at; there are: {}", callback, name_, names));
+    write_log(LogLevel::warning,
+              fmt::format("[{}] there is no '{}' to look at; there are: {}", callback, name_, names));
   }
   return value;
 }

@@ -23,9 +23,8 @@ constexpr double kShowEvery = 0.05;  // seconds between two drawings of the prog
 // The values of a pass so far, on the screen.
 class ProgressLine {
  public:
-  ProgressLine(int64_t steps, int verbose, const std::vector<std::string>& names)
-      : bar_(steps >= 0 ? std::optional<int64_t>(steps) : std::nullopt,
-             {.verbose = verbose, .stateful_metrics = names}),
+  ProgressLine(int64_t steps, int verbose)
+      : bar_(steps >= 0 ? std::optional<int64_t>(steps) : std::nullopt, {.verbose = verbose, .averages = false}),
         shown_(verbose != 0) {}
   // Is it time to show something?
   bool due() const { return shown_ && seconds_now() - last_ > kShowEvery; }
@@ -68,7 +67,8 @@ class Fitting {
     if (options_.epochs <= options_.initial_epoch) return {};
     model_.training();  // must be compiled
     const data::AnyDataset batches = batches_of(data, {options_.batch_size, options_.shuffle && !data.batches});
-    int64_t steps = options_.steps_per_epoch > 0 ? options_.steps_per_epoch : std::max<int64_t>(batches.cardinality(), -1);
+    int64_t steps =
+        options_.steps_per_epoch > 0 ? options_.steps_per_epoch : std::max<int64_t>(batches.cardinality(), -1);
     if (options_.steps_per_epoch <= 0 && batches.cardinality() == -1) {
       throw invalid_argument("[fit] the dataset never ends: give steps_per_epoch");
     }
@@ -87,16 +87,16 @@ class Fitting {
       callbacks.tell(&Callback::on_epoch_begin, epoch, Logs());
       if (!iterator || options_.steps_per_epoch <= 0) iterator.emplace(batches.make_iterator());
       const bool validates = validation && (epoch + 1) % options_.validation_freq == 0;
-      ProgressLine line(steps, options_.verbose, names_with_validation());
+      ProgressLine line(steps, options_.verbose);
       const auto [done, last] = train_epoch(*iterator, steps, table, callbacks, line, epoch);
       steps = steps < 0 ? done : steps;
       logs = last;
       if (validates) {
-        const EvaluateOptions how{.batch_size = options_.validation_batch_size > 0 ? options_.validation_batch_size
-                                                                                   : options_.batch_size,
-                                  .verbose = 0,
-                                  .steps = options_.validation_steps,
-                                  .callbacks = options_.callbacks};
+        const EvaluateOptions how{
+            .batch_size = options_.validation_batch_size > 0 ? options_.validation_batch_size : options_.batch_size,
+            .verbose = 0,
+            .steps = options_.validation_steps,
+            .callbacks = options_.callbacks};
         for (const auto& [name, value] : evaluate(*validation, how)) logs.set("val_" + name, value);
       }
       callbacks.tell(&Callback::on_epoch_end, epoch, logs);
@@ -116,7 +116,7 @@ class Fitting {
     const CallbackList callbacks(model_, how.callbacks, {1, steps, how.verbose});
     model_.reset_metrics();
     callbacks.tell(&Callback::on_test_begin, Logs());
-    ProgressLine line(steps, how.verbose, model_.metrics_names());
+    ProgressLine line(steps, how.verbose);
     data::AnyIterator iterator = batches.make_iterator();
     StepLogs step;
     int64_t done = 0;
@@ -165,23 +165,20 @@ class Fitting {
     Logs logs(step);
     if (const double* loss = logs.find("loss"); loss && !std::isfinite(*loss) && !warned_) {
       warned_ = true;
-      write_log(LogLevel::warning, fmt::format("[fit] the loss of model '{}' is {} after epoch {}: a smaller learning rate, clipnorm, or a "
-                              "look for values that are not finite in the data may help; TerminateOnNaN stops then",
-                              model_.name(), *loss, epoch + 1));
+      write_log(
+          LogLevel::warning,
+          fmt::format("[fit] the loss of model '{}' is {} after epoch {}: a smaller learning rate, clipnorm, or a "
+                      "look for values that are not finite in the data may help; TerminateOnNaN stops then",
+                      model_.name(), *loss, epoch + 1));
     }
     return {done, logs};
   }
 
   static void warn_ran_out(const char* who, int64_t wanted, int64_t done) {
-    write_log(LogLevel::warning, fmt::format("[{}] the data ran out after {} steps of this pass; {} were asked for in all: make the "
-                            "dataset give that many batches (repeat()), or ask for fewer",
-                            who, done, wanted));
-  }
-
-  std::vector<std::string> names_with_validation() const {
-    std::vector<std::string> names = model_.metrics_names();
-    for (const std::string& name : model_.metrics_names()) names.push_back("val_" + name);
-    return names;
+    write_log(LogLevel::warning,
+              fmt::format("[{}] the data ran out after {} steps of this pass; {} were asked for in all: make the "
+                          "dataset give that many batches (repeat()), or ask for fewer",
+                          who, done, wanted));
   }
 
   Model& model_;

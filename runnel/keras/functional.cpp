@@ -168,8 +168,8 @@ Tensor FunctionalGraph::conform(const Tensor& given, size_t i) const {
     value = expand_dims(value, -1);
   }
   if (checks_input_shapes && !value.partial_shape().compatible_with(wanted)) {
-    throw invalid_argument("[Model] input '{}' has shape {}, got {}", described(input).node->layer->name(), wanted.str(),
-                           given.partial_shape().str());
+    throw invalid_argument("[Model] input '{}' has shape {}, got {}", described(input).node->layer->name(),
+                           wanted.str(), given.partial_shape().str());
   }
   return value.dtype() == input.dtype() ? value : cast(value, input.dtype());
 }

@@ -63,8 +63,8 @@ Layer& Model::get_layer(const std::string& name) const {
     if (layer->name() == name) return *layer;
     names += (names.empty() ? "" : ", ") + layer->name();
   }
-  throw make_error(Code::not_found, "[{}] model '{}' has no layer '{}'; there are: {}", class_name(), this->name(), name,
-                   names);
+  throw make_error(Code::not_found, "[{}] model '{}' has no layer '{}'; there are: {}", class_name(), this->name(),
+                   name, names);
 }
 
 Layer& Model::get_layer(size_t index) const {

@@ -134,7 +134,8 @@ std::shared_ptr<Model> Model::from_config(const Config& config) {
                              config["name"].as_text(), waiting[0].layer->name());
     }
   }
-  return std::make_shared<Model>(tensors_named(made, config["input_layers"]), tensors_named(made, config["output_layers"]),
+  return std::make_shared<Model>(tensors_named(made, config["input_layers"]),
+                                 tensors_named(made, config["output_layers"]),
                                  LayerOptions{.name = config["name"].as_text()});
 }
 

@@ -82,7 +82,8 @@ Nest Model::predict_on_batch(const Nest& x) {
 Tensor Model::predict(const Tensor& x, const PredictOptions& options) { return predict(Nest(x), options).leaf(); }
 
 Nest Model::predict(const Nest& x, const PredictOptions& options) {
-  if (options.batch_size <= 0) throw invalid_argument("[predict] batch_size must be positive, got {}", options.batch_size);
+  if (options.batch_size <= 0)
+    throw invalid_argument("[predict] batch_size must be positive, got {}", options.batch_size);
   int64_t count = sample_count(x);
   if (count == 0) throw invalid_argument("[predict] the data has no samples");
   if (options.steps > 0) count = std::min(count, options.steps * options.batch_size);

@@ -78,7 +78,7 @@ void Progbar::record(int64_t current, const Values& values) {
     if (!sums_.contains(name)) order_.push_back(name);
     Sum& sum = sums_[name];
     const auto& as_given = options_.stateful_metrics;
-    if (std::find(as_given.begin(), as_given.end(), name) != as_given.end()) {
+    if (!options_.averages || std::find(as_given.begin(), as_given.end(), name) != as_given.end()) {
       sum = {value, 1};
     } else {
       // The last update of an epoch without a target repeats its step, which then counts as one.

@@ -51,7 +51,7 @@ class RUNNEL_API Sequential : public Model {
 
   std::vector<LayerPtr> layers_;  // without the InputLayer
   DType build_dtype_ = DType::float32;
-  LayerPtr input_;                // the InputLayer, if one was given
+  LayerPtr input_;  // the InputLayer, if one was given
 };
 
 }  // namespace runnel::keras

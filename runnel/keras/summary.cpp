@@ -43,7 +43,9 @@ class SummaryTable {
   void line(char c) const { out_ << std::string(ends_.back(), c) << "\n"; }
   void blank() const { line(' '); }
   void row(std::vector<std::string> fields) const {
-    const auto left = [&] { return std::any_of(fields.begin(), fields.end(), [](const auto& f) { return !f.empty(); }); };
+    const auto left = [&] {
+      return std::any_of(fields.begin(), fields.end(), [](const auto& f) { return !f.empty(); });
+    };
     while (left()) {
       std::string text;
       for (size_t i = 0; i < fields.size(); ++i) {
@@ -119,12 +121,14 @@ bool is_chain(const FunctionalGraph& graph) {
 void Model::summary(std::ostream& out) const {
   if (!built() && weights().empty()) {
     throw make_error(Code::failed_precondition,
-                     "[summary] model '{}' is not built: call it on a batch of data, or build_for_shape, before", name());
+                     "[summary] model '{}' is not built: call it on a batch of data, or build_for_shape, before",
+                     name());
   }
   const FunctionalGraph* graph = is_functional() ? &this->graph() : nullptr;
   const bool connected = graph && !is_chain(*graph);
   const double width = connected ? 98 : 65;
-  const std::vector<double> shares = connected ? std::vector<double>{.33, .55, .67, 1} : std::vector<double>{.45, .85, 1};
+  const std::vector<double> shares =
+      connected ? std::vector<double>{.33, .55, .67, 1} : std::vector<double>{.45, .85, 1};
   std::vector<size_t> ends;
   for (const double share : shares) ends.push_back(static_cast<size_t>(width * share));
   const SummaryTable table(out, ends);

@@ -40,10 +40,11 @@ void Model::compile(CompileOptions options) {
 
 Model::Training& Model::training() const {
   if (!training_) {
-    throw make_error(Code::failed_precondition,
-                     "[{}] model '{}' must be compiled before it is trained or tested: call model.compile({{.optimizer = "
-                     "..., .loss = ...}})",
-                     class_name(), name());
+    throw make_error(
+        Code::failed_precondition,
+        "[{}] model '{}' must be compiled before it is trained or tested: call model.compile({{.optimizer = "
+        "..., .loss = ...}})",
+        class_name(), name());
   }
   return *training_;
 }
@@ -62,8 +63,9 @@ void Model::Training::make_outputs(const Model& model, const std::vector<Tensor>
   if (!options.loss.named().empty()) {
     for (const auto& [name, loss] : options.loss.named()) {
       if (std::find(names.begin(), names.end(), name) == names.end()) {
-        throw invalid_argument("[compile] a loss is given for output '{}', which model '{}' does not have; there are: {}",
-                               name, model.name(), fmt::join(names, ", "));
+        throw invalid_argument(
+            "[compile] a loss is given for output '{}', which model '{}' does not have; there are: {}", name,
+            model.name(), fmt::join(names, ", "));
       }
     }
   }
@@ -133,11 +135,10 @@ Tensor Model::compute_loss(const TrainingBatch& batch, const Nest& y_pred) {
     if (!out.loss) continue;
     if (i >= wanted.size()) {
       throw invalid_argument(
-          "[fit] model '{}' has a loss for output '{}', but the data has {} labels for {} outputs (outputs: {})", name(),
-          out.name, wanted.size(), predicted.size(), leaf_shapes(predicted));
+          "[fit] model '{}' has a loss for output '{}', but the data has {} labels for {} outputs (outputs: {})",
+          name(), out.name, wanted.size(), predicted.size(), leaf_shapes(predicted));
     }
-    const Tensor weight =
-        masked_weight(batch.sample_weight, MaskScope::mask_of(predicted[i]), predicted[i].dtype());
+    const Tensor weight = masked_weight(batch.sample_weight, MaskScope::mask_of(predicted[i]), predicted[i].dtype());
     const Tensor loss = (*out.loss)(wanted[i], predicted[i], weight);
     if (out.loss_metric) out.loss_metric->update_state(loss, batch_size_of(wanted, DType::float32));
     const Tensor weighted = out.weight == 1 ? loss : loss * out.weight;
@@ -154,7 +155,8 @@ Tensor Model::compute_loss(const TrainingBatch& batch, const Nest& y_pred) {
     total = total.defined() ? total + same : same;
   }
   const std::vector<Tensor> x = nest::flatten(batch.x);
-  t.loss_metric->update_state(total.dtype() == DType::float32 ? total : cast(total, DType::float32), batch_size_of(x, DType::float32));
+  t.loss_metric->update_state(total.dtype() == DType::float32 ? total : cast(total, DType::float32),
+                              batch_size_of(x, DType::float32));
   return total;
 }
 

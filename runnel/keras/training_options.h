@@ -50,7 +50,7 @@ class PerOutput {
 struct MetricList {
   MetricList() = default;
   MetricList(std::initializer_list<MetricArg> all) : all(all) {}
-  MetricList(std::vector<MetricArg> all) : all(std::move(all)) {}                                    // NOLINT
+  MetricList(std::vector<MetricArg> all) : all(std::move(all)) {}                                           // NOLINT
   MetricList(std::map<std::string, std::vector<MetricArg>> by_output) : by_output(std::move(by_output)) {}  // NOLINT
   std::vector<MetricArg> all;
   std::map<std::string, std::vector<MetricArg>> by_output;
