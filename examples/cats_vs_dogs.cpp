@@ -16,11 +16,11 @@ namespace {
 
 // The images of both kinds below a folder, in batches: decoded and resized by several threads at a time.
 data::Dataset<Tensor, Tensor> photographs(const std::string& dir, int64_t size, int64_t batch_size, bool shuffle) {
-  std::vector<std::string> files;
+  std::vector<Bytes> files;
   std::vector<int32_t> labels;
   for (const std::string kind : {"cats", "dogs"}) {
     for (const std::string& file : io::matching_files(dir + "/" + kind + "/*.jpg").to_vector<std::string>()) {
-      files.push_back(file);
+      files.emplace_back(file);
       labels.push_back(kind == "cats" ? 0 : 1);
     }
   }
@@ -30,7 +30,7 @@ data::Dataset<Tensor, Tensor> photographs(const std::string& dir, int64_t size, 
   return names
       .map(
           [size](const Tensor& file, const Tensor& label) {
-            const Tensor image = image::decode_jpeg(io::read_file(file), 3);
+            const Tensor image = image::decode_jpeg(io::read_file(file), {.channels = 3});
             return std::tuple{image::resize(image, {size, size}) / 255.0, label};
           },
           data::AUTOTUNE)

@@ -230,17 +230,12 @@ TEST(KerasTraining, ErrorsSayWhatToDo) {
         model->fit(zeros({0, 2}), zeros({0}, int32), {.verbose = 0});
       },
       Code::invalid_argument, "no samples");
-  test::expect_error([&] {
-    model->fit(data::from_tensor_slices(data.x, data.y).repeat().batch(4), {.verbose = 0}, Code::invalid_argument,
-               "never ends");
-  });
-  test::expect_error([&] {
-    model->fit(data::from_tensor_slices(data.x, data.y).take(0).batch(4), {.verbose = 0}, Code::invalid_argument,
-               "empty");
-  });
-  test::expect_error([&] {  // a label that is no class
-    model->fit(data.x, fill({20}, 9), {.verbose = 0}, Code::invalid_argument, "9");
-  });
+  const auto samples = data::from_tensor_slices(data.x, data.y);
+  test::expect_error([&] { model->fit(samples.repeat().batch(4), {.verbose = 0}); }, Code::invalid_argument,
+                     "never ends");
+  test::expect_error([&] { model->fit(samples.take(0).batch(4), {.verbose = 0}); }, Code::invalid_argument, "empty");
+  const Tensor no_class = fill({20}, 9);
+  test::expect_error([&] { model->fit(data.x, no_class, {.verbose = 0}); }, Code::invalid_argument, "9");
   model->fit(data.x, data.y, {.verbose = 0});  // still usable
   test::expect_error([&] { model->predict(zeros({4, 3}), {.verbose = 0}); }, Code::invalid_argument, "Dense");
 }
