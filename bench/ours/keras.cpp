@@ -1,7 +1,8 @@
 // Training steps of Keras layers and models.
 #include "bench/common.h"
-#include "runnel/keras/layers/recurrent.h"
-#include "runnel/keras/optimizers.h"
+#include "examples/mnist_models.h"
+#include "runnel/keras/applications/mobilenet_v2.h"
+#include "runnel/keras/keras.h"
 #include "runnel/runnel.h"
 
 namespace {
@@ -30,11 +31,55 @@ Call lstm_step() {
   return [=] { step(x, target); };
 }
 
+// Images of MNIST's shape and labels, as many as the opponent's.
+struct Samples {
+  explicit Samples(int64_t count)
+      : x(values({count, 28, 28, 1}, 9) + 0.5), y(cast(range(count) % 10, int32)) {}
+  Tensor x, y;
+};
+
+// One epoch through fit: shuffled, batched and prefetched from tensors, with the accuracy beside the loss.
+Call fit(const char* model_name, int64_t count) {
+  const std::shared_ptr<keras::Model> model = mnist::sequential(model_name);
+  model->compile({.optimizer = keras::optimizers::Adam(0.001),
+                  .loss = "sparse_categorical_crossentropy",
+                  .metrics = {"sparse_categorical_accuracy"}});
+  return [=, data = Samples(count)] { model->fit(data.x, data.y, {.batch_size = 50, .verbose = 0}); };
+}
+
+// A step of a loop of one's own, op by op.
+Call mlp_eager() {
+  const auto model = std::make_shared<mnist::MLP>();
+  const auto adam = std::make_shared<keras::optimizers::Adam>(0.001);
+  return [=, data = Samples(50)] {
+    GradientTape tape;
+    const Tensor y_pred = (*model)(data.x, {.training = true});
+    const Tensor loss = reduce_mean(keras::losses::sparse_categorical_crossentropy(data.y, y_pred));
+    adam->minimize(loss, model->trainable_variables(), tape);
+  };
+}
+
+Call mlp_predict1() {
+  const auto model = std::make_shared<mnist::MLP>();
+  return [=, x = values({1, 28, 28, 1}, 9)] { model->predict(x, {.verbose = 0}); };
+}
+
+Call mobilenetv2_step() {
+  const std::shared_ptr<keras::Model> model = keras::applications::mobilenet_v2({});
+  model->compile({.optimizer = keras::optimizers::SGD(0.01), .loss = "sparse_categorical_crossentropy"});
+  return [=, x = values({8, 224, 224, 3}, 9), y = cast(range(8), int32)] { model->train_on_batch(x, y); };
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::vector<bench::Case> cases = {
       {"lstm_step", [](int) { return std::vector<Call>{lstm_step()}; }},
+      {"mlp_fit", [](int) { return std::vector<Call>{fit("MLP", 6000)}; }},
+      {"cnn_fit", [](int) { return std::vector<Call>{fit("CNN", 1000)}; }},
+      {"mlp_eager", [](int) { return std::vector<Call>{mlp_eager()}; }},
+      {"mlp_predict1", [](int) { return std::vector<Call>{mlp_predict1()}; }},
+      {"mobilenetv2_step", [](int) { return std::vector<Call>{mobilenetv2_step()}; }},
   };
   return bench::main_of(argc, argv, cases, set_num_threads);
 }
