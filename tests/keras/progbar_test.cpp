@@ -111,11 +111,11 @@ TEST(Progbar, AnUnknownNumberOfSteps) {
   screen.now += 2;
   bar.update(1, {{"loss", 1}});
   EXPECT_EQ(screen.take(), "\r      1/Unknown - 2s 2s/step - loss: 1.0000");
-  screen.now += 0.05;
+  screen.now += 0.06;
   bar.update(2, {{"loss", 1}});
-  EXPECT_EQ(screen.take(), "\r      2/Unknown - 2s 50ms/step - loss: 1.0000");
+  EXPECT_EQ(screen.take(), "\r      2/Unknown - 2s 60ms/step - loss: 1.0000");
   bar.update(2, {{"loss", 4}}, true);  // a repeated step counts as one
-  EXPECT_EQ(screen.take(), "\r      2/Unknown - 2s 50ms/step - loss: 2.0000\n");
+  EXPECT_EQ(screen.take(), "\r      2/Unknown - 2s 60ms/step - loss: 2.0000\n");
 }
 
 TEST(Progbar, SilenceNansAndErrors) {
