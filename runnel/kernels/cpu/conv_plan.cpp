@@ -68,6 +68,11 @@ struct Builder {
 
   // Throws dnnl::error where oneDNN has nothing; returns false where it has only its reference loops.
   bool make(const ConvShape& s, const memory::desc* weights_like, ConvPart& part) const {
+    if (layout == ConvLayout::outer) {
+      part.shape = s;
+      part.w = reordered(weights(s, false, false), weights(s, false, false));
+      return true;
+    }
     const bool any_x = layout == ConvLayout::any;
     const auto x = activations(s, false, any_x), y = activations(s, true, any_x);
     const auto w = weights_like ? *weights_like : weights(s, layout != ConvLayout::plain, flipped);
