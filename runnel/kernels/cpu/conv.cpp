@@ -121,6 +121,28 @@ void run_activations(const ConvPlan& plan, bool backward, const float* from, con
   run_inner(plan, backward, from, w, inner, offsets, to, epilogue);
 }
 
+// dw = the sum of `pieces` gradients of `size` floats in the layout of ConvPart::lanes16.
+void sum_lanes(const ConvShape& s, const float* partial, int64_t pieces, int64_t size, float* dw) {
+  constexpr int64_t kSide = 16, kBlock = kSide * kSide;
+  const int64_t taps = s.taps(), in_blocks = s.in_channels / kSide, row = s.out_channels;
+  parallel_for(size / kBlock, 8192 / kBlock, [&](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; ++b) {
+      const int64_t tap = b % taps, in = b / taps % in_blocks, out = b / taps / in_blocks;
+      const float* from = partial + b * kBlock;
+      float* to = dw + (tap * s.in_channels + in * kSide) * row + out * kSide;
+      for (int64_t i = 0; i < kSide; ++i) {
+        float v[kSide];
+        std::memcpy(v, from + i * kSide, sizeof(v));
+        for (int64_t p = 1; p < pieces; ++p) {
+          const float* more = from + p * size + i * kSide;
+          for (int64_t j = 0; j < kSide; ++j) v[j] += more[j];
+        }
+        std::memcpy(to + i * row, v, sizeof(v));
+      }
+    }
+  });
+}
+
 void finish(const ConvShape& s, float* y, const Epilogue& epilogue) {
   if (epilogue.empty()) return;
   const int64_t n = s.out_channels;
@@ -255,6 +277,7 @@ void conv_backward_weights(const ConvShape& s, const float* x, const float* dy, 
     if (pw != own) run_reorder(part.w.back, part.w.back_scratch, part.w.inner, pw, part.w.user, own);
   });
   if (in_place) return;
+  if (shared && plan->parts[0].lanes16) return sum_lanes(s, partial, pieces, partial_size, dw);
   const bool direct = !shared || first.same;
   float* sum = direct ? dw : partial;
   parallel_for(partial_size, 8192, [&](int64_t begin, int64_t end) {

@@ -97,6 +97,8 @@ struct Builder {
       part.x = reordered(activations(s, false, false), px);
       part.y = reordered(activations(s, true, false), py);
       part.w = reordered(weights(s, false, flipped), pw);
+      part.lanes16 = s.dims == 2 && s.groups == 1 && s.in_channels % 16 == 0 && s.out_channels % 16 == 0 &&
+                     pw == memory::desc(pw.dims(), kFloat, Tag::OIhw16i16o);
       return true;
     };
     const auto prop = dnnl::prop_kind::forward_training;

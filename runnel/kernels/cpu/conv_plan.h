@@ -31,6 +31,7 @@ struct ConvPart {
   dnnl::memory::desc scratchpad;
   Reordered x, y;
   Reordered w;
+  bool lanes16 = false;  // w.inner is [out / 16][in / 16][kernel...][16 in][16 out] without gaps
 };
 
 // One piece of the batch (or of the rows of one image): offsets in elements.
