@@ -126,6 +126,11 @@ std::vector<ConvShape> shapes() {
       shape2(3, 40, 33, 20, 24, 5, 1, 1, 2),
       shape2(1, 41, 30, 3, 20, 3, 2, 1, 1),
       shape2(2, 33, 33, 3, 32, 3),
+      shape2(3, 20, 23, 3, 64, 3, 1, 1, 1),  // few channels into whole vectors
+      shape2(2, 25, 19, 4, 32, 7, 2, 1, 3),
+      shape2(2, 5, 300, 2, 96, 3, 1, 1, 1),
+      shape2(1, 60, 60, 1, 32, 5, 1, 1, 2),
+      shape2(2, 3, 2, 2, 32, 3, 1, 1, 4),  // columns and rows that see no input
       shape2(2, 10, 10, 5, 7, 3, 2),
       shape2(2, 11, 10, 5, 7, 2, 3),  // stride > kernel
       shape2(2, 11, 11, 32, 32, 1, 3),
@@ -157,6 +162,9 @@ std::vector<ConvShape> shapes() {
   v.push_back(s);
   s = shape2(2, 9, 12, 6, 10, 3);
   s.kernel = {1, 4, 1}, s.stride = {2, 1, 1}, s.dilation = {1, 2, 1}, s.pad_before = {0, 3, 0};
+  v.push_back(s);
+  s = shape2(5, 17, 12, 3, 32, 3);
+  s.kernel = {3, 4, 1}, s.stride = {1, 2, 1}, s.dilation = {2, 1, 1}, s.pad_before = {2, 1, 0}, s.pad_after = {0, 3, 0};
   v.push_back(s);
   s = shape2(20, 1, 40, 16, 16, 1);  // one dimension, as conv1d calls it
   s.kernel = {1, 5, 1}, s.pad_before = s.pad_after = {0, 2, 0};

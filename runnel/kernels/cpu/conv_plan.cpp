@@ -68,6 +68,11 @@ struct Builder {
 
   // Throws dnnl::error where oneDNN has nothing; returns false where it has only its reference loops.
   bool make(const ConvShape& s, const memory::desc* weights_like, ConvPart& part) const {
+    if (layout == ConvLayout::outer) {
+      part.shape = s;
+      part.w = reordered(weights(s, false, false), weights(s, false, false));
+      return true;
+    }
     const bool any_x = layout == ConvLayout::any;
     const auto x = activations(s, false, any_x), y = activations(s, true, any_x);
     const auto w = weights_like ? *weights_like : weights(s, layout != ConvLayout::plain, flipped);
@@ -92,6 +97,8 @@ struct Builder {
       part.x = reordered(activations(s, false, false), px);
       part.y = reordered(activations(s, true, false), py);
       part.w = reordered(weights(s, false, flipped), pw);
+      part.lanes16 = s.dims == 2 && s.groups == 1 && s.in_channels % 16 == 0 && s.out_channels % 16 == 0 &&
+                     pw == memory::desc(pw.dims(), kFloat, Tag::OIhw16i16o);
       return true;
     };
     const auto prop = dnnl::prop_kind::forward_training;

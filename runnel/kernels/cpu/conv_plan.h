@@ -13,7 +13,8 @@ enum class ConvKind { forward, backward_data, backward_weights };
 
 // How activations (x, y) and weights lie for the primitive. nhwc: as the user's, weights as oneDNN likes them.
 // any: activations too are reordered to what oneDNN likes. plain: everything as the user's (GEMM based).
-enum class ConvLayout { nhwc, any, plain };
+// outer: as the user's, and conv_outer.h in place of a primitive.
+enum class ConvLayout { nhwc, any, plain, outer };
 
 // A description that oneDNN chose, and the reorder between it and the user's.
 struct Reordered {
@@ -30,6 +31,7 @@ struct ConvPart {
   dnnl::memory::desc scratchpad;
   Reordered x, y;
   Reordered w;
+  bool lanes16 = false;  // w.inner is [out / 16][in / 16][kernel...][16 in][16 out] without gaps
 };
 
 // One piece of the batch (or of the rows of one image): offsets in elements.
