@@ -20,17 +20,6 @@ std::string leaf_shapes(const std::vector<Tensor>& tensors) {
   return text;
 }
 
-// The same weight is kept out of the loss where the model says that a step does not count.
-Tensor masked_weight(const Tensor& sample_weight, const Tensor& mask, DType dtype) {
-  if (!mask.defined()) return sample_weight;
-  const Tensor counts = cast(mask, dtype);
-  if (!sample_weight.defined()) return counts;
-  Tensor weight = cast(sample_weight, dtype);
-  const int missing = counts.partial_shape().rank() - weight.partial_shape().rank();
-  for (int i = 0; i < missing; ++i) weight = expand_dims(weight, -1);
-  return weight * counts;
-}
-
 }  // namespace
 
 void Model::compile(CompileOptions options) {
@@ -138,8 +127,8 @@ Tensor Model::compute_loss(const TrainingBatch& batch, const Nest& y_pred) {
           "[fit] model '{}' has a loss for output '{}', but the data has {} labels for {} outputs (outputs: {})",
           name(), out.name, wanted.size(), predicted.size(), leaf_shapes(predicted));
     }
-    const Tensor weight = masked_weight(batch.sample_weight, MaskScope::mask_of(predicted[i]), predicted[i].dtype());
-    const Tensor loss = (*out.loss)(wanted[i], predicted[i], weight);
+    const auto [y, p, weight] = losses::match_dtype_and_rank(wanted[i], predicted[i], batch.sample_weight);
+    const Tensor loss = (*out.loss)(y, p, weight, MaskScope::mask_of(predicted[i]));
     if (out.loss_metric) out.loss_metric->update_state(loss, batch_size_of(wanted, DType::float32));
     const Tensor weighted = out.weight == 1 ? loss : loss * out.weight;
     total = total.defined() ? total + weighted : weighted;
@@ -165,10 +154,10 @@ StepLogs Model::compute_metrics(const TrainingBatch& batch, const Nest& y_pred) 
   const std::vector<Tensor> predicted = nest::flatten(y_pred);
   const std::vector<Tensor> wanted = nest::flatten(batch.y);
   for (size_t i = 0; i < t.outputs.size() && i < wanted.size(); ++i) {
-    for (const auto& [name, metric] : t.outputs[i].metrics) metric->update_state(wanted[i], predicted[i]);
-    for (const auto& [name, metric] : t.outputs[i].weighted_metrics) {
-      metric->update_state(wanted[i], predicted[i], batch.sample_weight);
-    }
+    const auto [y, p, weight] = losses::match_dtype_and_rank(wanted[i], predicted[i], batch.sample_weight);
+    const Tensor counts = MaskScope::mask_of(predicted[i]);
+    for (const auto& [name, metric] : t.outputs[i].metrics) metric->update_state(y, p, counts);
+    for (const auto& [name, metric] : t.outputs[i].weighted_metrics) metric->update_state(y, p, weight);
   }
   StepLogs logs;
   for (const auto& [name, metric] : t.all_metrics()) logs.emplace_back(name, metric->result());
