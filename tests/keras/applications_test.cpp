@@ -45,6 +45,10 @@ TEST(KerasApplications, MobileNetV2Runs) {
   const Tensor y = model(random_tensor({2, 33, 64, 3}));
   ASSERT_EQ(y.shape(), (Shape{2, 7}));
   test::expect_close(reduce_sum(y, 1), {1, 1}, {2}, 1e-5);
+  const std::shared_ptr<Model> again = model_from_json(model->to_json());
+  again->set_weights(model->get_weights());
+  const Tensor x = random_tensor({1, 33, 64, 3}, DType::float32, 4);
+  test::expect_same_bits((*again)(x), model(x));
   const auto features = applications::mobilenet_v2({.alpha = 0.35, .include_top = false, .pooling = "avg"});
   EXPECT_EQ(features(random_tensor({1, 64, 32, 3})).shape(), (Shape{1, 1280}));
   EXPECT_EQ(features->count_params(), 410208);
@@ -74,8 +78,8 @@ TEST(KerasApplications, ResNet50Runs) {
 }
 
 TEST(KerasApplications, AFrozenBaseInAnotherModel) {
-  const auto base = applications::mobilenet_v2(
-      {.input_shape = {32, 32, 3}, .alpha = 0.35, .include_top = false, .pooling = "avg"});
+  const auto base =
+      applications::mobilenet_v2({.input_shape = {32, 32, 3}, .alpha = 0.35, .include_top = false, .pooling = "avg"});
   base->set_trainable(false);
   const Tensor input = Input({32, 32, 3});
   const Tensor x = base(Rescaling({.scale = 1 / 127.5, .offset = -1})(input));
