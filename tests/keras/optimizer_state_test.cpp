@@ -29,7 +29,7 @@ std::vector<std::string> edge_names(const Trackable& object) {
   return names;
 }
 
-float value_of(const Variable& v) { return v.value().item<float>(); }
+float scalar_of(const Variable& v) { return v.value().item<float>(); }
 
 TEST(OptimizerState, HasKerasNamesAndOrder) {
   const Variable a(Tensor{1.f, 2.f}, {.name = "dense/kernel"}), b(Tensor(3.f), {.name = "dense/bias"});
@@ -73,10 +73,10 @@ TEST(OptimizerState, LearningRateIsReadWhenTheFunctionRuns) {
   optimizers::SGD sgd(0.5);
   auto step = function([&](const Tensor& g) { sgd.apply_gradients({{g, w}}); });
   step(Tensor(1.f));
-  EXPECT_EQ(value_of(w), -0.5f);
+  EXPECT_EQ(scalar_of(w), -0.5f);
   sgd.set_learning_rate(2);
   step(Tensor(1.f));
-  EXPECT_EQ(value_of(w), -2.5f);
+  EXPECT_EQ(scalar_of(w), -2.5f);
   EXPECT_EQ(step.num_traces(), 1);
   // A variable that others change.
   const Variable rate(Tensor(1.f));
@@ -85,7 +85,7 @@ TEST(OptimizerState, LearningRateIsReadWhenTheFunctionRuns) {
   other(Tensor(1.f));
   rate.assign(4);
   other(Tensor(1.f));
-  EXPECT_EQ(value_of(w), -7.5f);
+  EXPECT_EQ(scalar_of(w), -7.5f);
 }
 
 TEST(OptimizerState, SchedulesFollowTheSteps) {
@@ -93,11 +93,11 @@ TEST(OptimizerState, SchedulesFollowTheSteps) {
   for (const bool traced : {false, true}) {
     const Variable w(Tensor(0.f));
     optimizers::SGD sgd(halving);
-    EXPECT_EQ(value_of(sgd.learning_rate()), 1.f);
+    EXPECT_EQ(scalar_of(sgd.learning_rate()), 1.f);
     auto step = function([&](const Tensor& g) { sgd.apply_gradients({{g, w}}); });
     for (int i = 0; i < 3; ++i) traced ? step(Tensor(1.f)) : sgd.apply_gradients({{Tensor(1.f), w}});
-    EXPECT_EQ(value_of(w), -1.75f);
-    EXPECT_EQ(value_of(sgd.learning_rate()), 0.25f);
+    EXPECT_EQ(scalar_of(w), -1.75f);
+    EXPECT_EQ(scalar_of(sgd.learning_rate()), 0.25f);
     EXPECT_THAT(message_of([&] { sgd.set_learning_rate(1); }), HasSubstr("follows a schedule"));
   }
 }
@@ -112,8 +112,8 @@ TEST(OptimizerState, GradientsMayBeMissing) {
   set_log_level(LogLevel::silent);
   EXPECT_THAT(log, HasSubstr("unused"));
   EXPECT_EQ(log.find("unused"), log.rfind("unused")) << "one warning";
-  EXPECT_EQ(value_of(used), -5.f);
-  EXPECT_EQ(value_of(unused), 2.f);
+  EXPECT_EQ(scalar_of(used), -5.f);
+  EXPECT_EQ(scalar_of(unused), 2.f);
   EXPECT_EQ(sgd.variables().size(), 3u);
   EXPECT_THAT(message_of([&] {
                 sgd.minimize([] { return Tensor(1.f) * 2; }, {used, unused});
@@ -132,12 +132,12 @@ TEST(OptimizerState, AveragesMove) {
     std::vector<float> values;
     for (int i = 0; i < 4; ++i) {
       traced ? step(Tensor(1.f)) : sgd.apply_gradients({{Tensor(1.f), w}});
-      values.push_back(value_of(w));
+      values.push_back(scalar_of(w));
     }
     EXPECT_THAT(values, ElementsAre(1.f, 0.f, -0.125f, -1.125f));
-    EXPECT_EQ(value_of(sgd.slot("average", w)), -0.625f);
+    EXPECT_EQ(scalar_of(sgd.slot("average", w)), -0.625f);
     sgd.finalize_variable_values({w});
-    EXPECT_EQ(value_of(w), -0.625f);
+    EXPECT_EQ(scalar_of(w), -0.625f);
   }
 }
 
@@ -159,9 +159,9 @@ TEST(OptimizerState, WeightsMayBeKeptFromDecay) {
   sgd.exclude_from_weight_decay({gamma}, {"bi.s$"});
   const Tensor zero(0.f);
   sgd.apply_gradients({{zero, kernel}, {zero, bias}, {zero, gamma}});
-  EXPECT_EQ(value_of(kernel), 1.5f);
-  EXPECT_EQ(value_of(bias), 2.f);
-  EXPECT_EQ(value_of(gamma), 2.f);
+  EXPECT_EQ(scalar_of(kernel), 1.5f);
+  EXPECT_EQ(scalar_of(bias), 2.f);
+  EXPECT_EQ(scalar_of(gamma), 2.f);
   EXPECT_THAT(message_of([&] { sgd.exclude_from_weight_decay({kernel}); }), HasSubstr("before the optimizer is built"));
 }
 
@@ -237,7 +237,7 @@ TEST(LossScale, ScalesLossAndGradients) {
   mixed_precision::LossScaleOptimizer optimizer(optimizers::SGD(0.25));
   EXPECT_EQ(optimizer.loss_scale().item<float>(), 32768.f);
   optimizer.minimize([&] { return w * w; }, {w});
-  EXPECT_EQ(value_of(w), 0.5f);
+  EXPECT_EQ(scalar_of(w), 0.5f);
   EXPECT_EQ(optimizer.get_scaled_loss(Tensor(2.f)).item<float>(), 65536.f);
   const auto unscaled = optimizer.get_unscaled_gradients(
       {Tensor(32768.f), Gradient(), IndexedSlices{Tensor{{65536.f}}, Tensor{1}, Tensor{3, 1}}});
@@ -259,9 +259,9 @@ TEST(LossScale, FollowsTheGradients) {
     std::vector<float> scales, counts;
     int64_t moved = 0;
     for (const float g : {1.f, 1.f, 1.f, inf, 1.f, NAN, inf, inf, inf}) {
-      const float before = value_of(w);
+      const float before = scalar_of(w);
       traced ? step(Tensor(g)) : optimizer.apply_gradients({{Tensor(g), w}, {Gradient(), unused}});
-      moved += value_of(w) != before;
+      moved += scalar_of(w) != before;
       scales.push_back(optimizer.loss_scale().item<float>());
       counts.push_back(static_cast<float>(optimizer.dynamic_counter().value().item<int64_t>()));
     }
@@ -269,7 +269,7 @@ TEST(LossScale, FollowsTheGradients) {
     EXPECT_THAT(counts, ElementsAre(1, 0, 1, 0, 1, 0, 0, 0, 0));
     EXPECT_EQ(moved, 4) << "steps that are not finite change nothing";
     EXPECT_EQ(optimizer.iterations().value().item<int64_t>(), 9);
-    EXPECT_TRUE(std::isfinite(value_of(w)));
+    EXPECT_TRUE(std::isfinite(scalar_of(w)));
   }
 }
 
