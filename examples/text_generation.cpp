@@ -23,9 +23,9 @@ using namespace runnel;
 constexpr int64_t kSequenceLength = 40;
 constexpr int64_t kBatchSize = 50;
 
-class Text {
+class Corpus {
  public:
-  explicit Text(const std::string& raw) {
+  explicit Corpus(const std::string& raw) {
     for (const char c : raw) number_.emplace(c, 0);
     for (auto& [c, number] : number_) {
       number = static_cast<int32_t>(characters_.size());
@@ -112,7 +112,7 @@ int main(int argc, char** argv) try {
   }
   random::set_seed(seed);
   std::mt19937 engine(static_cast<uint32_t>(seed));
-  const Text text(read_text(file));
+  const Corpus text(read_text(file));
   std::printf("%zu characters, %lld different ones\n", text.size(), static_cast<long long>(text.num_characters()));
 
   Rnn model(text.num_characters());
