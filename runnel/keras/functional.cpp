@@ -68,7 +68,7 @@ Tensor Input(const PartialShape& shape, const InputOptions& options) {
   Dims dims{options.batch_size};
   for (const int64_t d : shape) dims.push_back(d);
   const PartialShape batched(dims);
-  const std::string name = options.name.empty() ? unique_name("input") : options.name;
+  const std::string name = options.name.empty() ? unique_name("input", 1) : options.name;
   auto layer = std::make_shared<InputLayer>(
       InputLayerOptions{.batch_input_shape = batched, .name = name, .dtype = Policy(options.dtype)});
   return described_outputs(std::move(layer), Nest(), {}, NestOf<TensorSpec>(TensorSpec{batched, options.dtype, name}))

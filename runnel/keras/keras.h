@@ -2,6 +2,8 @@
 
 // Everything of Keras.
 #include "runnel/keras/activations.h"
+#include "runnel/keras/applications/mobilenet_v2.h"
+#include "runnel/keras/applications/resnet.h"
 #include "runnel/keras/callbacks.h"
 #include "runnel/keras/datasets.h"
 #include "runnel/keras/functional.h"

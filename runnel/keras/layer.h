@@ -237,6 +237,7 @@ class Shared : public std::shared_ptr<L> {
   auto operator()(Args&&... args) const {
     return (**this)(std::forward<Args>(args)...);
   }
+  Tensor operator()(const Tensor& input, const CallArgs& args = {}) const { return (**this)(input, args); }
   // add({a, b}): of layers that take several tensors.
   auto operator()(std::initializer_list<Tensor> inputs) const { return (**this)(std::vector<Tensor>(inputs)); }
 };
@@ -248,8 +249,9 @@ Shared<L> make(typename L::Options options = {}) {
 // Names of layers start anew (dense, dense_1, ...), as after a fresh start of the program.
 RUNNEL_API void clear_session();
 RUNNEL_API std::string to_snake_case(const std::string& class_name);  // "Conv2D": "conv2d"
-// dense, dense_1, dense_2, ...: the next name of a kind that is not taken yet.
-RUNNEL_API std::string unique_name(const std::string& kind);
+// dense, dense_1, dense_2, ...: the next name of a kind that is not taken yet; numbers start with `first`, 0 is left
+// out.
+RUNNEL_API std::string unique_name(const std::string& kind, int first = 0);
 
 // How layers are made from configurations. Custom ones: register_layer<Linear>(), which needs kClassName and
 // static std::shared_ptr<Linear> from_config(const Config&).

@@ -40,10 +40,10 @@ void clear_session() {
   names.used.clear();
 }
 
-std::string unique_name(const std::string& kind) {
+std::string unique_name(const std::string& kind, int first) {
   LayerNames& names = layer_names();
   const std::lock_guard lock(names.mutex);
-  const int n = names.used[kind]++;
+  const int n = first + names.used[kind]++;
   return n == 0 ? kind : fmt::format("{}_{}", kind, n);
 }
 
