@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "runnel/base/format.h"
@@ -115,14 +116,15 @@ auto prepared(KernelContext& c, At scalar) {
   return Rule::template prepare<C>(scalars, c.attrs<typename Rule::Attrs>());
 }
 
+// No loop over the slots: the one over elements around it becomes vectors only without.
 template <class Rule, class T, class Step>
 void step_element(T* const* p, int64_t i, T g, const Step& step) {
   using C = cpu::compute_t<T>;
-  constexpr int n = Layout<Rule>::kSlots + 1;
-  C x[n];
-  for (int k = 0; k < n; ++k) x[k] = static_cast<C>(p[k][i]);
-  step(x, static_cast<C>(g));
-  for (int k = 0; k < n; ++k) p[k][i] = static_cast<T>(x[k]);
+  [&]<size_t... k>(std::index_sequence<k...>) {
+    C x[] = {static_cast<C>(p[k][i])...};
+    step(x, static_cast<C>(g));
+    ((p[k][i] = static_cast<T>(x[k])), ...);
+  }(std::make_index_sequence<Layout<Rule>::kSlots + 1>());
 }
 
 // Updates any number of variables: all ranges of all of them are one list of tasks. The inputs are those of one update,
