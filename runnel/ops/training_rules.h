@@ -54,9 +54,11 @@ struct Momentum {
       "accum = momentum * accum + grad; var -= lr * accum (Nesterov's look-ahead on demand).";
   template <class C>
   static auto prepare(const C* h, const Attrs& a) {
-    return [lr = h[0], momentum = h[1], nesterov = a.use_nesterov](C* x, C g) {
+    // As in Adam: factors instead of a choice inside the loop.
+    const C of_g = a.use_nesterov ? h[0] : C(0), of_accum = a.use_nesterov ? h[1] * h[0] : h[0];
+    return [momentum = h[1], of_g, of_accum](C* x, C g) {
       x[1] = x[1] * momentum + g;
-      x[0] -= nesterov ? g * lr + x[1] * momentum * lr : x[1] * lr;
+      x[0] -= g * of_g + x[1] * of_accum;
     };
   }
 };
@@ -71,9 +73,10 @@ struct KerasMomentum {
       "accum = momentum * accum - lr * grad; var += accum (Nesterov's look-ahead on demand).";
   template <class C>
   static auto prepare(const C* h, const Attrs& a) {
-    return [lr = h[0], momentum = h[1], nesterov = a.use_nesterov](C* x, C g) {
+    const C of_g = a.use_nesterov ? h[0] : C(0), of_accum = a.use_nesterov ? h[1] : C(1);
+    return [lr = h[0], momentum = h[1], of_g, of_accum](C* x, C g) {
       x[1] = x[1] * momentum - g * lr;
-      x[0] += nesterov ? x[1] * momentum - g * lr : x[1];
+      x[0] += x[1] * of_accum - g * of_g;
     };
   }
 };
@@ -90,11 +93,13 @@ struct Adam {
   template <class C>
   static auto prepare(const C* h, const Attrs& a) {
     const C alpha = h[2] * std::sqrt(C(1) - h[1]) / (C(1) - h[0]);
-    return [alpha, b1 = h[3], c1 = C(1) - h[3], c2 = C(1) - h[4], eps = h[5], nesterov = a.use_nesterov](C* x, C g) {
+    const C c1 = C(1) - h[3];
+    // Nesterov's m is one with other factors: a choice inside would keep the loop from becoming vectors.
+    const C of_m = a.use_nesterov ? h[3] : C(1), of_g = a.use_nesterov ? c1 : C(0);
+    return [alpha, c1, c2 = C(1) - h[4], eps = h[5], of_m, of_g](C* x, C g) {
       x[1] += (g - x[1]) * c1;
       x[2] += (g * g - x[2]) * c2;
-      const C m = nesterov ? g * c1 + b1 * x[1] : x[1];
-      x[0] -= m * alpha / (std::sqrt(x[2]) + eps);
+      x[0] -= (of_g * g + of_m * x[1]) * alpha / (std::sqrt(x[2]) + eps);
     };
   }
 };
