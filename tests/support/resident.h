@@ -1,0 +1,30 @@
+#pragma once
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <fstream>
+
+namespace runnel::test {
+
+// The memory of this process that is really there.
+inline int64_t resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  int64_t total = 0;
+  int64_t resident = 0;
+  statm >> total >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+#if defined(__has_feature)
+#define RUNNEL_TEST_SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#else
+#define RUNNEL_TEST_SANITIZED (defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__))
+#endif
+#if RUNNEL_TEST_SANITIZED
+inline constexpr bool kSanitized = true;  // freed memory is kept aside there
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
+}  // namespace runnel::test
