@@ -71,7 +71,8 @@ class GraphLayout {
 
   void lead_arrows_through_rows() {
     for (const LayoutArrow& a : arrows_) {
-      const auto [upper, lower] = items_[a.from].row < items_[a.to].row ? std::pair(a.from, a.to) : std::pair(a.to, a.from);
+      const auto [upper, lower] =
+          items_[a.from].row < items_[a.to].row ? std::pair(a.from, a.to) : std::pair(a.to, a.from);
       std::vector<size_t> way{upper};
       for (size_t row = items_[upper].row + 1; row < items_[lower].row; ++row) {
         way.push_back(items_.size());
@@ -159,9 +160,7 @@ class GraphLayout {
   }
 
   // Long arrows shall be straight before anything else.
-  double pull(size_t a, size_t b) const {
-    return (items_[a].is_box ? 1 : 3) * (items_[b].is_box ? 1 : 3);
-  }
+  double pull(size_t a, size_t b) const { return (items_[a].is_box ? 1 : 3) * (items_[b].is_box ? 1 : 3); }
 
   // Brings the items of a row as near as possible (least squares) to the middle of their neighbours without changing
   // the order or coming too close: neighbours that would collide form blocks, which move as one.

@@ -141,7 +141,8 @@ class ModelPicture {
 
   std::string svg() {
     out_ = fmt::format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} "
+        "{1:.0f}\" "
         "font-family=\"sans-serif\" font-size=\"12\" fill=\"#333333\">\n"
         "<defs><marker id=\"head\" viewBox=\"0 0 10 10\" refX=\"9.5\" refY=\"5\" markerWidth=\"8\" markerHeight=\"8\" "
         "orient=\"auto\"><path d=\"M0 1 L10 5 L0 9 z\" fill=\"{2}\"/></marker></defs>\n"

@@ -18,8 +18,8 @@ struct PlotModelOptions {
   std::string rankdir = "TB";    // from top to bottom, or "LR": from left to right
 };
 
-// A box for every layer, an arrow for every connection; a layer that is used several times is one box. A model that is a
-// class of its own does not know its connections: its layers stand one after the other without arrows. Where shapes
+// A box for every layer, an arrow for every connection; a layer that is used several times is one box. A model that is
+// a class of its own does not know its connections: its layers stand one after the other without arrows. Where shapes
 // differ from call to call the picture says "multiple", where they are not known "?".
 RUNNEL_API std::string model_svg(const Model& model, const PlotModelOptions& options = {});
 RUNNEL_API void plot_model(const Model& model, const std::string& to_file = "model.svg",

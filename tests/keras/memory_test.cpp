@@ -14,7 +14,8 @@ TEST(KerasMemory, FitKeepsTheSizeOfTheProcess) {
   if (test::kSanitized) GTEST_SKIP() << "a sanitizer keeps freed memory";
   const Tensor x = random::stateless_normal({72, 8}, {1, 2});
   const Tensor y = cast(range(72) % 4, int32);
-  Sequential model({Dense({.units = 16, .activation = "relu"}), Dropout({.rate = 0.1}), Dense({.units = 4}), Softmax()});
+  Sequential model(
+      {Dense({.units = 16, .activation = "relu"}), Dropout({.rate = 0.1}), Dense({.units = 4}), Softmax()});
   model.compile({.optimizer = "adam", .loss = "sparse_categorical_crossentropy", .metrics = {"accuracy"}});
   const auto train = [&](int64_t epochs) {
     model.fit(x, y, {.batch_size = 16, .epochs = epochs, .verbose = 0, .validation_data = SampleData(x, y)});

@@ -43,7 +43,8 @@ std::vector<double> numbers_in(const std::string& text) {
 // What a reader of the picture sees: boxes with text, and lines with a head.
 struct SeenPicture {
   explicit SeenPicture(const std::string& svg) {
-    const std::regex box("<g class=\"layer\"><rect x=\"([^\"]*)\" y=\"([^\"]*)\" width=\"([^\"]*)\" height=\"([^\"]*)\"");
+    const std::regex box(
+        "<g class=\"layer\"><rect x=\"([^\"]*)\" y=\"([^\"]*)\" width=\"([^\"]*)\" height=\"([^\"]*)\"");
     const std::regex line("<text [^>]*>([^<]*)</text>");
     const std::regex arrow("<path class=\"arrow\" d=\"([^\"]*)\"[^>]*marker-end");
     const std::sregex_iterator end;
@@ -158,12 +159,11 @@ TEST(PlotModel, ASequentialModelIsAChain) {
 TEST(PlotModel, WhatABoxTells) {
   const Model model = branched_model();
   const SeenPicture all(model_svg(model, {.show_shapes = true, .show_dtype = true}));
-  EXPECT_THAT(all.box("joined").lines, ElementsAre("joined", "Concatenate", "float32",
-                                                   "input: [(None, 8), (None, 8)]", "output: (None, 16)"));
+  EXPECT_THAT(all.box("joined").lines,
+              ElementsAre("joined", "Concatenate", "float32", "input: [(None, 8), (None, 8)]", "output: (None, 16)"));
   EXPECT_THAT(all.box("shared").lines,
               ElementsAre("shared", "Dense", "float32", "input: (None, 8)", "output: (None, 8)"));
-  EXPECT_THAT(all.box("a").lines,
-              ElementsAre("a", "InputLayer", "float32", "input: (None, 8)", "output: (None, 8)"));
+  EXPECT_THAT(all.box("a").lines, ElementsAre("a", "InputLayer", "float32", "input: (None, 8)", "output: (None, 8)"));
   all.expect_tidy();
   const SeenPicture classes(model_svg(model, {.show_layer_names = false}));
   EXPECT_THAT(classes.box("Concatenate").lines, ElementsAre("Concatenate"));
