@@ -11,6 +11,7 @@ using Activation = Described<Activations, Tensor(const Tensor&)>;
 
 struct RUNNEL_API Activations {
   static constexpr const char* kWhat = "activation";
+  static constexpr const char* kNone = "linear";
   // linear relu relu6 elu selu gelu leaky_relu swish silu softplus softsign softmax log_softmax sigmoid hard_sigmoid
   // tanh exponential mish
   static Activation find(const Config& description);

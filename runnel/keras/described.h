@@ -14,7 +14,8 @@ namespace runnel::keras {
 
 // A function that can be written down: given by its name ("glorot_uniform"), made by a function with settings
 // (initializers::random_normal({.stddev = 0.1})), or any C++ callable, which has no description. `Family` finds one by
-// name or description: static Described find(const Config&); kWhat says what it is.
+// name or description: static Described find(const Config&); kWhat says what it is, kNone what Keras writes for none
+// (null where a family does not say).
 template <class Family, class Signature>
 class Described {
  public:
@@ -36,9 +37,12 @@ class Described {
   auto operator()(Args&&... args) const {
     return (*function_)(std::forward<Args>(args)...);
   }
-  // What Keras writes: null for none, a name, or {"class_name": ..., "config": {...}}. An Error for a bare callable.
-  const Config& config() const {
+  // What Keras writes: a name, or {"class_name": ..., "config": {...}}. An Error for a bare callable.
+  Config config() const {
     if (function_ && description_.is_null()) undescribed(Family::kWhat);
+    if constexpr (requires { Family::kNone; }) {
+      if (!function_) return Family::kNone;
+    }
     return description_;
   }
   static Described from_config(const Config& config) { return config.is_null() ? Described() : Family::find(config); }

@@ -32,6 +32,7 @@
 #include "runnel/keras/model.h"
 #include "runnel/keras/optimizers.h"
 #include "runnel/keras/plot.h"
+#include "runnel/keras/plot_model.h"
 #include "runnel/keras/progbar.h"
 #include "runnel/keras/schedules.h"
 #include "runnel/keras/sequential.h"

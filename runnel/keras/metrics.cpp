@@ -26,7 +26,7 @@ MetricPtr curve_point_of(const Config& settings) {
     if (const Config* value = settings.find(key)) options.value = value->as_double();
   }
   if (const Config* count = settings.find("num_thresholds")) options.num_thresholds = count->as_int();
-  if (const Config* id = settings.find("class_id")) options.class_id = id->as_int();
+  if (const Config* id = settings.find("class_id")) read_config_value(*id, options.class_id);
   if (const Config* name = settings.find("name")) options.name = name->as_text();
   if (const Config* dtype = settings.find("dtype")) options.dtype = dtype_from_name(dtype->as_text());
   return std::make_shared<M>(options);

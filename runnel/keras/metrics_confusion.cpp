@@ -60,10 +60,18 @@ std::vector<double> or_half(const std::vector<double>& thresholds) {
   return thresholds.empty() ? std::vector<double>{0.5} : thresholds;
 }
 
+// Thresholds that were not given are written as null.
+Config with_thresholds(Config config, const std::vector<double>& given) {
+  config.set("thresholds", given.empty() ? Config() : Config(given));
+  return config;
+}
+
 ConfusionRequest precision_request(const std::string& who, const PrecisionOptions& options) {
   check_thresholds(who, options.thresholds);
-  if (options.top_k < 0) throw invalid_argument("[{}] top_k must be positive, got {}", who, options.top_k);
-  const bool no_threshold = options.top_k > 0 && options.thresholds.empty();
+  if (options.top_k && *options.top_k <= 0) {
+    throw invalid_argument("[{}] top_k must be positive, got {}", who, *options.top_k);
+  }
+  const bool no_threshold = options.top_k && options.thresholds.empty();
   return {.who = who,
           .thresholds = no_threshold ? std::vector<double>{kBelowAll} : or_half(options.thresholds),
           .top_k = options.top_k,
@@ -98,10 +106,10 @@ ConfusionCounts confusion_counts(const ConfusionRequest& request, const Tensor& 
                            y_true.partial_shape().str(), y_pred.partial_shape().str());
   }
   check_probabilities(request.who, guess);
-  if (request.top_k > 0) guess = only_top_k(guess, request.top_k);
-  if (request.class_id >= 0) {
-    truth = only_class(truth, request.class_id);
-    guess = only_class(guess, request.class_id);
+  if (request.top_k) guess = only_top_k(guess, *request.top_k);
+  if (request.class_id) {
+    truth = only_class(truth, *request.class_id);
+    guess = only_class(guess, *request.class_id);
   }
   Tensor weight = ones_like(guess);
   if (sample_weight.defined()) weight = weight * losses::match_weight(request.who, sample_weight, guess);
@@ -113,14 +121,13 @@ ConfusionCounts confusion_counts(const ConfusionRequest& request, const Tensor& 
 }
 
 ConfusionCount::ConfusionCount(ConfusionKind kind, const ConfusionOptions& options)
-    : Metric(options.name, options.dtype), kind_(kind), options_(options) {
-  check_thresholds(kind_name(kind), options.thresholds);
-  options_.thresholds = or_half(options.thresholds);
-  accumulator_ = add_weight("accumulator", {static_cast<int64_t>(options_.thresholds.size())});
+    : Metric(options.name, options.dtype), kind_(kind), options_(options), thresholds_(or_half(options.thresholds)) {
+  check_thresholds(kind_name(kind), thresholds_);
+  accumulator_ = add_weight("accumulator", {static_cast<int64_t>(thresholds_.size())});
 }
 
 void ConfusionCount::update_state(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight) {
-  const ConfusionRequest request{.who = name(), .thresholds = options_.thresholds, .dtype = dtype()};
+  const ConfusionRequest request{.who = name(), .thresholds = thresholds_, .dtype = dtype()};
   const ConfusionCounts counts = confusion_counts(request, y_true, predictions(y_pred), sample_weight);
   switch (kind_) {
     case ConfusionKind::true_positives: accumulator_.assign_add(counts.true_positives); break;
@@ -130,15 +137,11 @@ void ConfusionCount::update_state(const Tensor& y_true, const Tensor& y_pred, co
   }
 }
 
-Tensor ConfusionCount::result() const { return one_or_all(accumulator_, options_.thresholds.size()); }
+Tensor ConfusionCount::result() const { return one_or_all(accumulator_, thresholds_.size()); }
 
 std::string ConfusionCount::class_name() const { return kind_name(kind_); }
 
-Config ConfusionCount::get_config() const {
-  Config config = Metric::get_config();
-  config.set("thresholds", options_.thresholds);
-  return config;
-}
+Config ConfusionCount::get_config() const { return with_thresholds(Metric::get_config(), options_.thresholds); }
 
 Precision::Precision(PrecisionOptions options)
     : MetricOf(std::move(options)),
@@ -157,6 +160,8 @@ Tensor Precision::result() const {
   return one_or_all(divide_no_nan(right, right + false_positives_), request_.thresholds.size());
 }
 
+Config Precision::get_config() const { return with_thresholds(MetricOf::get_config(), options_.thresholds); }
+
 Recall::Recall(PrecisionOptions options)
     : MetricOf(std::move(options)),
       request_(precision_request("Recall", options_)),
@@ -173,5 +178,7 @@ Tensor Recall::result() const {
   const Tensor right = true_positives_;
   return one_or_all(divide_no_nan(right, right + false_negatives_), request_.thresholds.size());
 }
+
+Config Recall::get_config() const { return with_thresholds(MetricOf::get_config(), options_.thresholds); }
 
 }  // namespace runnel::keras::metrics

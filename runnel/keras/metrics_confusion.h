@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,8 @@ struct ConfusionRequest {
   // The thresholds are i / (n - 1), but for the first, which may lie below 0, and the last: predictions are sorted into
   // buckets between them instead of being compared with each.
   bool evenly_spaced = false;
-  int64_t top_k = 0;      // only the k largest of the last dimension can be positive; 0: all
-  int64_t class_id = -1;  // only this position of the last dimension counts; -1: all
+  std::optional<int64_t> top_k = {};     // only the k largest of the last dimension can be positive
+  std::optional<int64_t> class_id = {};  // only this position of the last dimension counts
   DType dtype = DType::float32;
 };
 ConfusionCounts confusion_counts(const ConfusionRequest& request, const Tensor& y_true, const Tensor& y_pred,
@@ -53,6 +54,7 @@ class RUNNEL_API ConfusionCount : public Metric {
  private:
   ConfusionKind kind_;
   ConfusionOptions options_;
+  std::vector<double> thresholds_;
   Variable accumulator_;
 };
 template <ConfusionKind kind>
@@ -68,8 +70,8 @@ using FalseNegatives = ConfusionCountOf<ConfusionKind::false_negatives>;
 
 struct PrecisionOptions {
   std::vector<double> thresholds;  // 0.5 unless given; with top_k, none
-  int64_t top_k = 0;
-  int64_t class_id = -1;
+  std::optional<int64_t> top_k;
+  std::optional<int64_t> class_id;
   std::string name;
   DType dtype = DType::float32;
   static constexpr auto fields() {
@@ -84,6 +86,7 @@ class RUNNEL_API Precision : public MetricOf<Precision, PrecisionOptions> {
   explicit Precision(PrecisionOptions options = {});
   void update_state(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight = {}) override;
   Tensor result() const override;
+  Config get_config() const override;
 
  private:
   ConfusionRequest request_;
@@ -96,6 +99,7 @@ class RUNNEL_API Recall : public MetricOf<Recall, PrecisionOptions> {
   explicit Recall(PrecisionOptions options = {});
   void update_state(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight = {}) override;
   Tensor result() const override;
+  Config get_config() const override;
 
  private:
   ConfusionRequest request_;

@@ -177,7 +177,7 @@ Config CurvePoint::get_config() const {
   Config config = Metric::get_config();
   config.set("num_thresholds", options_.num_thresholds);
   config.set(text_of(kind_).setting, options_.value);
-  config.set("class_id", options_.class_id);
+  config.set("class_id", config_value(options_.class_id));
   return config;
 }
 

@@ -54,7 +54,7 @@ class RUNNEL_API AUC : public CurveMetric {
 struct CurvePointOptions {
   double value = 0.5;  // what the other quantity must reach: sensitivity, specificity, recall or precision
   int64_t num_thresholds = 200;
-  int64_t class_id = -1;
+  std::optional<int64_t> class_id;
   std::string name;
   DType dtype = DType::float32;
 };

@@ -7,13 +7,13 @@
 namespace runnel::keras::metrics {
 
 FBetaScore::FBetaScore(FBetaScoreOptions options) : MetricOf(std::move(options)) {
-  const std::string& average = options_.average;
-  if (!average.empty() && average != "micro" && average != "macro" && average != "weighted") {
-    throw invalid_argument("[{}] average must be micro, macro, weighted or nothing, got '{}'", name(), average);
+  const std::optional<std::string>& average = options_.average;
+  if (average && average != "micro" && average != "macro" && average != "weighted") {
+    throw invalid_argument("[{}] average must be micro, macro, weighted or nothing, got '{}'", name(), *average);
   }
   if (!(options_.beta > 0)) throw invalid_argument("[{}] beta must be positive, got {}", name(), options_.beta);
-  if (options_.threshold > 1) {
-    throw invalid_argument("[{}] threshold must lie in [0, 1], got {}", name(), options_.threshold);
+  if (options_.threshold && !(*options_.threshold > 0 && *options_.threshold <= 1)) {
+    throw invalid_argument("[{}] threshold must lie in (0, 1], got {}", name(), *options_.threshold);
   }
 }
 
@@ -39,8 +39,8 @@ void FBetaScore::update_state(const Tensor& y_true, const Tensor& y_pred, const 
   build(y_true.partial_shape(), scores.partial_shape());
   const Tensor truth = losses::to_dtype(y_true, dtype());
   Tensor chosen;
-  if (options_.threshold >= 0) {
-    chosen = scores > options_.threshold;
+  if (options_.threshold) {
+    chosen = scores > *options_.threshold;
   } else {
     // A row of zeros predicts nothing, though each of its zeros is its largest.
     chosen = logical_and(scores >= reduce_max(scores, -1, true), abs(scores) > 1e-9);

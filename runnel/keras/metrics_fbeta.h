@@ -1,14 +1,17 @@
 #pragma once
 
+#include <optional>
+
 #include "runnel/keras/metrics_base.h"
 
 namespace runnel::keras::metrics {
 
 struct FBetaScoreOptions {
-  std::string average;    // empty: one score per class; "micro": all classes together; "macro": the mean over classes;
-                          // "weighted": likewise, by how often each class appears
-  double beta = 1;        // recall counts beta times as much as precision
-  double threshold = -1;  // above it a class is predicted; negative: the largest of a row is
+  // "micro": all classes together; "macro": the mean over classes; "weighted": likewise, by how often each class
+  // appears; nothing: one score per class.
+  std::optional<std::string> average;
+  double beta = 1;                  // recall counts beta times as much as precision
+  std::optional<double> threshold;  // above it a class is predicted; without one the largest of a row is
   std::string name;
   DType dtype = DType::float32;
   static constexpr auto fields() {
@@ -31,8 +34,8 @@ class RUNNEL_API FBetaScore : public MetricOf<FBetaScore, FBetaScoreOptions> {
 };
 
 struct F1ScoreOptions {
-  std::string average;
-  double threshold = -1;
+  std::optional<std::string> average;
+  std::optional<double> threshold;
   std::string name;
   DType dtype = DType::float32;
   static constexpr auto fields() {

@@ -6,6 +6,7 @@
 
 #include "runnel/base/env.h"
 #include "runnel/base/format.h"
+#include "runnel/keras/text.h"
 
 namespace runnel::keras::utils {
 namespace {
@@ -26,20 +27,6 @@ struct PlotPanel {
   std::string metric;
   std::vector<PlotLine> lines;
 };
-
-std::string xml_text(const std::string& text) {
-  std::string escaped;
-  for (char c : text) {
-    switch (c) {
-      case '&': escaped += "&amp;"; break;
-      case '<': escaped += "&lt;"; break;
-      case '>': escaped += "&gt;"; break;
-      case '"': escaped += "&quot;"; break;
-      default: escaped += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
-    }
-  }
-  return escaped;
-}
 
 // A range of numbers and round places in it.
 struct PlotAxis {

@@ -5,18 +5,10 @@
 
 #include "runnel/base/format.h"
 #include "runnel/keras/model.h"
+#include "runnel/keras/text.h"
 
 namespace runnel::keras {
 namespace {
-
-std::string shape_tuple(const PartialShape& shape) {
-  if (!shape.has_rank()) return "unknown";
-  std::string text = "(";
-  for (int i = 0; i < shape.rank(); ++i) {
-    text += (i == 0 ? "" : ", ") + (shape[i] == kUnknownDim ? std::string("None") : std::to_string(shape[i]));
-  }
-  return text + (shape.rank() == 1 ? ",)" : ")");
-}
 
 std::string outputs_text(const FunctionalNode& node) {
   const std::vector<TensorSpec> specs = nest::flatten(node.outputs);

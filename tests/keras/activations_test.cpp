@@ -95,7 +95,11 @@ TEST(Activations, FunctionsAndUnknownNames) {
   expect_error([&] { op.config(); }, Code::failed_precondition, "activation");
   expect_error([] { Activation("rely"); }, Code::not_found, "no activation 'rely'; there are linear, relu");
   EXPECT_FALSE(Activation());
-  EXPECT_TRUE(Activation().config().is_null());
+  EXPECT_EQ(Activation().config().to_json(), R"("linear")");  // what Keras writes for none
+  EXPECT_FALSE(Activation::from_config(Config()));
+  expect_close(Activation::from_config("linear")(Tensor{-1.f, 2.f}), {-1, 2}, {2}, 0);
+  EXPECT_TRUE(Regularizer().config().is_null());
+  EXPECT_TRUE(Constraint().config().is_null());
 }
 
 TEST(Regularizers, SumsAndConfigurations) {

@@ -239,6 +239,7 @@ TEST(KerasConv, SettingsSurviveConfigurations) {
   check(SeparableConv2D({.filters = 4, .kernel_size = {3}, .depthwise_constraint = "non_neg", .trainable = false}));
   const Config config = Conv2DTranspose({.filters = 4, .kernel_size = {3}}).get_config();
   EXPECT_TRUE(config["output_padding"].is_null());
+  EXPECT_EQ(config["activation"].as_text(), "linear");
   EXPECT_EQ(config["groups"].as_int(), 1);
 }
 

@@ -245,16 +245,39 @@ TEST(MetricArguments, NamesObjectsAndFunctions) {
                "unknown metric 'acuracy'; there are Mean,");
 }
 
+TEST(MetricArguments, SettingsThatAreNotGivenAreNull) {
+  const auto settings = [](const Metric& metric) {
+    const Config config = metric.get_config();
+    Config::Map own;
+    for (const auto& [key, value] : config.entries()) {
+      if (key != "name" && key != "dtype") own.emplace_back(key, value);
+    }
+    return Config(own).to_json();
+  };
+  EXPECT_EQ(settings(metrics::Recall()), R"({"thresholds":null,"top_k":null,"class_id":null})");
+  EXPECT_EQ(settings(metrics::TruePositives()), R"({"thresholds":null})");
+  EXPECT_EQ(settings(metrics::FBetaScore()), R"({"average":null,"beta":1.0,"threshold":null})");
+  EXPECT_EQ(settings(metrics::PrecisionAtRecall(0.75)), R"({"num_thresholds":200,"recall":0.75,"class_id":null})");
+  const MetricPtr best = metrics::deserialize(Config::from_json(
+      R"({"class_name":"Precision","config":{"name":"p","thresholds":null,"top_k":1,"class_id":null}})"));
+  EXPECT_FLOAT_EQ((*best)(Tensor{{0, 1}, {0, 1}}, Tensor{{0.1f, 0.3f}, {0.4f, 0.2f}}).item<float>(), 0.5f);
+  expect_error([] { metrics::Precision bad({.top_k = 0}); }, Code::invalid_argument, "top_k must be positive, got 0");
+  expect_error([] { metrics::F1Score bad({.threshold = -1}); }, Code::invalid_argument, "threshold must lie in (0, 1]");
+  expect_error([] { metrics::F1Score bad({.average = ""}); }, Code::invalid_argument, "average must be micro");
+}
+
 TEST(MetricArguments, Configurations) {
   const metrics::Precision precision({.thresholds = {0.25}, .class_id = 3, .name = "p"});
   EXPECT_EQ(
       metrics::serialize(precision).to_json(),
-      R"({"class_name":"Precision","config":{"name":"p","dtype":"float32","thresholds":[0.25],"top_k":0,"class_id":3}})");
+      R"({"class_name":"Precision","config":{"name":"p","dtype":"float32","thresholds":[0.25],"top_k":null,"class_id":3}})");
   for (const MetricPtr& metric : std::vector<MetricPtr>{
            std::make_shared<metrics::BinaryAccuracy>(metrics::BinaryAccuracyOptions{.threshold = 0.25}),
            std::make_shared<metrics::AUC>(metrics::AUCOptions{.num_thresholds = 10, .curve = "PR"}),
            std::make_shared<metrics::PrecisionAtRecall>(0.75), std::make_shared<metrics::MeanIoU>(3),
            std::make_shared<metrics::F1Score>(metrics::F1ScoreOptions{.average = "micro"}),
+           std::make_shared<metrics::Recall>(metrics::PrecisionOptions{.top_k = 2}),
+           std::make_shared<metrics::RecallAtPrecision>(metrics::CurvePointOptions{.class_id = 1}),
            std::make_shared<metrics::Mean>("m")}) {
     EXPECT_EQ(metrics::deserialize(metrics::serialize(*metric))->get_config(), metric->get_config()) << metric->name();
   }

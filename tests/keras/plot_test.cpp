@@ -6,6 +6,8 @@
 #include <cmath>
 #include <regex>
 
+#include "runnel/keras/layers/dense.h"
+#include "runnel/keras/sequential.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/temp_dir.h"
 
@@ -82,13 +84,18 @@ TEST(PlotHistory, NamesAreEscapedAndChosen) {
 }
 
 TEST(PlotHistory, WritesFilesOfWhatFitReturns) {
-  struct {
-    std::vector<int64_t> epoch = {0, 1};
-    MetricsHistory history = {{"loss", {2, 1}}};
-  } history;
+  Sequential model({Dense({.units = 1})});
+  model.compile({.optimizer = "sgd", .loss = "mse"});
+  const Tensor x{{1.f}, {2.f}};
+  const History history =
+      model.fit(x, x, {.epochs = 4, .verbose = 0, .validation_data = SampleData(x, x), .initial_epoch = 1});
+  EXPECT_EQ(history.epoch, (std::vector<int64_t>{1, 2, 3}));
   test::TempDir dir;
   plot_history(history, dir.file("h.svg"));
-  EXPECT_EQ(test::read_text(dir.file("h.svg")), history_svg(history.history, history.epoch));
+  const std::string svg = test::read_text(dir.file("h.svg"));
+  EXPECT_EQ(svg, history_svg(history.history, history.epoch));
+  EXPECT_EQ(path_points(svg, "#1f5fa8").size(), 3U);
+  EXPECT_EQ(path_points(svg, "#d1621b").size(), 3U);
 }
 
 TEST(PlotHistory, Errors) {

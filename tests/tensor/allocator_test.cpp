@@ -2,14 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include <unistd.h>
 #include <cstring>
-#include <fstream>
 #include <thread>
 #include <vector>
 
 #include "runnel/autodiff/tape.h"
 #include "runnel/ops/math.h"
+#include "tests/support/resident.h"
 
 namespace runnel {
 namespace {
@@ -73,27 +72,8 @@ TEST(AllocatorTest, BlocksFreedByAnotherThreadComeBack) {
   EXPECT_LT(host_memory::stats().from_system - before, 2000);
 }
 
-int64_t resident_bytes() {
-  std::ifstream statm("/proc/self/statm");
-  int64_t total = 0;
-  int64_t resident = 0;
-  statm >> total >> resident;
-  return resident * sysconf(_SC_PAGESIZE);
-}
-
-#if defined(__has_feature)
-#define RUNNEL_TEST_SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
-#else
-#define RUNNEL_TEST_SANITIZED (defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__))
-#endif
-#if RUNNEL_TEST_SANITIZED
-constexpr bool kSanitized = true;  // freed memory is kept aside there
-#else
-constexpr bool kSanitized = false;
-#endif
-
 TEST(AllocatorTest, AMillionEagerOpsLeaveTheProcessItsSize) {
-  if (kSanitized) GTEST_SKIP() << "a sanitizer keeps freed memory";
+  if (test::kSanitized) GTEST_SKIP() << "a sanitizer keeps freed memory";
   const Tensor x{1.f, 2.f, 3.f, 4.f, 5.f, 6.f, 7.f, 8.f, 9.f, 10.f};
   auto work = [&](int n) {
     Tensor y = x;
@@ -105,9 +85,9 @@ TEST(AllocatorTest, AMillionEagerOpsLeaveTheProcessItsSize) {
     tape.gradient(z, x);
   };
   work(10'000);
-  const int64_t before = resident_bytes();
+  const int64_t before = test::resident_bytes();
   for (int i = 0; i < 33; ++i) work(10'000);  // three ops a step: a million
-  EXPECT_LT(resident_bytes() - before, int64_t{2} << 20);
+  EXPECT_LT(test::resident_bytes() - before, int64_t{2} << 20);
 }
 
 }  // namespace

@@ -1,0 +1,28 @@
+#pragma once
+
+// A model as a picture: its layers and how they are connected, as SVG.
+#include <string>
+
+#include "runnel/base/export.h"
+
+namespace runnel::keras {
+class Model;
+}
+
+namespace runnel::keras::utils {
+
+struct PlotModelOptions {
+  bool show_shapes = false;      // of what goes into a layer and of what comes out
+  bool show_dtype = false;       // of its weights
+  bool show_layer_names = true;  // otherwise the class of a layer alone
+  std::string rankdir = "TB";    // from top to bottom, or "LR": from left to right
+};
+
+// A box for every layer, an arrow for every connection; a layer that is used several times is one box. A model that is
+// a class of its own does not know its connections: its layers stand one after the other without arrows. Where shapes
+// differ from call to call the picture says "multiple", where they are not known "?".
+RUNNEL_API std::string model_svg(const Model& model, const PlotModelOptions& options = {});
+RUNNEL_API void plot_model(const Model& model, const std::string& to_file = "model.svg",
+                           const PlotModelOptions& options = {});
+
+}  // namespace runnel::keras::utils
