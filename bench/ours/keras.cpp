@@ -1,8 +1,8 @@
 // Training steps of Keras layers and models.
+#include "runnel/keras/keras.h"
 #include "bench/common.h"
 #include "examples/mnist_models.h"
 #include "runnel/keras/applications/mobilenet_v2.h"
-#include "runnel/keras/keras.h"
 #include "runnel/runnel.h"
 
 namespace {
@@ -33,8 +33,7 @@ Call lstm_step() {
 
 // Images of MNIST's shape and labels, as many as the opponent's.
 struct Samples {
-  explicit Samples(int64_t count)
-      : x(values({count, 28, 28, 1}, 9) + 0.5), y(cast(range(count) % 10, int32)) {}
+  explicit Samples(int64_t count) : x(values({count, 28, 28, 1}, 9) + 0.5), y(cast(range(count) % 10, int32)) {}
   Tensor x, y;
 };
 

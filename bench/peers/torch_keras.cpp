@@ -90,8 +90,8 @@ struct MobileNetImpl : torch::nn::Module {
     torch::nn::Sequential layers;
     bool adds;
   };
-  static void convolve(torch::nn::Sequential& to, int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t groups,
-                       bool activate) {
+  static void convolve(torch::nn::Sequential& to, int64_t in, int64_t out, int64_t kernel, int64_t stride,
+                       int64_t groups, bool activate) {
     to->push_back(torch::nn::Conv2d(
         torch::nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2).groups(groups).bias(false)));
     to->push_back(torch::nn::BatchNorm2d(out));
@@ -102,7 +102,7 @@ struct MobileNetImpl : torch::nn::Module {
     convolve(stem, 3, 32, 3, 2, 1, true);
     add({stem, false});
     int64_t in = 32;
-    const int64_t settings[7][4] = {{1, 16, 1, 1},  {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
+    const int64_t settings[7][4] = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
                                     {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
     for (const auto& [expansion, out, repeats, stride] : settings) {
       for (int64_t i = 0; i < repeats; ++i) {
@@ -160,7 +160,10 @@ int main(int argc, char** argv) {
          return std::vector<Call>{lstm_step(true), lstm_step(false)};
        }},
       {"mlp_fit", [](int) { return std::vector<Call>{epoch<Mlp>(6000, false)}; }},
-      {"cnn_fit", [](int) { return std::vector<Call>{epoch<Cnn>(1000, false), epoch<Cnn>(1000, true)}; }},
+      {"cnn_fit",
+       [](int) {
+         return std::vector<Call>{epoch<Cnn>(1000, false), epoch<Cnn>(1000, true)};
+       }},
       {"mlp_eager", [](int) { return std::vector<Call>{epoch<Mlp>(50, false)}; }},
       {"mlp_predict1", [](int) { return std::vector<Call>{predict1()}; }},
       {"mobilenetv2_step",
