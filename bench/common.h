@@ -30,17 +30,19 @@ inline double median(std::vector<double> v) {
   return v[v.size() / 2];
 }
 
-// The median over batches of calls, each batch long enough for the clock, for about `budget` seconds.
+// The median over batches of calls, each batch long enough for the clock, for about `budget` seconds; of long calls
+// three.
 inline double measure(const std::function<void()>& call, double budget) {
   call();
   double start = seconds();
   call();
   const double once = std::max(seconds() - start, 1e-9);
   const long batch = std::clamp(static_cast<long>(2e-3 / once), 1L, 100000L);
-  for (double warm = seconds(); seconds() - warm < std::min(0.1, budget / 4);) call();
+  const bool is_long = once > 0.1;  // warm by now, and its median steadier
+  for (double warm = seconds(); !is_long && seconds() - warm < std::min(0.1, budget / 4);) call();
   std::vector<double> times;
   const double begin = seconds();
-  while (times.size() < 5 || (seconds() - begin < budget && times.size() < 1000)) {
+  while (times.size() < (is_long ? 3 : 5) || (seconds() - begin < budget && times.size() < 1000)) {
     start = seconds();
     for (long i = 0; i < batch; ++i) call();
     times.push_back((seconds() - start) / static_cast<double>(batch));

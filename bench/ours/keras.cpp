@@ -75,7 +75,7 @@ int main(int argc, char** argv) {
   const std::vector<bench::Case> cases = {
       {"lstm_step", [](int) { return std::vector<Call>{lstm_step()}; }},
       {"mlp_fit", [](int) { return std::vector<Call>{fit("MLP", 6000)}; }},
-      {"cnn_fit", [](int) { return std::vector<Call>{fit("CNN", 500)}; }},
+      {"cnn_fit", [](int) { return std::vector<Call>{fit("CNN", 300)}; }},
       {"mlp_eager", [](int) { return std::vector<Call>{mlp_eager()}; }},
       {"mlp_predict1", [](int) { return std::vector<Call>{mlp_predict1()}; }},
       {"mobilenetv2_step", [](int) { return std::vector<Call>{mobilenetv2_step()}; }},

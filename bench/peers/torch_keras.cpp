@@ -162,7 +162,7 @@ int main(int argc, char** argv) {
       {"mlp_fit", [](int) { return std::vector<Call>{epoch<Mlp>(6000, false)}; }},
       {"cnn_fit",
        [](int) {
-         return std::vector<Call>{epoch<Cnn>(500, false), epoch<Cnn>(500, true)};
+         return std::vector<Call>{epoch<Cnn>(300, false), epoch<Cnn>(300, true)};
        }},
       {"mlp_eager", [](int) { return std::vector<Call>{epoch<Mlp>(50, false)}; }},
       {"mlp_predict1", [](int) { return std::vector<Call>{predict1()}; }},

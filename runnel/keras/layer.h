@@ -122,7 +122,6 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
     int ndim = -1;
     int min_ndim = -1;
     std::vector<std::pair<int, int64_t>> axes;  // axis (negative: from the end) and the size it must have
-    DType dtype = DType::invalid;
   };
 
  protected:

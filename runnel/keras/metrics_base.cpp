@@ -1,7 +1,5 @@
 #include "runnel/keras/metrics_base.h"
 
-#include <cctype>
-
 #include "runnel/base/format.h"
 #include "runnel/keras/layer.h"
 #include "runnel/ops/array.h"
@@ -49,20 +47,8 @@ Tensor sum_of(const Tensor& t) { return t.partial_shape().rank() == 0 ? t : redu
 
 }  // namespace
 
-std::string snake_case(const std::string& class_name) {
-  std::string out;
-  for (size_t i = 0; i < class_name.size(); ++i) {
-    const bool upper = std::isupper(static_cast<unsigned char>(class_name[i]));
-    const bool after_lower = i > 0 && !std::isupper(static_cast<unsigned char>(class_name[i - 1]));
-    const bool before_lower = i + 1 < class_name.size() && std::islower(static_cast<unsigned char>(class_name[i + 1]));
-    if (upper && i > 0 && (after_lower || before_lower)) out += '_';
-    out += static_cast<char>(std::tolower(static_cast<unsigned char>(class_name[i])));
-  }
-  return out;
-}
-
 const std::string& Metric::name() const {
-  if (name_.empty()) name_ = unique_name(snake_case(class_name()));
+  if (name_.empty()) name_ = unique_name(to_snake_case(class_name()));
   return name_;
 }
 

@@ -164,9 +164,6 @@ class MeanMetricOf : public MetricOf<Self, OptionsType> {
   WeightedMean mean_{this->add_weight("total"), this->add_weight("count")};
 };
 
-// "SparseCategoricalAccuracy" -> "sparse_categorical_accuracy", as Keras does it.
-std::string snake_case(const std::string& class_name);
-
 }  // namespace runnel::keras::metrics
 
 namespace runnel::keras {

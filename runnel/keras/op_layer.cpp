@@ -50,9 +50,9 @@ Nest OpLayer::call(const Nest& inputs, const CallArgs&) {
 }
 
 Config OpLayer::get_config() const {
-  throw make_error(Code::unimplemented,
-                   "[keras] op {} between the layers of model cannot be written down: put it into a layer of your own",
-                   op_.name);
+  throw make_error(
+      Code::unimplemented,
+      "[keras] op {} between the layers of a model cannot be written down: put it into a layer of your own", op_.name);
 }
 
 }  // namespace runnel::keras

@@ -39,7 +39,6 @@ class PredictWatch {
  public:
   PredictWatch(Model& model, const PredictOptions& options, int64_t steps)
       : callbacks_(options.callbacks),
-        steps_(steps),
         bar_(steps >= 0 ? std::optional<int64_t>(steps) : std::nullopt, {.verbose = options.verbose}) {
     for (const CallbackPtr& c : callbacks_) {
       c->set_model(&model);
@@ -62,7 +61,6 @@ class PredictWatch {
 
  private:
   std::vector<CallbackPtr> callbacks_;
-  int64_t steps_;
   int64_t done_ = 0;
   utils::Progbar bar_;
 };

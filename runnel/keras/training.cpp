@@ -66,12 +66,11 @@ void Model::Training::make_outputs(const Model& model, const std::vector<Tensor>
       if (n > 1) out.loss_metric = std::make_shared<metrics::Mean>((prefix + "loss").c_str());
     }
     if (const double* weight = options.loss_weights.find(i, n, names[i])) out.weight = *weight;
-    const auto resolve = [&](const MetricList& list, std::vector<NamedMetric>& into) {
+    const auto resolve = [&](const MetricList& list, std::vector<MetricPtr>& into) {
       const auto named = list.by_output.find(names[i]);
       for (const MetricArg& arg : named != list.by_output.end() ? named->second : list.all) {
         if (i >= y_true.size()) continue;
-        const MetricPtr metric = resolve_metric(arg, y_true[i].partial_shape(), y_pred[i].partial_shape());
-        into.push_back({prefix + metric->name(), metric});
+        into.push_back(resolve_metric(arg, y_true[i].partial_shape(), y_pred[i].partial_shape(), prefix));
       }
     };
     resolve(options.metrics, out.metrics);
@@ -80,10 +79,10 @@ void Model::Training::make_outputs(const Model& model, const std::vector<Tensor>
   }
 }
 
-std::vector<Model::Training::NamedMetric> Model::Training::all_metrics() const {
-  std::vector<NamedMetric> all{{loss_metric->name(), loss_metric}};
+std::vector<MetricPtr> Model::Training::all_metrics() const {
+  std::vector<MetricPtr> all{loss_metric};
   for (const Output& out : outputs) {
-    if (out.loss_metric) all.push_back({out.loss_metric->name(), out.loss_metric});
+    if (out.loss_metric) all.push_back(out.loss_metric);
   }
   for (const Output& out : outputs) {
     all.insert(all.end(), out.metrics.begin(), out.metrics.end());
@@ -93,16 +92,12 @@ std::vector<Model::Training::NamedMetric> Model::Training::all_metrics() const {
 }
 
 std::vector<MetricPtr> Model::metrics() const {
-  std::vector<MetricPtr> all;
-  if (!training_) return all;
-  for (const auto& [name, metric] : training_->all_metrics()) all.push_back(metric);
-  return all;
+  return training_ ? training_->all_metrics() : std::vector<MetricPtr>();
 }
 
 std::vector<std::string> Model::metrics_names() const {
   std::vector<std::string> names;
-  if (!training_) return names;
-  for (const auto& [name, metric] : training_->all_metrics()) names.push_back(name);
+  for (const MetricPtr& metric : metrics()) names.push_back(metric->name());
   return names;
 }
 
@@ -156,11 +151,11 @@ StepLogs Model::compute_metrics(const TrainingBatch& batch, const Nest& y_pred) 
   for (size_t i = 0; i < t.outputs.size() && i < wanted.size(); ++i) {
     const auto [y, p, weight] = losses::match_dtype_and_rank(wanted[i], predicted[i], batch.sample_weight);
     const Tensor counts = MaskScope::mask_of(predicted[i]);
-    for (const auto& [name, metric] : t.outputs[i].metrics) metric->update_state(y, p, counts);
-    for (const auto& [name, metric] : t.outputs[i].weighted_metrics) metric->update_state(y, p, weight);
+    for (const MetricPtr& metric : t.outputs[i].metrics) metric->update_state(y, p, counts);
+    for (const MetricPtr& metric : t.outputs[i].weighted_metrics) metric->update_state(y, p, weight);
   }
   StepLogs logs;
-  for (const auto& [name, metric] : t.all_metrics()) logs.emplace_back(name, metric->result());
+  for (const MetricPtr& metric : t.all_metrics()) logs.emplace_back(metric->name(), metric->result());
   return logs;
 }
 

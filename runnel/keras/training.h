@@ -13,21 +13,17 @@ namespace runnel::keras {
 struct Model::Training {
   explicit Training(CompileOptions given) : options(std::move(given)), optimizer(options.optimizer.get()) {}
 
-  struct NamedMetric {
-    std::string name;  // in the logs
-    MetricPtr metric;
-  };
   // One output with its loss and metrics; made with the first batch, when the outputs are known.
   struct Output {
     std::string name;
     LossPtr loss;  // null: nothing is said of this output
     double weight = 1;
     MetricPtr loss_metric;  // of models with several outputs
-    std::vector<NamedMetric> metrics;
-    std::vector<NamedMetric> weighted_metrics;
+    std::vector<MetricPtr> metrics;
+    std::vector<MetricPtr> weighted_metrics;
   };
   void make_outputs(const Model& model, const std::vector<Tensor>& y_true, const std::vector<Tensor>& y_pred);
-  std::vector<NamedMetric> all_metrics() const;
+  std::vector<MetricPtr> all_metrics() const;
 
   using Step = std::function<StepLogs(const Nest& x, const Nest& y, const Tensor& sample_weight)>;
 
