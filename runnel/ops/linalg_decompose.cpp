@@ -134,11 +134,6 @@ Tensor eigh_grad(const GradCtx& g, const EighAttrs& a) {
   return linalg::set_diag(lower, diag_part(lower) * 0.5);
 }
 
-template <class T>
-Matrix<Wide<T>> wide_matrix_at(const Tensor& t, int64_t i) {
-  return matrix_at<T>(t, i).template cast<Wide<T>>();
-}
-
 }  // namespace
 
 void register_linalg_decompose(Registry& r) {

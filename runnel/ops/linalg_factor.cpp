@@ -9,13 +9,22 @@ QrFactors<W> qr_factors(const Matrix<W>& x, int64_t columns_of_q) {
           qr.matrixQR().topRows(columns_of_q).template triangularView<Eigen::Upper>()};
 }
 
+// The singular values of a tall matrix are those of its R; Eigen's own step before the rotations knows every kind of
+// pivoting and takes four times as long to compile.
 template <class W>
 SvdFactors<W> svd_factors(const Matrix<W>& x, bool compute_uv, bool full_matrices) {
-  if (!compute_uv) return {Eigen::JacobiSVD<Matrix<W>>(x).singularValues(), {}, {}};
-  const unsigned full = Eigen::ComputeFullU | Eigen::ComputeFullV;
-  const unsigned thin = Eigen::ComputeThinU | Eigen::ComputeThinV;
-  const Eigen::JacobiSVD<Matrix<W>> svd(x, full_matrices ? full : thin);
-  return {svd.singularValues(), svd.matrixU(), svd.matrixV()};
+  if (x.rows() < x.cols()) {
+    SvdFactors<W> of_adjoint = svd_factors<W>(x.adjoint(), compute_uv, full_matrices);
+    std::swap(of_adjoint.u, of_adjoint.v);
+    return of_adjoint;
+  }
+  const QrFactors<W> qr = qr_factors(x, compute_uv && full_matrices ? x.rows() : x.cols());
+  const unsigned parts = compute_uv ? Eigen::ComputeFullU | Eigen::ComputeFullV : 0;
+  const Eigen::JacobiSVD<Matrix<W>, Eigen::NoQRPreconditioner> svd(qr.r.topRows(x.cols()), parts);
+  if (!compute_uv) return {svd.singularValues(), {}, {}};
+  Matrix<W> u = qr.q;
+  u.leftCols(x.cols()) = qr.q.leftCols(x.cols()) * svd.matrixU();
+  return {svd.singularValues(), std::move(u), svd.matrixV()};
 }
 
 template <class W>

@@ -1,8 +1,8 @@
 #pragma once
 
-// Factorisations of one matrix. They run in double precision whatever the tensor holds: float32 results are then
-// correctly rounded but for the last bit, and Eigen's code, which takes a minute to compile, exists twice, not four
-// times.
+// Factorisations of one matrix and solves with them. They run in double precision whatever the tensor holds: float32
+// results are then correctly rounded but for the last bit, and Eigen's code, which takes long to compile, exists twice,
+// not four times.
 #include "runnel/ops/linalg_kernels.h"
 
 namespace runnel {
@@ -10,7 +10,32 @@ namespace runnel {
 template <class T>
 using Wide = std::conditional_t<std::is_same_v<T, RealOf<T>>, double, std::complex<double>>;
 
-// W is double or std::complex<double>.
+template <class T>
+Matrix<Wide<T>> wide_matrix_at(const Tensor& t, int64_t i) {
+  return matrix_at<T>(t, i).template cast<Wide<T>>();
+}
+
+// W is double or std::complex<double> from here on.
+template <class W>
+struct LuFactors {
+  Matrix<W> lu;             // L below the diagonal, which is 1 there, and U
+  Eigen::VectorXi row_to;   // row k of the input is row row_to[k] of L * U
+  double sign_of_rows = 1;  // the determinant of that permutation
+  // Throws where a pivot is zero.
+  void require_regular() const;
+  Matrix<W> solve(const Matrix<W>& rhs) const;
+};
+template <class W>
+LuFactors<W> lu_factors(const Matrix<W>& x);
+
+// The x with a * x = rhs; the other triangle of `a` is not read.
+template <class W>
+Matrix<W> solve_triangular(const Matrix<W>& a, Matrix<W> rhs, bool lower);
+
+// The lower L with L * adjoint(L) = x, or an error.
+template <class W>
+Matrix<W> cholesky_factor(const Matrix<W>& x);
+
 template <class W>
 struct QrFactors {
   Matrix<W> q, r;

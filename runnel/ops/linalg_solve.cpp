@@ -3,7 +3,7 @@
 #include "runnel/ops/array.h"
 #include "runnel/ops/broadcast_grad.h"
 #include "runnel/ops/linalg.h"
-#include "runnel/ops/linalg_kernels.h"
+#include "runnel/ops/linalg_factor.h"
 #include "runnel/ops/math.h"
 #include "runnel/ops/reduce.h"
 
@@ -26,13 +26,6 @@ struct LuAttrs {
   static constexpr auto fields() { return std::tuple{field("output_idx_type", &LuAttrs::output_idx_type)}; }
 };
 
-template <class T>
-void require_regular(const Eigen::PartialPivLU<Matrix<T>>& lu) {
-  if (lu.matrixLU().rows() > 0 && !(lu.matrixLU().diagonal().cwiseAbs().minCoeff() > RealOf<T>(0))) {
-    throw invalid_argument("the matrix is not invertible");
-  }
-}
-
 void solve_shape(InferContext& c, bool broadcast_batch) {
   require_square(c, 0);
   require_matrices(c, 1);
@@ -53,17 +46,29 @@ void solve_shape(InferContext& c, bool broadcast_batch) {
   c.output(PartialShape(dims));
 }
 
+// Matrix number i, its adjoint if asked.
 template <class T>
-void solve_triangular(const ConstMatrixMap<T>& a, const ConstMatrixMap<T>& b, MatrixMap<T> x,
-                      const TriangularAttrs& at) {
-  if (a.rows() > 0 && !(a.diagonal().cwiseAbs().minCoeff() > RealOf<T>(0))) {
-    throw invalid_argument("the matrix is not invertible: there is a zero on its diagonal");
-  }
-  x = b;
-  if (at.lower && !at.adjoint) a.template triangularView<Eigen::Lower>().solveInPlace(x);
-  if (at.lower && at.adjoint) a.adjoint().template triangularView<Eigen::Upper>().solveInPlace(x);
-  if (!at.lower && !at.adjoint) a.template triangularView<Eigen::Upper>().solveInPlace(x);
-  if (!at.lower && at.adjoint) a.adjoint().template triangularView<Eigen::Lower>().solveInPlace(x);
+Matrix<Wide<T>> operand_at(const Tensor& t, int64_t i, bool adjoint) {
+  Matrix<Wide<T>> m = wide_matrix_at<T>(t, i);
+  if (adjoint) m.adjointInPlace();
+  return m;
+}
+
+template <class T>
+LuFactors<Wide<T>> lu_at(const Tensor& t, int64_t i, bool adjoint = false) {
+  return lu_factors(operand_at<T>(t, i, adjoint));
+}
+
+template <class T>
+LuFactors<Wide<T>> regular_lu_at(const Tensor& t, int64_t i, bool adjoint = false) {
+  LuFactors<Wide<T>> lu = lu_at<T>(t, i, adjoint);
+  lu.require_regular();
+  return lu;
+}
+
+template <class T>
+void set_matrix_at(const Tensor& t, int64_t i, const Matrix<Wide<T>>& m) {
+  mutable_matrix_at<T>(t, i) = m.template cast<T>();
 }
 
 // `t` of the batch's shape as [..., 1, 1], to weigh matrices.
@@ -95,11 +100,8 @@ void register_linalg_solve(Registry& r) {
       })
       .cpu([]<class T>(KernelContext& c, const AdjointAttrs& a) {
         for_each_matrix(c.in(0), [&](int64_t i) {
-          Matrix<T> m = matrix_at<T>(c.in(0), i);
-          if (a.adjoint) m.adjointInPlace();
-          const Eigen::PartialPivLU<Matrix<T>> lu(m);
-          require_regular(lu);
-          mutable_matrix_at<T>(c.out(), i) = lu.inverse();
+          const auto lu = regular_lu_at<T>(c.in(0), i, a.adjoint);
+          set_matrix_at<T>(c.out(), i, lu.solve(Matrix<Wide<T>>::Identity(lu.lu.rows(), lu.lu.cols())));
         });
       })
       .grad([](const GradCtx& g, const AdjointAttrs& a) {
@@ -122,7 +124,8 @@ void register_linalg_solve(Registry& r) {
       })
       .cpu([]<class T>(KernelContext& c) {
         for_each_matrix(c.in(0), [&](int64_t i) {
-          c.out<T>()[i] = Eigen::PartialPivLU<Matrix<T>>(matrix_at<T>(c.in(0), i)).determinant();
+          const auto lu = lu_at<T>(c.in(0), i);
+          c.out<T>()[i] = static_cast<T>(lu.lu.diagonal().prod() * lu.sign_of_rows);
         });
       })
       .grad([](const GradCtx& g) { return per_matrix(g.dy() * conj(g.y())) * linalg::inv(g.x(), true); })
@@ -141,17 +144,17 @@ void register_linalg_solve(Registry& r) {
       })
       .cpu([]<class T>(KernelContext& c) {
         for_each_matrix(c.in(0), [&](int64_t i) {
-          const Eigen::PartialPivLU<Matrix<T>> lu(matrix_at<T>(c.in(0), i));
-          T sign(static_cast<RealOf<T>>(lu.permutationP().determinant()));
-          RealOf<T> log_abs = 0;
-          for (Eigen::Index k = 0; k < lu.matrixLU().rows(); ++k) {
-            const T d = lu.matrixLU()(k, k);
-            const RealOf<T> size = std::abs(d);
+          const auto lu = lu_at<T>(c.in(0), i);
+          Wide<T> sign(lu.sign_of_rows);
+          double log_abs = 0;
+          for (Eigen::Index k = 0; k < lu.lu.rows(); ++k) {
+            const Wide<T> d = lu.lu(k, k);
+            const double size = std::abs(d);
             log_abs += std::log(size);
-            sign = size > 0 ? sign * (d / size) : T(0);
+            sign = size > 0 ? sign * (d / size) : Wide<T>(0);
           }
-          c.out<T>(0)[i] = sign;
-          c.out<T>(1)[i] = T(log_abs);
+          c.out<T>(0)[i] = static_cast<T>(sign);
+          c.out<T>(1)[i] = T(static_cast<RealOf<T>>(log_abs));
         });
       })
       .grad([](const GradCtx& g) {
@@ -174,11 +177,7 @@ void register_linalg_solve(Registry& r) {
       .cpu([]<class T>(KernelContext& c, const AdjointAttrs& a) {
         if (c.out().num_elements() == 0) return;
         for_each_matrix(c.in(0), [&](int64_t i) {
-          Matrix<T> m = matrix_at<T>(c.in(0), i);
-          if (a.adjoint) m.adjointInPlace();
-          const Eigen::PartialPivLU<Matrix<T>> lu(m);
-          require_regular(lu);
-          mutable_matrix_at<T>(c.out(), i) = lu.solve(matrix_at<T>(c.in(1), i));
+          set_matrix_at<T>(c.out(), i, regular_lu_at<T>(c.in(0), i, a.adjoint).solve(wide_matrix_at<T>(c.in(1), i)));
         });
       })
       .grad([](const GradCtx& g, const AdjointAttrs& a) {
@@ -199,7 +198,9 @@ void register_linalg_solve(Registry& r) {
         const Tensor m = broadcast_batch_to(c.in(0), c.out());
         const Tensor b = broadcast_batch_to(c.in(1), c.out());
         for_each_matrix(c.out(), [&](int64_t i) {
-          solve_triangular<T>(matrix_at<T>(m, i), matrix_at<T>(b, i), mutable_matrix_at<T>(c.out(), i), a);
+          set_matrix_at<T>(c.out(), i,
+                           solve_triangular(operand_at<T>(m, i, a.adjoint), wide_matrix_at<T>(b, i),
+                                            a.lower != a.adjoint));  // the adjoint of a lower triangle is an upper one
         });
       })
       .grad([](const GradCtx& g, const TriangularAttrs& a) {
@@ -224,9 +225,7 @@ void register_linalg_solve(Registry& r) {
       .cpu([]<class T>(KernelContext& c) {
         for_each_matrix(c.in(0), [&](int64_t i) {
           if (matrix_rows(c.in(0)) == 0) return;
-          const Eigen::LLT<Matrix<T>, Eigen::Lower> llt(matrix_at<T>(c.in(0), i));
-          if (llt.info() != Eigen::Success) throw invalid_argument("the matrix is not positive definite");
-          mutable_matrix_at<T>(c.out(), i) = Matrix<T>(llt.matrixL());
+          set_matrix_at<T>(c.out(), i, cholesky_factor(wide_matrix_at<T>(c.in(0), i)));
         });
       })
       .grad([](const GradCtx& g) {
@@ -260,15 +259,14 @@ void register_linalg_solve(Registry& r) {
       .cpu([]<class T>(KernelContext& c) {
         const int64_t n = matrix_rows(c.in(0));
         for_each_matrix(c.in(0), [&](int64_t i) {
-          const Eigen::PartialPivLU<Matrix<T>> lu(matrix_at<T>(c.in(0), i));
-          require_regular(lu);
-          mutable_matrix_at<T>(c.out(0), i) = lu.matrixLU();
-          const auto& to = lu.permutationP().indices();  // row k of the input goes to row to[k]
+          const auto lu = regular_lu_at<T>(c.in(0), i);
+          set_matrix_at<T>(c.out(0), i, lu.lu);
           for (int64_t k = 0; k < n; ++k) {
+            const int64_t at = i * n + lu.row_to[k];
             if (c.output_dtype(1) == DType::int32) {
-              c.out<int32_t>(1)[i * n + to[k]] = static_cast<int32_t>(k);
+              c.out<int32_t>(1)[at] = static_cast<int32_t>(k);
             } else {
-              c.out<int64_t>(1)[i * n + to[k]] = k;
+              c.out<int64_t>(1)[at] = k;
             }
           }
         });
