@@ -1,8 +1,8 @@
 #pragma once
 
 // The protocol of a benchmark program, for both sides: PROGRAM --case NAME --threads N prints the seconds of one call,
-// a median over repeated measurements, or for some cases another number (bytes). No dependency on either side's
-// library.
+// a median over repeated measurements, or for some cases another number (bytes). Where a case has several ways
+// (layouts, algorithms), --choose prints the fastest, for --way later. No dependency on either side's library.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -16,7 +16,7 @@ namespace bench {
 
 struct Case {
   std::string name;
-  // Prepares inputs and returns the calls to time. More than one: the best of them counts (layouts, algorithms).
+  // Prepares inputs and returns the calls to time. More than one: ways to do the same, the fastest counts.
   std::function<std::vector<std::function<void()>>(int threads)> make;
   std::function<double()> number = nullptr;  // in place of `make`: what is printed
 };
@@ -59,16 +59,31 @@ inline void fill(float* p, size_t n, unsigned seed = 1) {
   }
 }
 
+// The number of the fastest, by a short look at each.
+inline size_t fastest(const std::vector<std::function<void()>>& calls) {
+  size_t best = 0;
+  double best_time = 1e30;
+  for (size_t i = 0; calls.size() > 1 && i < calls.size(); ++i) {
+    const double t = measure(calls[i], 0.15);
+    if (t < best_time) best_time = t, best = i;
+  }
+  return best;
+}
+
 inline int main_of(int argc, char** argv, const std::vector<Case>& cases, const std::function<void(int)>& set_threads) {
   std::string name;
   int threads = 1;
+  int way = -1;
+  bool choose = false;
   for (int i = 1; i < argc; ++i) {
     if (!std::strcmp(argv[i], "--list")) {
       for (const Case& c : cases) std::printf("%s\n", c.name.c_str());
       return 0;
     }
+    if (!std::strcmp(argv[i], "--choose")) choose = true;
     if (!std::strcmp(argv[i], "--case") && i + 1 < argc) name = argv[++i];
     if (!std::strcmp(argv[i], "--threads") && i + 1 < argc) threads = std::atoi(argv[++i]);
+    if (!std::strcmp(argv[i], "--way") && i + 1 < argc) way = std::atoi(argv[++i]);
   }
   for (const Case& c : cases) {
     if (c.name != name) continue;
@@ -78,19 +93,15 @@ inline int main_of(int argc, char** argv, const std::vector<Case>& cases, const 
       return 0;
     }
     const auto calls = c.make(threads);
-    double best = 1e30;
-    // Several variants: a short look at each, then the full measurement of the best.
-    const std::function<void()>* chosen = &calls.front();
-    if (calls.size() > 1) {
-      for (const auto& call : calls) {
-        const double t = measure(call, 0.15);
-        if (t < best) best = t, chosen = &call;
-      }
+    const size_t chosen = way >= 0 ? static_cast<size_t>(way) : fastest(calls);
+    if (choose) {
+      std::printf("%zu\n", chosen);
+    } else {
+      std::printf("%.9e\n", measure(calls.at(chosen), 0.6));
     }
-    std::printf("%.9e\n", measure(*chosen, 0.6));
     return 0;
   }
-  std::fprintf(stderr, "usage: %s --list | --case NAME --threads N\n", argv[0]);
+  std::fprintf(stderr, "usage: %s --list | --case NAME --threads N [--choose | --way K]\n", argv[0]);
   return 2;
 }
 
