@@ -61,6 +61,7 @@ void register_all_ops(Registry& r) {
   register_nn_pool(r);
   register_nn_softmax(r);
   register_parse_example(r);
+  register_parse_partition(r);
   register_parse_sequence(r);
   register_probability_loss(r);
   register_ragged(r);

@@ -1,5 +1,6 @@
 #include "runnel/base/format.h"
 #include "runnel/data/nodes.h"
+#include "runnel/data/rows.h"
 #include "runnel/data/runner.h"
 
 namespace runnel::data {
@@ -110,15 +111,7 @@ class BatchNode : public DatasetNode {
   ElementSpec element_spec() const override {
     const int64_t n = input()->cardinality();
     const bool full = options_.drop_remainder || n == INFINITE_CARDINALITY || (n > 0 && n % batch_ == 0);
-    return nest::map_structure(
-        [&](const TensorSpec& s) {
-          if (!s.shape.has_rank()) return s;
-          Dims dims;
-          dims.push_back(full ? batch_ : kUnknownDim);
-          dims.append(s.shape.begin(), s.shape.end());
-          return TensorSpec{PartialShape(dims), s.dtype, s.name};
-        },
-        input()->element_spec());
+    return batched(input()->element_spec(), full ? batch_ : kUnknownDim);
   }
   int64_t cardinality() const override {
     const int64_t n = input()->cardinality();

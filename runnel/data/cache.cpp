@@ -99,6 +99,7 @@ class MemoryCacheNode : public DatasetNode {
         at = 0;
         begin();
         if (items) {
+          if (until > static_cast<int64_t>(items->size())) StateReader::fail();
           at = until;
           return;
         }

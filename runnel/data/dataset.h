@@ -52,6 +52,14 @@ template <class A, class B>
 struct DatasetOf<std::pair<A, B>> {
   using type = Dataset<A, B>;
 };
+// What a function gives that is a structure under another name (ParsedExample).
+template <class R>
+  requires requires(const R& made) {
+    { made.nest() } -> std::same_as<Nest>;
+  }
+struct DatasetOf<R> {
+  using type = Dataset<Nest>;
+};
 template <class R>
 using dataset_of = typename DatasetOf<std::decay_t<R>>::type;
 
@@ -110,7 +118,8 @@ ItemFn item_fn(F f) {
 template <class Self>
 class Transformations {
  public:
-  // Stacks this many successive elements; the last batch may be smaller.
+  // Stacks this many successive elements; the last batch may be smaller. SparseTensors of an element become one with a
+  // dimension more, as wide as the widest of them, RaggedTensors one with a ragged dimension more.
   Self batch(int64_t batch_size, bool drop_remainder = false) const {
     return batch(batch_size, BatchOptions{.drop_remainder = drop_remainder});
   }
@@ -134,7 +143,7 @@ class Transformations {
   Self rebatch(int64_t batch_size, bool drop_remainder = false) const {
     return Self(nodes::rebatch(node(), batch_size, drop_remainder));
   }
-  // The rows of every element.
+  // The rows of every element. Those of a RaggedTensor with one ragged dimension are tensors: ragged_batch joins them.
   Self unbatch() const { return Self(nodes::unbatch(node())); }
   // Stacks elements that differ in shape, filled up to the largest of the batch or to padded_shapes.
   Self padded_batch(int64_t batch_size, const PaddedBatchOptions& options = {}) const {
@@ -558,6 +567,15 @@ class TFRecordDataset : public Dataset<Tensor> {
  public:
   explicit TFRecordDataset(const Paths& paths, const RecordOptions& options = {}, Env& env = Env::posix())
       : Dataset(nodes::records(paths.node(), options, env)) {}
+};
+
+// The same of plain files as a source that knows its length and answers by number: shuffles are permutations that hold
+// no records, over all files at once. An index beside a file (`runnel records index FILE`) is used where there is one;
+// without it the file is read through once, here. The files must stay as they are.
+class IndexedRecordDataset : public Dataset<Tensor> {
+ public:
+  explicit IndexedRecordDataset(const Paths& paths, Env& env = Env::posix())
+      : Dataset(nodes::indexed_records(paths.node(), env)) {}
 };
 
 // The paths that fit a pattern (*, ?, [a-z]), in random order unless said otherwise; an Error where there is none.

@@ -123,8 +123,12 @@ class ScanNode : public DatasetNode {
         OneToOne::save(out);
       }
       void restore(StateReader& in) override {
-        state.tensors.resize(in.integer());
-        for (Tensor& t : state.tensors) t = parse_tensor_proto(in.text());
+        if (in.integer() != state.tensors.size()) StateReader::fail();
+        for (Tensor& t : state.tensors) {
+          const DType dtype = t.dtype();
+          t = parse_tensor_proto(in.text());
+          if (t.dtype() != dtype) StateReader::fail();
+        }
         OneToOne::restore(in);
       }
     };

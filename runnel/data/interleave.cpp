@@ -76,8 +76,8 @@ class InterleaveIterator : public IteratorNode {
     }
   }
   void restore(StateReader& in) override {
-    slot_ = in.integer();
-    in_block_ = in.count();
+    slot_ = static_cast<size_t>(in.count(static_cast<int64_t>(slots_.size()) - 1));
+    in_block_ = in.count(block_ - 1);
     const bool ended = in.integer() != 0;
     ended_ = false;
     opened_ = in.integer() != 0;

@@ -33,6 +33,21 @@ Table& table() {
   return *made;
 }
 
+void find_parts(const NestOf<Slot>& nest, const std::string& path, Structure& out) {
+  const bool whole =
+      nest.kind() == NestKind::sparse || nest.kind() == NestKind::ragged || nest.kind() == NestKind::slices;
+  if (nest.is_leaf() || whole) {
+    const size_t n = nest::flatten(nest).size();
+    out.parts.push_back({nest.kind(), out.leaves, n, path});
+    out.leaves += n;
+    out.plain = out.plain && nest.is_leaf();
+    return;
+  }
+  for (size_t i = 0; i < nest.size(); ++i) {
+    find_parts(nest.items()[i], path + nest::detail::step(nest.kind(), i, nest.keys()), out);
+  }
+}
+
 template <class Leaf>
 const Structure* find(const NestOf<Leaf>& nest) {
   Table& t = table();
@@ -42,7 +57,7 @@ const Structure* find(const NestOf<Leaf>& nest) {
   }
   auto made = std::make_unique<Structure>();
   made->nest = bare(nest);
-  made->leaves = nest::flatten(made->nest).size();
+  find_parts(made->nest, "", *made);
   t.all.push_back(std::move(made));
   return t.all.back().get();
 }
@@ -175,6 +190,10 @@ NestOf<Slot> decode(StateReader& in, int depth) {
     case NestKind::map: return NestOf<Slot>::map(entries);
     default: break;
   }
+  const bool fits = kind == NestKind::sparse   ? n == 3
+                    : kind == NestKind::ragged ? n == 2 && items[1].is_leaf()
+                                               : kind == NestKind::slices && (n == 2 || n == 3);
+  if (!fits) throw Error(Code::data_loss, "bytes that describe no structure");
   // Composites of tensors: the bare structure of one, with these parts.
   const Tensor t(0);
   const NestOf<Slot> like = kind == NestKind::sparse ? bare(Nest(SparseTensor{t, t, t}))

@@ -3,7 +3,6 @@
 // One element of a dataset as pipelines move it: its tensors in order, and what structure they make up.
 #include <concepts>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -21,8 +20,17 @@ using ElementSpec = NestOf<TensorSpec>;
 // compared by address.
 struct Slot {};
 struct Structure {
+  // What counts as one value when elements are batched: a tensor, or a composite with its tensors.
+  struct Part {
+    NestKind kind;  // leaf, sparse, ragged or slices
+    size_t first;   // of its tensors
+    size_t leaves;
+    std::string path;  // "['box']"
+  };
   NestOf<Slot> nest;
   size_t leaves = 0;
+  std::vector<Part> parts;
+  bool plain = true;  // all parts are tensors
 };
 
 RUNNEL_API const Structure* structure_of(const NestOf<Slot>& nest);

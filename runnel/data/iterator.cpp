@@ -48,40 +48,28 @@ auto apart(const F& f) {
 
 }  // namespace
 
-struct AnyIterator::Impl : Object {
-  std::string describe() const override { return "iterator of " + node->name(); }
+namespace {
 
-  NodePtr node;
+// What runs: the stages of one pass and what they share. Stopped and joined when it goes.
+struct Pass {
   uint64_t epoch = 0;
   std::vector<uint64_t> seeds;  // in the order of collect_seeds
   std::shared_ptr<Pipeline> pipeline;
   IteratorPtr root;
-  std::mutex mutex;            // of the two below: ops of a graph may run on any thread
-  std::optional<Item> peeked;  // asked for by a loop's condition, not yet handed out
-  bool ended = false;
 
-  // For loops of graphs, which ask whether there is an element before they take it.
-  bool has_next() {
-    const std::lock_guard lock(mutex);
-    if (peeked) return true;
-    if (ended) return false;
-    Item item;
-    if (!apart([&] { return root->next(item); })) {
-      ended = true;
-      return false;
-    }
-    peeked = std::move(item);
-    return true;
+  Pass() = default;
+  Pass(Pass&&) = default;
+  Pass& operator=(Pass&& other) noexcept {
+    stop();
+    epoch = other.epoch;
+    seeds = std::move(other.seeds);
+    pipeline = std::move(other.pipeline);
+    root = std::move(other.root);
+    return *this;
   }
-  bool take(Item& out) {
-    const std::lock_guard lock(mutex);
-    if (!peeked) return apart([&] { return root->next(out); });
-    out = std::move(*peeked);
-    peeked.reset();
-    return true;
-  }
+  ~Pass() { stop(); }
 
-  void start() {
+  void start(const NodePtr& node) {
     DatasetOptions options;
     collect_options(*node, options);
     pipeline = std::make_shared<Pipeline>(options);
@@ -94,20 +82,55 @@ struct AnyIterator::Impl : Object {
       throw Error(Code::data_loss, "[restore] the saved state has other seeds than the dataset");
     for (size_t i = 0; i < own.size(); ++i) pipeline->seeds[own[i].first] = seeds[i];
     root = node->iterate({pipeline, epoch, -1});
-    const std::lock_guard lock(node->last_mutex);
-    node->last = pipeline;
   }
-  void stop() {
+  void stop() noexcept {
     if (pipeline) pipeline->cancelled.store(true, std::memory_order_relaxed);
     root.reset();
   }
-  ~Impl() override { stop(); }
+};
+
+}  // namespace
+
+struct AnyIterator::Impl : Object {
+  std::string describe() const override { return "iterator of " + node->name(); }
+
+  NodePtr node;
+  Pass pass;
+  std::mutex mutex;            // of the two below: ops of a graph may run on any thread
+  std::optional<Item> peeked;  // asked for by a loop's condition, not yet handed out
+  bool ended = false;
+
+  void tell_latest() const {
+    const std::lock_guard lock(node->last_mutex);
+    node->last = pass.pipeline;
+  }
+  // For loops of graphs, which ask whether there is an element before they take it.
+  bool has_next() {
+    const std::lock_guard lock(mutex);
+    if (peeked) return true;
+    if (ended) return false;
+    Item item;
+    if (!apart([&] { return pass.root->next(item); })) {
+      ended = true;
+      return false;
+    }
+    peeked = std::move(item);
+    return true;
+  }
+  bool take(Item& out) {
+    const std::lock_guard lock(mutex);
+    if (!peeked) return apart([&] { return pass.root->next(out); });
+    out = std::move(*peeked);
+    peeked.reset();
+    return true;
+  }
 };
 
 AnyIterator::AnyIterator(NodePtr node) : impl_(std::make_shared<Impl>()) {
   impl_->node = std::move(node);
-  impl_->epoch = impl_->node->iterations.fetch_add(1, std::memory_order_relaxed);
-  apart([&] { impl_->start(); });
+  impl_->pass.epoch = impl_->node->iterations.fetch_add(1, std::memory_order_relaxed);
+  apart([&] { impl_->pass.start(impl_->node); });
+  impl_->tell_latest();
   handle_ = Tensor::empty(DType::resource, {});
   handle_.mutable_data<ResourceHandle>()->object = impl_;
 }
@@ -126,10 +149,10 @@ std::string AnyIterator::save() const {
   StateWriter out;
   out.text(kMagic);
   out.integer(fingerprint_of(*impl_->node));
-  out.integer(impl_->epoch);
-  out.integer(impl_->seeds.size());
-  for (const uint64_t seed : impl_->seeds) out.integer(seed);
-  apart([&] { save_nested(*impl_->root, out); });
+  out.integer(impl_->pass.epoch);
+  out.integer(impl_->pass.seeds.size());
+  for (const uint64_t seed : impl_->pass.seeds) out.integer(seed);
+  apart([&] { save_nested(*impl_->pass.root, out); });
   std::string bytes = out.take();
   append_fixed32(bytes, checksum(bytes));
   return bytes;
@@ -147,19 +170,22 @@ void AnyIterator::restore(std::string_view state) {
                      impl_->node->fingerprint());
   }
   apart([&] {
-    impl_->stop();
+    Pass fresh;
+    fresh.epoch = in.integer();
+    const int64_t seeds = in.count(static_cast<int64_t>(impl_->pass.seeds.size()));
+    for (int64_t k = 0; k < seeds; ++k) fresh.seeds.push_back(in.integer());
+    fresh.start(impl_->node);
+    restore_nested(*fresh.root, in);
+    const std::lock_guard lock(impl_->mutex);
     impl_->peeked.reset();
     impl_->ended = false;
-    impl_->epoch = in.integer();
-    impl_->seeds.assign(in.integer(), 0);
-    for (uint64_t& seed : impl_->seeds) seed = in.integer();
-    impl_->start();
-    restore_nested(*impl_->root, in);
+    impl_->pass = std::move(fresh);
   });
+  impl_->tell_latest();
 }
 
-std::string AnyIterator::explain() const { return impl_->pipeline->explain(); }
-const Pipeline& AnyIterator::pipeline() const { return *impl_->pipeline; }
+std::string AnyIterator::explain() const { return impl_->pass.pipeline->explain(); }
+const Pipeline& AnyIterator::pipeline() const { return *impl_->pass.pipeline; }
 
 namespace {
 

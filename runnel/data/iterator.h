@@ -26,7 +26,8 @@ class RUNNEL_API AnyIterator {
   const Tensor& handle() const;  // refers to this iterator
 
   // Where this pass stands: positions and seeds, a few kilobytes. An iterator of the same pipeline, in this program or
-  // another, that restores it gives just the elements that this one would give from here on.
+  // another, that restores it gives just the elements that this one would give from here on. Bytes that are no state of
+  // this pipeline are an Error, and the iterator stays where it is.
   std::string save() const;
   void restore(std::string_view state);
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "runnel/base/format.h"
+#include "runnel/data/rows.h"
 #include "runnel/data/runner.h"
 #include "runnel/kernels/random_context.h"
 #include "runnel/tensor/placement.h"
@@ -162,6 +163,7 @@ void Stacker::add(const Item& item) {
     made_.structure = item.structure;
     made_.tensors.clear();
     for (const Tensor& t : item.tensors) {
+      if (!item.structure->plain) break;
       Dims dims;
       dims.push_back(rows_);
       for (const int64_t d : t.shape()) dims.push_back(d);
@@ -169,6 +171,11 @@ void Stacker::add(const Item& item) {
     }
   }
   if (item.structure != made_.structure) detail::wrong_structure(made_.structure, item.structure);
+  if (!item.structure->plain) {
+    kept_.push_back(item);
+    ++count_;
+    return;
+  }
   for (size_t k = 0; k < item.tensors.size(); ++k) {
     const Tensor from = item.tensors[k].to_host();
     const Tensor& to = made_.tensors[k];
@@ -181,7 +188,7 @@ void Stacker::add(const Item& item) {
           "[batch] element {} of the batch has {}{} at element{}, the ones before it {}{}; padded_batch and "
           "ragged_batch "
           "take elements of differing shapes",
-          count_, dtype_name(from.dtype()), from.shape().str(), nest::paths(made_.structure->nest)[k],
+          count_, dtype_name(from.dtype()), from.shape().str(), path_ + made_.structure->parts[k].path,
           dtype_name(to.dtype()), first.str());
     }
     const int64_t n = from.num_elements();
@@ -203,6 +210,7 @@ void Stacker::add(const Item& item) {
 }
 
 void Stacker::finish(Item& out) {
+  if (!kept_.empty()) return stack(kept_, out);
   if (count_ < rows_) {
     for (Tensor& t : made_.tensors) t = t.rows(0, count_);
   }

@@ -137,10 +137,12 @@ class RUNNEL_API IndexedNode : public DatasetNode {
   IteratorPtr make_iterator(const Context& ctx) const override;
 };
 
-// Puts elements of one shape on top of each other, row by row.
+// Puts elements of one shape on top of each other, row by row. Elements with sparse or ragged parts are kept and put
+// together at the end.
 class RUNNEL_API Stacker {
  public:
-  explicit Stacker(int64_t rows) : rows_(rows) {}
+  // `path` stands before the place in an element that errors name.
+  explicit Stacker(int64_t rows, std::string path = {}) : rows_(rows), path_(std::move(path)) {}
   // Where the largest tensor of the next item will go, for a Placement; undefined where it is not worth it.
   Tensor room() const;
   void add(const Item& item);
@@ -155,8 +157,10 @@ class RUNNEL_API Stacker {
   void leave_shared_memory(Tensor& rows) const;
 
   int64_t rows_;
+  std::string path_;
   int64_t count_ = 0;
   Item made_;
+  std::vector<Item> kept_;
 };
 
 // A row of a tensor, sharing its memory.

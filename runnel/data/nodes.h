@@ -70,6 +70,8 @@ RUNNEL_API NodePtr csv_records(NodePtr paths, CsvOptions options, Env& env);
 RUNNEL_API NodePtr list_files(const std::vector<std::string>& patterns, bool shuffled, std::optional<int64_t> seed,
                               Env& env);
 RUNNEL_API NodePtr records(NodePtr paths, const RecordOptions& options, Env& env);
+// The paths are read now, and the files' indexes.
+RUNNEL_API NodePtr indexed_records(const NodePtr& paths, Env& env);
 
 // Transformations.
 RUNNEL_API NodePtr map(NodePtr input, ItemFn f, const MapOptions& options);

@@ -1,10 +1,11 @@
 // Batches of elements that differ in shape, and batches taken apart: padded_batch, ragged_batch, unbatch, rebatch.
-#include <complex>
 #include <deque>
 
 #include "runnel/base/format.h"
+#include "runnel/data/element_type.h"
 #include "runnel/data/input_log.h"
 #include "runnel/data/nodes.h"
+#include "runnel/data/rows.h"
 
 namespace runnel::data {
 namespace {
@@ -26,18 +27,6 @@ void copy_corner(const T* from, const Dims& shape, T* to, const Dims& row, size_
     return;
   }
   for (int64_t i = 0; i < shape[axis]; ++i) copy_corner(from + i * inner_from, shape, to + i * inner_to, row, axis + 1);
-}
-
-template <class F>
-void with_element_type(DType dtype, const F& f) {
-  if (dtype == DType::string) return f(Bytes());
-  switch (dtype_size(dtype)) {
-    case 1: return f(uint8_t{});
-    case 2: return f(uint16_t{});
-    case 4: return f(uint32_t{});
-    case 8: return f(uint64_t{});
-    default: return f(std::complex<double>{});
-  }
 }
 
 Tensor pad_and_stack(const std::vector<Tensor>& rows, const PartialShape& wanted, const Tensor& padding,
@@ -86,29 +75,6 @@ Tensor pad_and_stack(const std::vector<Tensor>& rows, const PartialShape& wanted
     for (size_t k = 0; k < rows.size(); ++k) {
       copy_corner(rows[k].data<T>(), rows[k].shape().dims(), to + static_cast<int64_t>(k) * row_elements, row);
     }
-  });
-  return out;
-}
-
-// Lays elements end to end along their first dimension.
-Tensor join_rows(const std::vector<Tensor>& rows) {
-  Dims dims = rows[0].shape().dims();
-  int64_t total = 0;
-  for (const Tensor& t : rows) {
-    if (t.rank() != rows[0].rank() || !std::equal(t.shape().begin() + 1, t.shape().end(), dims.begin() + 1) ||
-        t.dtype() != rows[0].dtype()) {
-      throw invalid_argument(
-          "[ragged_batch] elements of one batch are {}{} and {}{}: only the first dimension may differ",
-          dtype_name(rows[0].dtype()), rows[0].shape().str(), dtype_name(t.dtype()), t.shape().str());
-    }
-    total += t.dim(0);
-  }
-  dims[0] = total;
-  const Tensor out = Tensor::empty(rows[0].dtype(), Shape(dims));
-  with_element_type(out.dtype(), [&](auto sample) {
-    using T = decltype(sample);
-    T* to = out.mutable_data<T>();
-    for (const Tensor& t : rows) to = std::copy_n(t.data<T>(), t.num_elements(), to);
   });
   return out;
 }
@@ -180,15 +146,6 @@ class CombineNode : public DatasetNode {
   std::function<ElementSpec(const ElementSpec&, int64_t)> spec_;
 };
 
-std::vector<Tensor> column(const std::vector<Item>& items, size_t k) {
-  std::vector<Tensor> all;
-  for (const Item& item : items) {
-    if (item.structure != items[0].structure) detail::wrong_structure(items[0].structure, item.structure);
-    all.push_back(item.tensors[k].to_host());
-  }
-  return all;
-}
-
 // Rows of batches, one by one or in batches of another size. What is left of a batch is read again after a restore.
 class RowsNode : public DatasetNode {
  public:
@@ -196,25 +153,15 @@ class RowsNode : public DatasetNode {
   std::string name() const override { return batch_ == 0 ? "Unbatch" : "Rebatch"; }
   std::string details() const override { return batch_ == 0 ? "" : fmt::format("{}", batch_); }
   ElementSpec element_spec() const override {
-    return nest::map_structure(
-        [&](const TensorSpec& s) {
-          if (!s.shape.has_rank() || s.shape.rank() == 0) return TensorSpec{PartialShape::unknown(), s.dtype, s.name};
-          Dims dims(s.shape.begin() + 1, s.shape.end());
-          if (batch_ > 0) dims.insert(dims.begin(), drop_ ? batch_ : kUnknownDim);
-          return TensorSpec{PartialShape(dims), s.dtype, s.name};
-        },
-        input()->element_spec());
+    const ElementSpec spec = input()->element_spec();
+    return batch_ == 0 ? unbatched(spec) : rebatched(spec, drop_ ? batch_ : kUnknownDim);
   }
   int64_t cardinality() const override {
     const int64_t n = input()->cardinality();
     if (n == 0 || n == INFINITE_CARDINALITY) return n;
-    const ElementSpec spec = input()->element_spec();
-    const std::vector<TensorSpec> leaves = nest::flatten(spec);
-    if (n < 0 || leaves.empty() || !leaves[0].shape.has_rank() || leaves[0].shape.rank() == 0 ||
-        leaves[0].shape[0] < 0) {
-      return UNKNOWN_CARDINALITY;
-    }
-    const int64_t rows = n * leaves[0].shape[0];
+    const int64_t each = n < 0 ? kUnknownDim : known_rows(input()->element_spec());
+    if (each < 0) return UNKNOWN_CARDINALITY;
+    const int64_t rows = n * each;
     return batch_ == 0 ? rows : drop_ ? rows / batch_ : (rows + batch_ - 1) / batch_;
   }
 
@@ -230,22 +177,11 @@ class RowsNode : public DatasetNode {
           : batch(batch),
             drop(drop),
             input(std::move(in), 1, [this] { return items.empty() ? input.pulled() : items.front().first; }) {}
-      static int64_t rows_of(const Item& item) {
-        int64_t rows = -1;
-        for (const Tensor& t : item.tensors) {
-          if (t.rank() == 0) throw invalid_argument("[unbatch] an element has a scalar, which has no rows");
-          if (rows >= 0 && t.dim(0) != rows) {
-            throw invalid_argument("[unbatch] the components of an element have {} and {} rows", rows, t.dim(0));
-          }
-          rows = t.dim(0);
-        }
-        return rows;
-      }
+      const char* name() const { return batch == 0 ? "unbatch" : "rebatch"; }
       bool pull() {
         Item item;
         if (!input.pull(item)) return false;
-        for (Tensor& t : item.tensors) t = t.to_host();
-        rows_of(item);
+        prepare_rows(item, name());
         items.emplace_back(input.pulled() - 1, std::move(item));
         return true;
       }
@@ -259,10 +195,7 @@ class RowsNode : public DatasetNode {
               row = 0;
               continue;
             }
-            out.structure = first.structure;
-            out.tensors.clear();
-            for (const Tensor& t : first.tensors) out.tensors.push_back(row_of(t, row));
-            ++row;
+            row_at(first, row++, out);
             return true;
           }
         }
@@ -276,8 +209,7 @@ class RowsNode : public DatasetNode {
           const Item& first = items.front().second;
           const int64_t n = std::min(need, rows_of(first) - row);
           Item part;
-          part.structure = first.structure;
-          for (const Tensor& t : first.tensors) part.tensors.push_back(t.rows(row, row + n));
+          if (n > 0) rows_at(first, row, row + n, part);
           if (n > 0) parts.push_back(std::move(part));
           need -= n;
           row += n;
@@ -286,11 +218,7 @@ class RowsNode : public DatasetNode {
             row = 0;
           }
         }
-        out.structure = parts[0].structure;
-        out.tensors.clear();
-        for (size_t k = 0; k < parts[0].tensors.size(); ++k) {
-          out.tensors.push_back(parts.size() == 1 ? parts[0].tensors[k] : join_rows(column(parts, k)));
-        }
+        join(parts, out);
         return true;
       }
       void save(StateWriter& out) const override {
@@ -302,8 +230,16 @@ class RowsNode : public DatasetNode {
         row = in.count();
         const auto n = static_cast<size_t>(in.count());
         items.clear();
-        input.restore(in, [&](int64_t number, Item& item) { items.emplace_back(number, std::move(item)); });
-        while (items.size() > n) items.pop_front();
+        input.restore(in, [&](int64_t number, Item& item) {
+          try {
+            prepare_rows(item, name());
+          } catch (const Error&) {
+            return;  // was delivered before the state was saved
+          }
+          items.emplace_back(number, std::move(item));
+          if (items.size() > n) items.pop_front();
+        });
+        if (items.size() != n || row > (items.empty() ? 0 : rows_of(items.front().second))) StateReader::fail();
       }
     };
     return std::make_unique<It>(input()->iterate(ctx), batch_, drop_);
@@ -319,6 +255,11 @@ class RowsNode : public DatasetNode {
 NodePtr nodes::padded_batch(NodePtr input, int64_t size, PaddedBatchOptions options) {
   if (size < 1) throw invalid_argument("[padded_batch] the batch size is {}, not positive", size);
   const auto combine = [options](std::vector<Item>& items, Item& out) {
+    if (!items[0].structure->plain) {
+      throw invalid_argument(
+          "[padded_batch] takes tensors alone, not elements {}: batch puts SparseTensors and RaggedTensors together",
+          str(spec_of(items[0])));
+    }
     const size_t leaves = items[0].tensors.size();
     const auto check = [&](size_t n, const char* what) {
       if (n != 0 && n != leaves)
@@ -356,36 +297,59 @@ NodePtr nodes::padded_batch(NodePtr input, int64_t size, PaddedBatchOptions opti
 
 NodePtr nodes::ragged_batch(NodePtr input, int64_t size, bool drop_remainder) {
   if (size < 1) throw invalid_argument("[ragged_batch] the batch size is {}, not positive", size);
-  // Each leaf becomes a RaggedTensor, scalars stay dense.
+  // Each tensor becomes a RaggedTensor, scalars stay dense. What is ragged gets a dimension more.
   const auto combine = [](std::vector<Item>& items, Item& out) {
-    size_t k = 0;
-    const Nest whole = to_nest(items[0]);
-    const Nest made = nest::map_structure([&](const Tensor&) { return Tensor(static_cast<int64_t>(k++)); }, whole);
-    const std::function<Nest(const Nest&)> build = [&](const Nest& n) -> Nest {
+    size_t at = 0;
+    const std::function<Nest(const NestOf<Slot>&)> build = [&](const NestOf<Slot>& n) -> Nest {
       if (n.is_leaf()) {
-        const std::vector<Tensor> rows = column(items, static_cast<size_t>(n.leaf().item<int64_t>()));
-        if (rows[0].rank() == 0) {
-          Stacker stacker(static_cast<int64_t>(rows.size()));
-          Item one;
-          one.structure = detail::fixed_structure<Tensor>();
-          for (const Tensor& t : rows) {
-            one.tensors.assign(1, t);
-            stacker.add(one);
-          }
-          stacker.finish(one);
-          return one.tensors[0];
-        }
+        const std::vector<Tensor> rows = column(items, at++);
+        if (rows[0].rank() == 0) return stack_tensors(rows, "");
         std::vector<int64_t> splits{0};
-        for (const Tensor& t : rows) splits.push_back(splits.back() + t.dim(0));
-        return RaggedTensor::from_row_splits(join_rows(rows), Tensor::of<int64_t>(splits));
+        for (const Tensor& t : rows) splits.push_back(splits.back() + (t.rank() == 0 ? 1 : t.dim(0)));
+        return RaggedTensor::from_row_splits(join_tensors(rows, ""), Tensor::of<int64_t>(splits));
+      }
+      if (n.kind() == NestKind::sparse || n.kind() == NestKind::ragged) {
+        const Structure* own = structure_of(n);
+        std::vector<Item> parts;
+        for (const Item& item : items) {
+          const auto begin = item.tensors.begin() + static_cast<ptrdiff_t>(at);
+          parts.push_back({own, std::vector<Tensor>(begin, begin + static_cast<ptrdiff_t>(own->leaves))});
+        }
+        at += own->leaves;
+        Item whole;
+        stack(parts, whole);
+        return to_nest(whole);
       }
       std::vector<Nest> parts;
-      for (const Nest& each : n.items()) parts.push_back(build(each));
+      for (const NestOf<Slot>& each : n.items()) parts.push_back(build(each));
       return n.rebuilt<Tensor>(std::move(parts));
     };
-    from_nest(build(made), out);
+    for (const Item& item : items) {
+      if (item.structure != items[0].structure) detail::wrong_structure(items[0].structure, item.structure);
+    }
+    from_nest(build(items[0].structure->nest), out);
   };
-  const auto spec = [](const ElementSpec& in, int64_t) { return in.is_leaf() ? unknown_spec(nullptr) : in; };
+  // Whether a tensor becomes ragged depends on its rank.
+  const auto spec = [](const ElementSpec& in, int64_t batch) {
+    for (const TensorSpec& s : nest::flatten(in)) {
+      if (!s.shape.has_rank()) return unknown_spec(nullptr);
+    }
+    const std::function<ElementSpec(const ElementSpec&)> build = [&](const ElementSpec& n) -> ElementSpec {
+      if (n.is_leaf() && n.leaf().shape.rank() > 0) {
+        Dims dims = n.leaf().shape.dims();
+        dims[0] = kUnknownDim;
+        const TensorSpec splits{PartialShape{batch < 0 ? kUnknownDim : batch + 1}, DType::int64, ""};
+        auto next = [leaf = 0, values = TensorSpec{PartialShape(dims), n.leaf().dtype, n.leaf().name},
+                     &splits]() mutable { return leaf++ == 0 ? values : splits; };
+        return nest::detail::fill<TensorSpec>(Nest(RaggedTensor::of<int>({{1}})), next);
+      }
+      if (n.is_leaf() || n.kind() == NestKind::sparse || n.kind() == NestKind::ragged) return batched(n, batch);
+      std::vector<ElementSpec> parts;
+      for (const ElementSpec& each : n.items()) parts.push_back(build(each));
+      return n.rebuilt<TensorSpec>(std::move(parts));
+    };
+    return build(in);
+  };
   return std::make_shared<CombineNode>(std::move(input), "RaggedBatch", fmt::format("{}", size), size, drop_remainder,
                                        combine, spec);
 }

@@ -194,8 +194,8 @@ bool Runner::work_block(Lock& lock) {
     }
     block->first = claimed_;
     for (size_t i = 0; i < block->results.size(); ++i) {
-      const size_t at = static_cast<size_t>(claimed_) + i;
-      block->results[i].dropped = at < passed_over_.size() && passed_over_[at];
+      const int64_t at = claimed_ + static_cast<int64_t>(i);
+      block->results[i].dropped = std::binary_search(passed_over_.begin(), passed_over_.end(), at);
     }
     claimed_ += static_cast<int64_t>(block->results.size());
     lock.lock();
@@ -406,8 +406,8 @@ void Runner::save(StateWriter& out) const {
   if (blocks_.empty()) {
     for (; end < retired_; ++end) had.push_back(end);
   }
-  for (; end < static_cast<int64_t>(passed_over_.size()); ++end) {
-    if (passed_over_[static_cast<size_t>(end)]) had.push_back(end);
+  for (const int64_t at : passed_over_) {
+    if (at >= end) had.push_back(at);
   }
   size_t prefix = 0;
   while (prefix < had.size() && had[prefix] == base_ + static_cast<int64_t>(prefix)) ++prefix;
@@ -425,9 +425,9 @@ void Runner::restore(StateReader& in) {
   job_->skip(prefix);
   passed_over_.clear();
   for (int64_t n = in.count(); n > 0; --n) {
-    const auto at = static_cast<size_t>(in.count() - prefix);
-    if (passed_over_.size() <= at) passed_over_.resize(at + 1);
-    passed_over_[at] = true;
+    const int64_t at = in.count() - prefix;
+    if (at < 0 || (!passed_over_.empty() && at <= passed_over_.back())) StateReader::fail();
+    passed_over_.push_back(at);
   }
   claimed_ = snapshot_at_ = base_ = retired_ = 0;
   base_state_.clear();

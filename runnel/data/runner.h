@@ -103,7 +103,7 @@ class Runner : public IteratorNode {
   std::mutex claim_mutex_;  // held while the job claims; before mutex_
   int64_t claimed_ = 0;     // elements; guarded by claim_mutex_
   int64_t snapshot_at_ = 0;
-  std::vector<bool> passed_over_;  // restored while out of order: elements that were delivered before
+  std::vector<int64_t> passed_over_;  // restored while out of order: elements that were delivered before, rising
 
   mutable std::mutex mutex_;
   std::condition_variable work_, ready_;

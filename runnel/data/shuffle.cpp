@@ -91,9 +91,12 @@ class ShuffleView : public Indexed {
 // again from a state of the input that was kept for the oldest of them.
 class ShuffleIterator : public IteratorNode {
  public:
-  ShuffleIterator(IteratorPtr input, int64_t buffer, uint64_t key, std::shared_ptr<Pipeline> pipeline)
+  // `cardinality` of the input, where it is known.
+  ShuffleIterator(IteratorPtr input, int64_t cardinality, int64_t buffer, uint64_t key,
+                  std::shared_ptr<Pipeline> pipeline)
       : input_(std::move(input), std::max<int64_t>(16, buffer / 8), [this] { return oldest(); }),
         pipeline_(std::move(pipeline)),
+        most_(cardinality >= 0 ? cardinality : StateReader::kMost),
         buffer_(buffer),
         key_(key) {}
   ~ShuffleIterator() override { pipeline_->budget.give(bytes_); }
@@ -106,18 +109,19 @@ class ShuffleIterator : public IteratorNode {
   }
 
   void restore(StateReader& in) override {
-    emitted_ = in.integer();
+    const int64_t emitted = in.count();
     ended_ = in.integer() != 0;
-    const int64_t pulled = in.count();
+    const int64_t pulled = in.count(most_);
+    if (emitted > pulled || pulled - emitted > buffer_) StateReader::fail();
+    emitted_ = static_cast<uint64_t>(emitted);
     held_.clear();
     pipeline_->budget.give(std::exchange(bytes_, 0));
     // What the buffer held, by number.
     std::vector<int64_t> origins;
     int64_t next = 0;
-    const int64_t total = ended_ ? pulled : INT64_MAX;
     Draws draws(key_);
     for (uint64_t e = 0; e < emitted_; ++e) {
-      while (static_cast<int64_t>(origins.size()) < buffer_ && next < total) origins.push_back(next++);
+      while (static_cast<int64_t>(origins.size()) < buffer_ && next < pulled) origins.push_back(next++);
       const uint64_t r = draws(origins.size());
       origins[r] = origins.back();
       origins.pop_back();
@@ -133,6 +137,7 @@ class ShuffleIterator : public IteratorNode {
       hold(held_[want->second], std::move(item), number);
       ++want;
     });
+    if (want != wanted.end()) StateReader::fail();
   }
 
  protected:
@@ -188,6 +193,7 @@ class ShuffleIterator : public IteratorNode {
 
   InputLog input_;
   std::shared_ptr<Pipeline> pipeline_;
+  const int64_t most_;  // elements that the input can have
   const int64_t buffer_;
   const uint64_t key_;
   std::vector<Held> held_;
@@ -219,7 +225,8 @@ class ShuffleNode : public DatasetNode {
     return made;
   }
   IteratorPtr make_iterator(const Context& ctx) const override {
-    return std::make_unique<ShuffleIterator>(input()->iterate(ctx), buffer_, key(ctx), ctx.pipeline);
+    return std::make_unique<ShuffleIterator>(input()->iterate(ctx), input()->cardinality(), buffer_, key(ctx),
+                                             ctx.pipeline);
   }
 
  private:

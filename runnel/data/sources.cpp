@@ -4,6 +4,7 @@
 #include "runnel/base/format.h"
 #include "runnel/base/philox.h"
 #include "runnel/data/nodes.h"
+#include "runnel/data/rows.h"
 #include "runnel/kernels/random_context.h"
 
 namespace runnel::data {
@@ -31,6 +32,13 @@ class TensorsNode : public IndexedNode {
  private:
   Item element_;
 };
+
+void refuse_symbolic(const Tensor& t) {
+  if (t.is_symbolic()) {
+    throw make_error(Code::failed_precondition,
+                     "[from_tensor_slices] a tensor of a function that is being traced has no value yet");
+  }
+}
 
 class SlicesView : public Indexed {
  public:
@@ -100,10 +108,7 @@ class SlicesNode : public IndexedNode {
     if (components_.tensors.empty()) throw invalid_argument("[from_tensor_slices] there is no tensor to slice");
     for (size_t k = 0; k < components_.tensors.size(); ++k) {
       Tensor& t = components_.tensors[k];
-      if (t.is_symbolic()) {
-        throw make_error(Code::failed_precondition,
-                         "[from_tensor_slices] a tensor of a function that is being traced has no value yet");
-      }
+      refuse_symbolic(t);
       t = t.to_host();
       const std::string name = paths[k].empty() ? "the tensor" : "component " + paths[k];
       if (t.rank() == 0) throw invalid_argument("[from_tensor_slices] {} is a scalar, which has no slices", name);
@@ -132,6 +137,33 @@ class SlicesNode : public IndexedNode {
  protected:
   std::shared_ptr<Indexed> make_indexed(const Context&) const override {
     return std::make_shared<SlicesView>(components_, cardinality());
+  }
+
+ private:
+  Item components_;
+};
+
+// Slices of SparseTensors and RaggedTensors, and of what stands beside them.
+class CompositeSlicesNode : public IndexedNode {
+ public:
+  explicit CompositeSlicesNode(Item components) : components_(std::move(components)) {
+    for (const Tensor& t : components_.tensors) refuse_symbolic(t);
+    prepare_rows(components_, "from_tensor_slices");
+  }
+  std::string name() const override { return "FromTensorSlices"; }
+  ElementSpec element_spec() const override { return unbatched(spec_of(components_)); }
+  int64_t cardinality() const override { return rows_of(components_); }
+
+ protected:
+  std::shared_ptr<Indexed> make_indexed(const Context&) const override {
+    struct View : Indexed {
+      Item whole;
+      int64_t size() const override { return rows_of(whole); }
+      void compute(int64_t i, Item& out) const override { row_at(whole, i, out); }
+    };
+    auto view = std::make_shared<View>();
+    view->whole = components_;
+    return view;
   }
 
  private:
@@ -265,7 +297,10 @@ class GeneratorNode : public DatasetNode {
 }  // namespace
 
 NodePtr nodes::tensors(Item element) { return std::make_shared<TensorsNode>(std::move(element)); }
-NodePtr nodes::tensor_slices(Item components) { return std::make_shared<SlicesNode>(std::move(components)); }
+NodePtr nodes::tensor_slices(Item components) {
+  if (!components.structure->plain) return std::make_shared<CompositeSlicesNode>(std::move(components));
+  return std::make_shared<SlicesNode>(std::move(components));
+}
 
 NodePtr nodes::range(int64_t start, int64_t stop, int64_t step) {
   if (step == 0) throw invalid_argument("[range] the step is 0");

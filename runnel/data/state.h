@@ -33,7 +33,13 @@ class StateReader {
     if (p_ == nullptr) fail();
     return v;
   }
-  int64_t count() { return static_cast<int64_t>(integer()); }
+  // A number of elements or the like: none is as large as what damaged bytes may say.
+  static constexpr int64_t kMost = int64_t{1} << 48;
+  int64_t count(int64_t most = kMost) {
+    const uint64_t v = integer();
+    if (v > static_cast<uint64_t>(most)) fail();
+    return static_cast<int64_t>(v);
+  }
   std::string_view text() {
     const uint64_t n = integer();
     if (n > static_cast<uint64_t>(end_ - p_)) fail();
@@ -43,10 +49,11 @@ class StateReader {
   }
   bool at_end() const { return p_ == end_; }
 
- private:
   [[noreturn]] static void fail() {
-    throw Error(Code::data_loss, "the saved state of an iterator is cut short or damaged");
+    throw Error(Code::data_loss, "[restore] the saved state of an iterator is cut short or damaged");
   }
+
+ private:
   const char* p_;
   const char* end_;
 };

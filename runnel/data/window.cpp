@@ -238,7 +238,7 @@ class GroupNode : public DatasetNode {
         const auto numbers = [&](Group& g) {
           int64_t last = 0;
           for (int64_t n = in.count(); n > 0; --n) {
-            last += in.count();
+            last += in.count(StateReader::kMost - last);
             g.numbers.push_back(last);
           }
         };
@@ -259,7 +259,12 @@ class GroupNode : public DatasetNode {
           if (const auto found = where.find(number); found != where.end())
             found->second->items.push_back(std::move(item));
         });
+        const auto incomplete = [](const Group& g) { return g.items.empty() || g.items.size() != g.numbers.size(); };
+        for (const auto& [k, g] : groups) {
+          if (incomplete(g)) StateReader::fail();
+        }
         if (is_running) {
+          if (incomplete(running)) StateReader::fail();
           --made;
           begin(current_key, std::move(running));
           StateReader state(running_state);
@@ -314,6 +319,7 @@ NodePtr nodes::bucket_by_sequence_length(NodePtr input, KeyFn length, std::vecto
     return std::upper_bound(boundaries.begin(), boundaries.end(), length(item)) - boundaries.begin();
   };
   const auto reduce = [batch_sizes, options, boundaries, pad_to_boundary](int64_t k, NodePtr group) {
+    if (k < 0 || k >= static_cast<int64_t>(batch_sizes.size())) StateReader::fail();  // no bucket of ours
     PaddedBatchOptions mine = options;
     if (pad_to_boundary) {
       if (k == static_cast<int64_t>(boundaries.size())) {

@@ -37,6 +37,25 @@ PartialShape shape_of(const std::string& name, const std::vector<int64_t>& dims,
   return PartialShape(all);
 }
 
+// The feature that a partition's numbers stand in; "" where there is none.
+std::string key_of(const std::string& name, const RaggedPartition& partition) {
+  if (const auto* even = std::get_if<UniformRowLength>(&partition)) {
+    if (even->length < 1) throw invalid_argument("[parse_example] feature '{}': rows of {} values", name, even->length);
+    return "";
+  }
+  const std::string key = std::visit(
+      [](const auto& p) -> std::string {
+        if constexpr (requires { p.key; }) {
+          return p.key;
+        } else {
+          return "";
+        }
+      },
+      partition);
+  if (key.empty()) throw invalid_argument("[parse_example] feature '{}': a partition without a key", name);
+  return key;
+}
+
 const char* form_name(FeatureForm form) {
   switch (form) {
     case FeatureForm::dense: return "dense: use parsed[\"name\"]";
@@ -126,10 +145,15 @@ ParsedSequence parse_sequences(const Operand& serialized, const ExampleSpec& con
       sequences[entry.name] = at[3 * sparse + i];
       lengths[entry.name] = at[3 * sparse + dense + i];
     } else {
-      const Tensor* parts = at + 3 * sparse + 2 * dense + i;
-      const Tensor &values = parts[0], &outer = parts[ragged], &inner = parts[2 * ragged];
-      sequences[entry.name] = single ? RaggedTensor::from_row_splits(values, inner)
-                                     : RaggedTensor::from_nested_row_splits(values, {outer, inner});
+      const Tensor* ragged_at = at + 3 * sparse + 2 * dense;
+      const auto read = [&](size_t k) -> RaggedValues { return {ragged_at[k], ragged_at[2 * ragged + k]}; };
+      std::vector<RaggedValues> partitions;
+      for (const size_t k : entry.partitions) partitions.push_back(read(k));
+      PartitionedValues made =
+          partitioned(entry.name, std::get<RaggedFeature>(s.features.at(entry.name)), read(i), partitions);
+      made.splits.insert(made.splits.begin(), made.rows);
+      if (!single) made.splits.insert(made.splits.begin(), ragged_at[ragged + i]);
+      sequences[entry.name] = RaggedTensor::from_nested_row_splits(made.flat, made.splits);
     }
   }
   result.sequences = sequences;
@@ -185,6 +209,24 @@ ExampleSpec::ExampleSpec(const std::map<std::string, FeatureSpec>& features) {
       plan->attrs.ragged_split_types.push_back(any.row_splits_dtype);
     }
   }
+  // The numbers of partitions are read like ragged features, each once, though nobody sees them.
+  std::map<std::pair<std::string, DType>, size_t> numbers;
+  for (Plan::Entry& entry : plan->entries) {
+    const auto* any = std::get_if<RaggedFeature>(&features.at(entry.name));
+    for (const RaggedPartition& partition : any != nullptr ? any->partitions : std::vector<RaggedPartition>{}) {
+      const std::string key = key_of(entry.name, partition);
+      if (key.empty()) {
+        entry.partitions.push_back(0);
+        continue;
+      }
+      const auto [at, is_new] = numbers.try_emplace({key, any->row_splits_dtype}, ragged.size());
+      entry.partitions.push_back(at->second);
+      if (!is_new) continue;
+      ragged.push_back(key);
+      plan->attrs.ragged_value_types.push_back(DType::int64);
+      plan->attrs.ragged_split_types.push_back(any->row_splits_dtype);
+    }
+  }
   plan->attrs.num_sparse = static_cast<int64_t>(sparse.size());
   plan->sparse_keys = keys_of(sparse);
   plan->dense_keys = keys_of(dense);
@@ -192,11 +234,29 @@ ExampleSpec::ExampleSpec(const std::map<std::string, FeatureSpec>& features) {
   plan_ = std::move(plan);
 }
 
+ParsedExample::ParsedExample(std::shared_ptr<const ExampleSpec::Plan> plan, std::vector<Tensor> outputs, bool single)
+    : plan_(std::move(plan)), outputs_(std::move(outputs)), single_(single) {
+  const ExampleOutputs out = outputs_of(*plan_);
+  const auto read = [&](size_t i) -> RaggedValues {
+    return {outputs_[out.ragged_values(i)], outputs_[out.ragged_splits(i)]};
+  };
+  for (const ExampleSpec::Plan::Entry& entry : plan_->entries) {
+    if (entry.form != FeatureForm::ragged) continue;
+    const auto& feature = std::get<RaggedFeature>(plan_->features.at(entry.name));
+    std::vector<RaggedValues> partitions;
+    for (const size_t i : entry.partitions) partitions.push_back(read(i));
+    PartitionedValues made = partitioned(entry.name, feature, read(entry.index), partitions);
+    if (!single_) made.splits.insert(made.splits.begin(), made.rows);
+    ragged_.push_back(made.splits.empty() ? Nest(made.flat)
+                                          : Nest(RaggedTensor::from_nested_row_splits(made.flat, made.splits)));
+  }
+}
+
 const Tensor& ParsedExample::operator[](std::string_view name) const {
   const ExampleSpec::Plan::Entry& entry = plan_->find(name);
   const ExampleOutputs out = outputs_of(*plan_);
   if (entry.form == FeatureForm::dense) return outputs_[out.dense_at(entry.index)];
-  if (entry.form == FeatureForm::ragged && single_) return outputs_[out.ragged_values(entry.index)];
+  if (entry.form == FeatureForm::ragged && ragged_[entry.index].is_leaf()) return ragged_[entry.index].leaf();
   throw invalid_argument("[parse_example] feature '{}' is {}", name, form_name(entry.form));
 }
 
@@ -211,13 +271,10 @@ SparseTensor ParsedExample::sparse(std::string_view name) const {
 
 RaggedTensor ParsedExample::ragged(std::string_view name) const {
   const ExampleSpec::Plan::Entry& entry = plan_->find(name);
-  if (entry.form != FeatureForm::ragged || single_) {
-    throw invalid_argument("[parse_example] feature '{}' is {}", name,
-                           form_name(single_ ? FeatureForm::dense : entry.form));
-  }
-  const ExampleOutputs out = outputs_of(*plan_);
-  return RaggedTensor::from_nested_row_splits(outputs_[out.ragged_values(entry.index)],
-                                              {outputs_[out.ragged_splits(entry.index)]});
+  if (entry.form == FeatureForm::ragged && !ragged_[entry.index].is_leaf())
+    return ragged_[entry.index].as<RaggedTensor>();
+  throw invalid_argument("[parse_example] feature '{}' is {}", name,
+                         form_name(entry.form == FeatureForm::ragged ? FeatureForm::dense : entry.form));
 }
 
 Nest ParsedExample::nest() const {
@@ -225,8 +282,8 @@ Nest ParsedExample::nest() const {
   for (const ExampleSpec::Plan::Entry& entry : plan_->entries) {
     if (entry.form == FeatureForm::sparse) {
       all[entry.name] = sparse(entry.name);
-    } else if (entry.form == FeatureForm::ragged && !single_) {
-      all[entry.name] = ragged(entry.name);
+    } else if (entry.form == FeatureForm::ragged) {
+      all[entry.name] = ragged_[entry.index];
     } else {
       all[entry.name] = (*this)[entry.name];
     }

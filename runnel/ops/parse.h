@@ -35,12 +35,38 @@ struct FixedLenSequenceFeature {
   bool allow_missing = false;
   Tensor default_value = {};
 };
+// How the values of a ragged feature are cut into rows: by numbers that stand in another feature of the record, `key`,
+// or evenly.
+struct RowSplits {  // where rows begin, and at last where the last one ends: 0 first
+  std::string key;
+};
+struct RowLengths {
+  std::string key;
+};
+struct RowStarts {  // 0 first
+  std::string key;
+};
+struct RowLimits {  // where rows end
+  std::string key;
+};
+struct ValueRowIds {  // the row of each value, never falling
+  std::string key;
+};
+struct UniformRowLength {
+  int64_t length = 1;
+};
+using RaggedPartition = std::variant<RowSplits, RowLengths, RowStarts, RowLimits, ValueRowIds, UniformRowLength>;
 // Any number of values: gives a RaggedTensor, of a single record a vector. They are read from `value_key` if that is
-// not empty, else from the feature's own key.
+// not empty, else from the feature's own key. Each partition adds a dimension, the first one the outermost:
+//   {"points", RaggedFeature{.value_key = "xy", .partitions = {RowLengths{"lines"}, UniformRowLength{2}}}}
+// gives [line, point, 2] of a single record and [record, line, point, 2] of a batch. Partitions that do not fit the
+// values are an error in any case, whether or not `validate` asks for it as in TensorFlow.
 struct RaggedFeature {
   DType dtype = DType::float32;
   std::string value_key = {};
+  std::vector<RaggedPartition> partitions = {};
   DType row_splits_dtype = DType::int32;
+  bool validate = false;
 };
 using FeatureSpec = std::variant<FixedLenFeature, VarLenFeature, FixedLenSequenceFeature, RaggedFeature>;
 
@@ -64,19 +90,19 @@ class RUNNEL_API ExampleSpec {
 // What parse_example gives: a tensor (or sparse or ragged tensor) for each name.
 class RUNNEL_API ParsedExample {
  public:
-  ParsedExample(std::shared_ptr<const ExampleSpec::Plan> plan, std::vector<Tensor> outputs, bool single)
-      : plan_(std::move(plan)), outputs_(std::move(outputs)), single_(single) {}
+  ParsedExample(std::shared_ptr<const ExampleSpec::Plan> plan, std::vector<Tensor> outputs, bool single);
 
   // An Error tells what there is when the name is unknown or the feature of another kind.
-  const Tensor& operator[](std::string_view name) const;  // FixedLen, FixedLenSequence; Ragged of a single record
+  const Tensor& operator[](std::string_view name) const;  // FixedLen, FixedLenSequence; Ragged that is a plain tensor
   SparseTensor sparse(std::string_view name) const;       // VarLen
-  RaggedTensor ragged(std::string_view name) const;       // Ragged of a batch
+  RaggedTensor ragged(std::string_view name) const;       // Ragged of a batch, or of one record with partitions
   Nest nest() const;                                      // all, as a map
   operator Nest() const { return nest(); }                // NOLINT: for functions and datasets
 
  private:
   std::shared_ptr<const ExampleSpec::Plan> plan_;
   std::vector<Tensor> outputs_;
+  std::vector<Nest> ragged_;  // for each ragged feature a Tensor or RaggedTensor
   bool single_;
 };
 

@@ -64,7 +64,8 @@ struct io::ExampleSpec::Plan {
   struct Entry {
     std::string name;
     FeatureForm form;
-    size_t index;  // among those of its form
+    size_t index;                         // among those of its form
+    std::vector<size_t> partitions = {};  // of a ragged one, where the numbers of each are among the ragged features
   };
   std::vector<Entry> entries;  // by name
   std::map<std::string, FeatureSpec> features;
@@ -102,6 +103,19 @@ void infer_example_outputs(InferContext& c, const ParseExampleAttrs& a, const Ex
 struct RecordNames;
 void parse_examples(KernelContext& c, const ParseExampleAttrs& a, const ExampleInputs& in, const Bytes* records,
                     int64_t n, bool single, const RecordNames& names);
+
+// A ragged feature's values, cut by its partitions. `rows` says which values belong to each record (or step), the
+// inputs that come with a key likewise.
+struct RaggedValues {
+  Tensor values, rows;
+};
+struct PartitionedValues {
+  Tensor flat;
+  std::vector<Tensor> splits;  // outermost first
+  Tensor rows;                 // which rows of the outermost partition belong to each record
+};
+PartitionedValues partitioned(const std::string& name, const io::RaggedFeature& feature, const RaggedValues& values,
+                              const std::vector<RaggedValues>& partitions);
 
 // [offset of the first row's values, ...]: row splits of int32 or int64 from counts.
 Tensor row_splits_of(const std::vector<int64_t>& counts, DType dtype);

@@ -55,6 +55,7 @@ void register_nn_norm(Registry& r);
 void register_nn_pool(Registry& r);
 void register_nn_softmax(Registry& r);
 void register_parse_example(Registry& r);
+void register_parse_partition(Registry& r);
 void register_parse_sequence(Registry& r);
 void register_probability_loss(Registry& r);
 void register_ragged(Registry& r);

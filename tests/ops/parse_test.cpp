@@ -63,7 +63,7 @@ TEST(ParseExample, DefaultsStandInForMissingFeatures) {
 TEST(ParseExample, FeaturesOfAnyLength) {
   const ExampleSpec spec{{"tags", VarLenFeature{DType::string}},
                          {"w", RaggedFeature{}},
-                         {"steps", RaggedFeature{float32, "w", int64}},
+                         {"steps", RaggedFeature{.value_key = "w", .row_splits_dtype = int64}},
                          {"extra", FixedLenSequenceFeature{{}, int64, true, Tensor(-1)}}};
   const Example third{{{{"w", FloatList{}}, {"extra", Int64List{{1, 2, 3}}}}}};
   const ParsedExample parsed = parse_example(batch({first, second, third}), spec);
@@ -85,6 +85,92 @@ TEST(ParseExample, FeaturesOfAnyLength) {
   const Nest all = parsed;
   EXPECT_THAT(all.keys(), ElementsAre("extra", "steps", "tags", "w"));
   EXPECT_THAT(all["tags"].as<SparseTensor>().values.to_vector<std::string>(), ElementsAre("x", "y"));
+}
+
+// The same rows in every way of writing them: [[1, 2], [], [3]].
+TEST(ParseExample, PartitionsCutValuesIntoRows) {
+  const Example rows{{{{"v", FloatList{{1, 2, 3}}},
+                       {"splits", Int64List{{0, 2, 2, 3}}},
+                       {"lengths", Int64List{{2, 0, 1}}},
+                       {"starts", Int64List{{0, 2, 2}}},
+                       {"limits", Int64List{{2, 2, 3}}},
+                       {"ids", Int64List{{0, 0, 2}}}}}};
+  const Example none{};
+  const Example one{{{{"v", FloatList{{4}}},
+                      {"splits", Int64List{{0, 1}}},
+                      {"lengths", Int64List{{1}}},
+                      {"starts", Int64List{{0}}},
+                      {"limits", Int64List{{1}}},
+                      {"ids", Int64List{{0}}}}}};
+  const std::vector<RaggedPartition> all = {RowSplits{"splits"}, RowLengths{"lengths"}, RowStarts{"starts"},
+                                            RowLimits{"limits"}, ValueRowIds{"ids"}};
+  for (const RaggedPartition& partition : all) {
+    SCOPED_TRACE(partition.index());
+    const ExampleSpec spec{{"r", RaggedFeature{.value_key = "v", .partitions = {partition}}},
+                           {"v", RaggedFeature{.row_splits_dtype = int64}}};
+    const ParsedExample parsed = parse_example(batch({rows, none, one}), spec);
+    EXPECT_EQ(parsed.ragged("r").str(), "<tf.RaggedTensor [[[1.0, 2.0], [], [3.0]], [], [[4.0]]]>");
+    EXPECT_EQ(parsed.ragged("r").row_splits().dtype(), int32);
+    EXPECT_EQ(parsed.ragged("v").str(), "<tf.RaggedTensor [[1.0, 2.0, 3.0], [], [4.0]]>");
+    const ParsedExample single = parse_single_example(Tensor(Bytes(rows.serialize())), spec);
+    EXPECT_EQ(single.ragged("r").str(), "<tf.RaggedTensor [[1.0, 2.0], [], [3.0]]>");
+    EXPECT_THAT(single["v"].to_vector<float>(), ElementsAre(1, 2, 3));
+    EXPECT_EQ(single.nest()["r"].as<RaggedTensor>().str(), "<tf.RaggedTensor [[1.0, 2.0], [], [3.0]]>");
+  }
+}
+
+TEST(ParseExample, PartitionsOfPartitions) {
+  const Example lines{{{{"xy", FloatList{{1, 2, 3, 4, 5, 6}}}, {"points", Int64List{{2, 1}}}, {"n", Int64List{{2}}}}}};
+  const Example other{{{{"xy", FloatList{{7, 8}}}, {"points", Int64List{{0, 1}}}, {"n", Int64List{{1, 1}}}}}};
+  const ExampleSpec spec{
+      {"lines", RaggedFeature{.value_key = "xy", .partitions = {RowLengths{"points"}, UniformRowLength{2}}}},
+      {"groups", RaggedFeature{.value_key = "xy",
+                               .partitions = {RowLengths{"n"}, RowLengths{"points"}, UniformRowLength{2}},
+                               .row_splits_dtype = int64}},
+      {"pairs", RaggedFeature{.value_key = "xy", .partitions = {UniformRowLength{1}, UniformRowLength{2}}}},
+      {"even", RaggedFeature{.value_key = "xy", .partitions = {UniformRowLength{1}, RowLengths{"points2"}}}}};
+  Example with_even = lines, other_even = other;
+  with_even.features.feature["points2"] = Int64List{{4, 2}};
+  other_even.features.feature["points2"] = Int64List{{2}};
+  const ParsedExample parsed = parse_example(batch({with_even, other_even}), spec);
+  EXPECT_EQ(parsed.ragged("lines").str(),
+            "<tf.RaggedTensor [[[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0]]], [[], [[7.0, 8.0]]]]>");
+  EXPECT_EQ(parsed.ragged("lines").flat_values().shape(), (Shape{4, 2}));
+  EXPECT_EQ(parsed.ragged("groups").str(),
+            "<tf.RaggedTensor [[[[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0]]]], [[[]], [[[7.0, 8.0]]]]]>");
+  EXPECT_EQ(parsed.ragged("pairs").flat_values().shape(), (Shape{4, 1, 2}));
+  EXPECT_EQ(parsed.ragged("even").str(), "<tf.RaggedTensor [[[[1.0, 2.0, 3.0, 4.0]], [[5.0, 6.0]]], [[[7.0, 8.0]]]]>");
+  const ParsedExample single = parse_single_example(Tensor(Bytes(with_even.serialize())), spec);
+  EXPECT_EQ(single.ragged("lines").str(), "<tf.RaggedTensor [[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0]]]>");
+  EXPECT_EQ(single["pairs"].shape(), (Shape{3, 1, 2}));
+  // In a function, where values are known only when it runs.
+  const auto f = function([spec](const Tensor& records) { return parse_example(records, spec).ragged("lines"); });
+  EXPECT_EQ(f(batch({with_even, other_even})).str(), parsed.ragged("lines").str());
+}
+
+TEST(ParseExample, PartitionsThatDoNotFit) {
+  const auto fails = [](const std::vector<int64_t>& numbers, const RaggedPartition& partition,
+                        const std::string& text) {
+    const Example bad{{{{"v", FloatList{{1, 2, 3}}}, {"p", Int64List{numbers}}}}};
+    const ExampleSpec spec{{"r", RaggedFeature{.value_key = "v", .partitions = {partition}}}};
+    expect_error([&] { parse_single_example(Tensor(Bytes(bad.serialize())), spec); }, Code::invalid_argument, text);
+  };
+  fails({0, 2}, RowSplits{"p"}, "record 0: feature 'r': row_splits end at 2, but there are 3 values");
+  fails({1, 3}, RowSplits{"p"}, "row_splits begin with 1, not 0");
+  fails({0, 2, 1, 3}, RowSplits{"p"}, "must not fall, and number 2 is 1 after 2");
+  fails({}, RowSplits{"p"}, "end at 0, but there are 3 values");
+  fails({2, 2}, RowLengths{"p"}, "row 1 has 2 values, but 1 of 3 are left");
+  fails({-1, 4}, RowLengths{"p"}, "row 0 has -1 values");
+  fails({2}, RowLengths{"p"}, "end at 2, but there are 3 values");
+  fails({0, 4}, RowStarts{"p"}, "rows begin at 4 at last, but there are 3 values");
+  fails({3, 2}, RowLimits{"p"}, "must not fall");
+  fails({0, 1}, ValueRowIds{"p"}, "2 row ids for 3 values");
+  fails({0, 2, 1}, ValueRowIds{"p"}, "must not fall");
+  fails({0, 1, int64_t{1} << 50}, ValueRowIds{"p"}, "rows empty");
+  fails({}, UniformRowLength{2}, "3 values are no rows of 2");
+  const auto spec_of = [](const RaggedPartition& p) { ExampleSpec{{"r", RaggedFeature{.partitions = {p}}}}; };
+  expect_error([&] { spec_of(UniformRowLength{0}); }, Code::invalid_argument, "feature 'r': rows of 0 values");
+  expect_error([&] { spec_of(RowSplits{""}); }, Code::invalid_argument, "feature 'r': a partition without a key");
 }
 
 TEST(ParseExample, StepsOfAShape) {
@@ -200,6 +286,27 @@ TEST(ParseSequenceExample, OneAndMany) {
   EXPECT_THAT(many.sequences["words"].as<SparseTensor>().dense_shape.to_vector<int64_t>(), ElementsAre(2, 2, 2));
   const ParsedSequence ragged = parse_sequence_example(both, context, {{"words", RaggedFeature{DType::string}}});
   EXPECT_EQ(ragged.sequences["words"].as<RaggedTensor>().str(), "<tf.RaggedTensor [[[b'a'], [b'b', b'c']], []]>");
+}
+
+TEST(ParseSequenceExample, Partitions) {
+  const SequenceExample a{{{{"c", Int64List{{1, 2, 3}}}, {"cl", Int64List{{1, 2}}}}},
+                          {{{"v", FeatureList{{Int64List{{1, 2, 3}}, Int64List{{4}}}}},
+                            {"l", FeatureList{{Int64List{{2, 1}}, Int64List{{1}}}}}}}};
+  const SequenceExample b{{{{"c", Int64List{}}}},
+                          {{{"v", FeatureList{{Int64List{{5, 6}}}}}, {"l", FeatureList{{Int64List{{0, 2}}}}}}}};
+  const ExampleSpec context{{"c", RaggedFeature{.dtype = int64, .partitions = {RowLengths{"cl"}}}}};
+  const ExampleSpec lists{{"v", RaggedFeature{.dtype = int64, .partitions = {RowLengths{"l"}}}}};
+  const ParsedSequence one = parse_single_sequence_example(Tensor(Bytes(a.serialize())), context, lists);
+  EXPECT_EQ(one.context["c"].as<RaggedTensor>().str(), "<tf.RaggedTensor [[1], [2, 3]]>");
+  EXPECT_EQ(one.sequences["v"].as<RaggedTensor>().str(), "<tf.RaggedTensor [[[1, 2], [3]], [[4]]]>");
+  const ParsedSequence many =
+      parse_sequence_example(Tensor{Bytes(a.serialize()), Bytes(b.serialize())}, context, lists);
+  EXPECT_EQ(many.context["c"].as<RaggedTensor>().str(), "<tf.RaggedTensor [[[1], [2, 3]], []]>");
+  EXPECT_EQ(many.sequences["v"].as<RaggedTensor>().str(), "<tf.RaggedTensor [[[[1, 2], [3]], [[4]]], [[[], [5, 6]]]]>");
+  SequenceExample short_of_one = a;
+  short_of_one.feature_lists.feature_list["l"] = FeatureList{{Int64List{{2, 1}}}};
+  expect_error([&] { parse_single_sequence_example(Tensor(Bytes(short_of_one.serialize())), {}, lists); },
+               Code::invalid_argument, "feature 'v': its values are in 2 lists, its partition in 1");
 }
 
 TEST(ParseSequenceExample, Errors) {
