@@ -7,18 +7,15 @@
 #include "runnel/base/env.h"
 #include "runnel/base/format.h"
 #include "runnel/keras/graph_layout.h"
+#include "runnel/keras/layers/wrappers.h"
+#include "runnel/keras/model_drawing.h"
 #include "runnel/keras/sequential.h"
 #include "runnel/keras/text.h"
 
 namespace runnel::keras::utils {
 namespace {
 
-constexpr double kLetter = 7.3, kCapital = 1.6;  // the width of a letter, and what a capital has more
-constexpr double kLineHeight = 17, kInside = 9;  // of text; between it and the border of its box
-constexpr double kLoop = 26;                     // how far the arrow from a layer to itself goes out
-constexpr const char* kBorder = "#5a6b7d";
-constexpr const char* kFillOfLayer = "#f4f7fb";
-constexpr const char* kFillOfInput = "#e3f1e3";
+constexpr double kLoop = 26;  // how far the arrow from a layer to itself goes out
 
 struct DrawnLayer {
   const Layer* layer;
@@ -100,11 +97,33 @@ std::vector<PartialShape> input_shapes(const FunctionalNode& node) {
   return shapes.empty() ? output_shapes(node) : shapes;  // an InputLayer hands on what it gets
 }
 
+const Layer* wrapped_layer(const Layer& layer) {
+  if (const auto* both = dynamic_cast<const Bidirectional*>(&layer)) return both->options().layer.get();
+  if (const auto* each = dynamic_cast<const TimeDistributed*>(&layer)) return each->options().layer.get();
+  return nullptr;
+}
+
+// The name of the activation of a layer that has one, as Keras writes it.
+std::string activation_name(const Layer& layer) {
+  const Config config = layer.get_config();
+  const Config* activation = config.find("activation");
+  if (!activation || activation->is_null()) return "";
+  return activation->is_text() ? activation->as_text() : (*activation)["class_name"].as_text();
+}
+
 std::vector<std::string> lines_of(const Model& model, const Layer& layer, const PlotModelOptions& options) {
+  const Layer* inner = wrapped_layer(layer);
+  const auto with_inner = [&](const std::string& of_layer, const std::string& of_inner) {
+    return inner ? of_layer + "(" + of_inner + ")" : of_layer;
+  };
   std::vector<std::string> lines;
-  if (options.show_layer_names) lines.push_back(layer.name());
-  lines.push_back(layer.class_name());
+  if (options.show_layer_names) lines.push_back(with_inner(layer.name(), inner ? inner->name() : ""));
+  lines.push_back(with_inner(layer.class_name(), inner ? inner->class_name() : ""));
+  if (options.show_layer_activations) {
+    if (const std::string name = activation_name(layer); !name.empty()) lines.push_back(name);
+  }
   if (options.show_dtype) lines.emplace_back(dtype_name(layer.variable_dtype()));
+  if (options.show_trainable) lines.emplace_back(layer.trainable() ? "trainable" : "not trainable");
   if (options.show_shapes) {
     lines.push_back("input: " + shapes_over_calls(model, &layer, input_shapes));
     lines.push_back("output: " + shapes_over_calls(model, &layer, output_shapes));
@@ -112,24 +131,18 @@ std::vector<std::string> lines_of(const Model& model, const Layer& layer, const 
   return lines;
 }
 
-double text_width(const std::string& text) {
-  double width = 0;
-  for (const char c : text) {
-    const bool continues = (static_cast<unsigned char>(c) & 0xC0) == 0x80;  // a further byte of a letter
-    width += continues ? 0 : kLetter + (c >= 'A' && c <= 'Z' ? kCapital : 0);
-  }
-  return width;
-}
-
 // Layouts go from top to bottom; in a picture from left to right both coordinates are exchanged.
 class ModelPicture {
  public:
-  ModelPicture(DrawnModel model, bool sideways) : model_(std::move(model)), sideways_(sideways) {
+  ModelPicture(DrawnModel model, bool sideways, ModelDrawing& drawing)
+      : model_(std::move(model)), sideways_(sideways), drawing_(drawing) {
     for (const DrawnLayer& layer : model_.layers) {
       double width = 0;
-      for (const std::string& line : layer.lines) width = std::max(width, text_width(line));
-      widths_.push_back(width + 2 * kInside);
-      heights_.push_back(kLineHeight * static_cast<double>(layer.lines.size()) + kInside);
+      for (const std::string& line : layer.lines) {
+        width = std::max(width, drawing_.text_width(line, &line == &layer.lines[0]));
+      }
+      widths_.push_back(width + 2 * ModelDrawing::kInside);
+      heights_.push_back(ModelDrawing::kLineHeight * static_cast<double>(layer.lines.size()) + ModelDrawing::kInside);
       LayoutBox box{widths_.back(), heights_.back()};
       if (sideways_) std::swap(box.width, box.height);
       if (layer.feeds_itself) box.width += 2 * kLoop;
@@ -139,85 +152,58 @@ class ModelPicture {
     if (sideways_) std::swap(size_.width, size_.height);
   }
 
-  std::string svg() {
-    out_ = fmt::format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} "
-        "{1:.0f}\" "
-        "font-family=\"sans-serif\" font-size=\"12\" fill=\"#333333\">\n"
-        "<defs><marker id=\"head\" viewBox=\"0 0 10 10\" refX=\"9.5\" refY=\"5\" markerWidth=\"8\" markerHeight=\"8\" "
-        "orient=\"auto\"><path d=\"M0 1 L10 5 L0 9 z\" fill=\"{2}\"/></marker></defs>\n"
-        "<rect width=\"{0:.0f}\" height=\"{1:.0f}\" fill=\"white\"/>\n",
-        size_.width, size_.height, kBorder);
+  std::string draw() {
+    drawing_.begin(size_.width, size_.height);
     for (const LayoutArrow& arrow : model_.arrows) {
       if (model_.shows_arrows) draw_arrow(arrow);
     }
     for (size_t i = 0; i < boxes_.size(); ++i) draw_layer(i);
-    return out_ + "</svg>\n";
+    return drawing_.finish();
   }
 
  private:
-  std::string point(double x, double y) const {
-    return sideways_ ? fmt::format("{:.1f} {:.1f}", y, x) : fmt::format("{:.1f} {:.1f}", x, y);
-  }
-
-  void draw_path(const std::string& path) {
-    out_ += fmt::format(
-        "<path class=\"arrow\" d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.3\" marker-end=\"url(#head)\"/>\n",
-        path, kBorder);
-  }
+  PicturePoint point(double x, double y) const { return sideways_ ? PicturePoint{y, x} : PicturePoint{x, y}; }
 
   void draw_arrow(const LayoutArrow& arrow) {
     const ArrowPart* before = nullptr;
-    std::string path;
+    PicturePath path{};
     for (const ArrowPart& part : arrow.parts) {
       if (!before) {
-        path = "M" + point(part.x, part.begin);
+        path.from = point(part.x, part.begin);
       } else {
         const double middle = (before->end + part.begin) / 2;
-        path += fmt::format(" C{} {} {}", point(before->x, middle), point(part.x, middle), point(part.x, part.begin));
+        path.parts.push_back({true, point(before->x, middle), point(part.x, middle), point(part.x, part.begin)});
       }
-      if (part.begin != part.end) path += " L" + point(part.x, part.end);
+      if (part.begin != part.end) path.parts.push_back({false, {}, {}, point(part.x, part.end)});
       before = &part;
     }
-    draw_path(path);
+    drawing_.arrow(path);
   }
 
   void draw_layer(size_t i) {
     const DrawnLayer& drawn = model_.layers[i];
-    const double x = sideways_ ? boxes_[i].y : boxes_[i].x, y = sideways_ ? boxes_[i].x : boxes_[i].y;
-    const double left = x - widths_[i] / 2, top = y - heights_[i] / 2;
-    const bool is_input = drawn.layer->class_name() == InputLayer::kClassName;
-    out_ += fmt::format(
-        "<g class=\"layer\"><rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"4\" fill=\"{}\" "
-        "stroke=\"{}\"/>\n",
-        left, top, widths_[i], heights_[i], is_input ? kFillOfInput : kFillOfLayer, kBorder);
-    for (size_t line = 0; line < drawn.lines.size(); ++line) {
-      out_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\"{}>{}</text>\n", x,
-                          top + kInside / 2 + kLineHeight * static_cast<double>(line) + 13,
-                          line == 0 ? " font-weight=\"bold\"" : "", xml_text(drawn.lines[line]));
-    }
-    out_ += "</g>\n";
+    const PicturePoint centre = point(boxes_[i].x, boxes_[i].y);
+    drawing_.box(centre.x - widths_[i] / 2, centre.y - heights_[i] / 2, widths_[i], heights_[i],
+                 drawn.layer->class_name() == InputLayer::kClassName, drawn.lines);
     if (drawn.feeds_itself) draw_loop(boxes_[i]);
   }
 
   // Out of the side where no other arrow is, and back.
   void draw_loop(const LayoutBox& box) {
     const double side = box.x + box.width / 2 - kLoop, bend = side + kLoop, half = std::min(8.0, box.height / 4);
-    draw_path(fmt::format("M{} C{} {} {}", point(side, box.y + half), point(bend, box.y + half),
-                          point(bend, box.y - half), point(side, box.y - half)));
+    drawing_.arrow({point(side, box.y + half),
+                    {{true, point(bend, box.y + half), point(bend, box.y - half), point(side, box.y - half)}}});
   }
 
   DrawnModel model_;
   bool sideways_;
+  ModelDrawing& drawing_;
   std::vector<double> widths_, heights_;  // of the boxes in the picture
   std::vector<LayoutBox> boxes_;
   LayoutSize size_;
-  std::string out_;
 };
 
-}  // namespace
-
-std::string model_svg(const Model& model, const PlotModelOptions& options) {
+std::string picture_of(const Model& model, const PlotModelOptions& options, ModelDrawing& drawing) {
   if (options.rankdir != "TB" && options.rankdir != "LR") {
     throw invalid_argument("[plot_model] rankdir must be TB (top to bottom) or LR (left to right), got '{}'",
                            options.rankdir);
@@ -225,14 +211,28 @@ std::string model_svg(const Model& model, const PlotModelOptions& options) {
   DrawnModel drawn = drawn_model(model);
   if (drawn.layers.empty()) throw invalid_argument("[plot_model] model '{}' has no layers", model.name());
   for (DrawnLayer& layer : drawn.layers) layer.lines = lines_of(model, *layer.layer, options);
-  return ModelPicture(std::move(drawn), options.rankdir == "LR").svg();
+  return ModelPicture(std::move(drawn), options.rankdir == "LR", drawing).draw();
+}
+
+}  // namespace
+
+std::string model_svg(const Model& model, const PlotModelOptions& options) {
+  return picture_of(model, options, *make_svg_drawing());
+}
+
+std::string model_png(const Model& model, const PlotModelOptions& options) {
+  if (!(options.dpi >= 10 && options.dpi <= 2400)) {
+    throw invalid_argument("[plot_model] dpi must be between 10 and 2400, got {}", options.dpi);
+  }
+  return picture_of(model, options, *make_png_drawing(options.dpi));
 }
 
 void plot_model(const Model& model, const std::string& to_file, const PlotModelOptions& options) {
-  if (!to_file.ends_with(".svg")) {
-    throw invalid_argument("[plot_model] pictures are written as SVG: '{}' must end in .svg", to_file);
+  const bool png = to_file.ends_with(".png");
+  if (!png && !to_file.ends_with(".svg")) {
+    throw invalid_argument("[plot_model] pictures are written as PNG or SVG: '{}' must end in .png or .svg", to_file);
   }
-  Env::posix().write_file(to_file, as_bytes(model_svg(model, options)));
+  Env::posix().write_file(to_file, as_bytes(png ? model_png(model, options) : model_svg(model, options)));
 }
 
 }  // namespace runnel::keras::utils

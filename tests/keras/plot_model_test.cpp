@@ -7,6 +7,8 @@
 #include <array>
 #include <regex>
 
+#include "runnel/base/env.h"
+#include "runnel/io/image.h"
 #include "runnel/keras/keras.h"
 #include "runnel/runnel.h"
 #include "tests/support/expect_error.h"
@@ -252,6 +254,59 @@ TEST(PlotModel, ArrowsGoAroundTheBoxesOfADeepModel) {
   }
 }
 
+TEST(PlotModel, FurtherLinesAndWrappedLayers) {
+  Sequential model({Input({5, 2}, {.name = "in"}),
+                    Bidirectional({.layer = LSTM({.units = 3, .name = "memory"}), .name = "both"}),
+                    Dense({.units = 3, .activation = "relu", .name = "dense", .trainable = false})});
+  const SeenPicture seen(model_svg(model, {.show_layer_activations = true, .show_trainable = true}));
+  EXPECT_THAT(seen.box("both(memory)").lines, ElementsAre("both(memory)", "Bidirectional(LSTM)", "trainable"));
+  EXPECT_THAT(seen.box("dense").lines, ElementsAre("dense", "Dense", "relu", "not trainable"));
+}
+
+struct SeenPixels {
+  explicit SeenPixels(const std::string& png) {
+    size = io::decode_png(as_bytes(png), {.channels = 3}, [&](const io::ImageSize& s) -> void* {
+      samples.resize(static_cast<size_t>(s.samples()));
+      return samples.data();
+    });
+  }
+  std::array<int, 3> at(int64_t x, int64_t y) const {
+    const uint8_t* p = &samples.at(static_cast<size_t>((y * size.width + x) * 3));
+    return {p[0], p[1], p[2]};
+  }
+  int64_t count(std::array<int, 3> color) const {
+    int64_t n = 0;
+    for (int64_t y = 0; y < size.height; ++y) {
+      for (int64_t x = 0; x < size.width; ++x) n += at(x, y) == color;
+    }
+    return n;
+  }
+  io::ImageSize size;
+  std::vector<uint8_t> samples;
+};
+
+TEST(PlotModel, PngShowsTheSameAsSvg) {
+  const Model model = branched_model();
+  constexpr std::array<int, 3> kInputFill{0xe3, 0xf1, 0xe3}, kLayerFill{0xf4, 0xf7, 0xfb}, kLine{0x5a, 0x6b, 0x7d};
+  for (const char* rankdir : {"TB", "LR"}) {
+    SCOPED_TRACE(rankdir);
+    const SeenPixels once(model_png(model, {.show_shapes = true, .rankdir = rankdir}));
+    EXPECT_EQ(once.at(0, 0), (std::array<int, 3>{255, 255, 255}));
+    // Eight boxes of at least 60 x 40, two of them inputs; their text is drawn inside.
+    EXPECT_GT(once.count(kInputFill), 2 * 60 * 40 / 2);
+    EXPECT_GT(once.count(kLayerFill), 6 * 60 * 40 / 2);
+    EXPECT_GT(once.count(kLine), 8 * 2 * (60 + 40));
+    EXPECT_GT(once.count({0x33, 0x33, 0x33}), 100);
+    const SeenPixels twice(model_png(model, {.show_shapes = true, .rankdir = rankdir, .dpi = 192}));
+    EXPECT_NEAR(static_cast<double>(twice.size.width), 2.0 * static_cast<double>(once.size.width), 1);
+    EXPECT_NEAR(static_cast<double>(twice.count(kLayerFill)), 4.0 * static_cast<double>(once.count(kLayerFill)),
+                0.5 * static_cast<double>(once.count(kLayerFill)));
+  }
+  test::TempDir dir;
+  plot_model(model, dir.file("m.png"));
+  EXPECT_EQ(test::read_text(dir.file("m.png")), model_png(model));
+}
+
 TEST(PlotModel, FilesAndNames) {
   const Sequential model({Input({2}, {.name = "a<b>&\"c\""}), Dense({.units = 1, .name = "größe"})});
   test::TempDir dir;
@@ -265,7 +320,8 @@ TEST(PlotModel, FilesAndNames) {
 
 TEST(PlotModel, Errors) {
   const Sequential model({Dense({.units = 1})});
-  expect_error([&] { plot_model(model, "model.png"); }, Code::invalid_argument, "'model.png' must end in .svg");
+  expect_error([&] { plot_model(model, "model.pdf"); }, Code::invalid_argument, "'model.pdf' must end in .png or .svg");
+  expect_error([&] { model_png(model, {.dpi = 0}); }, Code::invalid_argument, "dpi must be");
   expect_error([&] { model_svg(model, {.rankdir = "RL"}); }, Code::invalid_argument, "rankdir must be TB");
   expect_error([] { model_svg(Sequential(), {}); }, Code::invalid_argument, "has no layers");
 }
