@@ -29,7 +29,7 @@ struct OneHotSquaredError : keras::Loss {
 
 // The share of samples whose largest output is that of the label.
 struct Correct : keras::Metric {
-  Correct() : Metric("correct") {}
+  using Metric::Metric;
   void update_state(const Tensor& y_true, const Tensor& y_pred, const Tensor&) override {
     const Tensor right = cast(equal(cast(y_true, int64), argmax(y_pred, -1)), float32);
     count.assign_add(reduce_sum(right));
@@ -55,8 +55,10 @@ int main() try {
   keras::utils::set_random_seed(1);
   const mnist::Data data = mnist::load();
   Network model;
-  model.compile(
-      {.optimizer = "adam", .loss = std::make_shared<OneHotSquaredError>(), .metrics = {std::make_shared<Correct>()}});
+  // By name, as Keras's own; std::make_shared<Correct>() in place of a name needs no registration.
+  keras::utils::register_keras_serializable<OneHotSquaredError>();
+  keras::utils::register_keras_serializable<Correct>();
+  model.compile({.optimizer = "adam", .loss = "OneHotSquaredError", .metrics = {"Correct"}});
   model.fit(data.train_data, data.train_label, {.batch_size = 50, .epochs = 1, .verbose = 2});
   const keras::Logs result = model.evaluate(data.test_data, data.test_label, {.batch_size = 50, .verbose = 0});
   std::printf("test accuracy: %.4f\n", result["correct"]);

@@ -58,6 +58,7 @@ Activation Activations::find(const Config& description) {
   // Keras writes activations with settings as the layers that have them, whose defaults these are.
   if (wanted.name == "LeakyReLU") return activations::leaky_relu(alpha_of(wanted.settings, 0.3));
   if (wanted.name == "ELU") return activations::elu(alpha_of(wanted.settings, 1));
+  if (Activation own = find_registered<Activation>(wanted)) return own;
   known.insert(known.end(), {"LeakyReLU", "ELU"});
   unknown_description(kWhat, wanted.name, known);
 }

@@ -62,10 +62,15 @@ Config config_of(const Json& json) {
 
 }  // namespace
 
-void undescribed(const char* what) {
-  throw make_error(Code::failed_precondition,
-                   "[keras] a C++ function given as {} cannot be written down: give it by name, or leave out saving",
-                   what);
+Config describe_callable(const std::type_info& type, const Config& settings, const char* what) {
+  const std::string name = SerializableObjects::name_of(type);
+  if (name.empty()) {
+    throw make_error(Code::failed_precondition,
+                     "[keras] a C++ function given as {} cannot be written down: give it by name "
+                     "(register_keras_serializable), or leave out saving",
+                     what);
+  }
+  return object_config(name, settings.is_null() ? Config::Map() : settings.entries());
 }
 
 Config::Config() = default;

@@ -27,6 +27,14 @@ Description read_description(const char* what, const Config& description);
 [[noreturn]] void unknown_description(const char* what, const std::string& name,
                                       const std::vector<std::string_view>& known);
 
+// A function of your own by its registered name; none if there is no such name.
+template <class T>
+T find_registered(const Description& wanted) {
+  using Named = NamedFunction<typename T::Signature>;
+  const std::shared_ptr<Named> found = SerializableObjects::make<Named>(wanted.name, wanted.settings);
+  return found ? T(found->description, found->function) : T();
+}
+
 template <class T, size_t N>
 T find_described(const char* what, const NamedMaker<T> (&makers)[N], const Config& description) {
   const Description wanted = read_description(what, description);
@@ -35,6 +43,7 @@ T find_described(const char* what, const NamedMaker<T> (&makers)[N], const Confi
     if (wanted.name == maker.class_name || wanted.name == maker.name) return maker.make(wanted.settings);
     known.push_back(maker.name);
   }
+  if (T own = find_registered<T>(wanted)) return own;
   unknown_description(what, wanted.name, known);
 }
 

@@ -82,7 +82,23 @@ NestOf<TensorSpec> infer_outputs(Layer& layer, const NestOf<TensorSpec>& inputs,
   return traced_outputs(tracer, layer, parameters, args);
 }
 
-Nest record_call(Layer& layer, const Nest& inputs, const CallArgs& args) {
+Nest record_call(Layer& layer, const Nest& given, const CallArgs& told) {
+  // Initial states that are described are inputs like the sequence, as Keras has it.
+  Nest inputs = given;
+  CallArgs args = told;
+  if (std::any_of(args.initial_state.begin(), args.initial_state.end(), call_symbol) && given.is_leaf()) {
+    std::vector<Nest> all{given};
+    all.insert(all.end(), args.initial_state.begin(), args.initial_state.end());
+    inputs = Nest::list(std::move(all));
+    args.initial_state.clear();
+  }
+  for (const Tensor& t : {args.mask, args.attention_mask}) {
+    if (!t.defined() || !call_symbol(t)) continue;
+    throw make_error(Code::unimplemented,
+                     "[{}] a mask of layer '{}' is a tensor of a functional model: masks there come with the inputs "
+                     "(Embedding with mask_zero); otherwise write a model class",
+                     layer.class_name(), layer.name());
+  }
   LayerPtr owner = layer.weak_from_this().lock();
   if (!owner) {
     throw make_error(Code::failed_precondition,

@@ -7,11 +7,12 @@ namespace runnel::keras {
 
 struct Initializers;
 // Makes the first value of a weight from its shape and dtype: "zeros", "glorot_uniform", initializers::constant(2), or
-// any function (const Shape&, DType) -> Tensor.
+// any function (const Shape&, DType) -> Tensor. Called directly: initializer({2, 3}), initializer({2, 3}, float64).
 using Initializer = Described<Initializers, Tensor(const Shape&, DType)>;
 
 struct RUNNEL_API Initializers {
   static constexpr const char* kWhat = "initializer";
+  static constexpr DType kDefaultDType = DType::float32;
   static Initializer find(const Config& description);  // an Error that lists the names there are
 };
 

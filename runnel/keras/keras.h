@@ -36,4 +36,5 @@
 #include "runnel/keras/progbar.h"
 #include "runnel/keras/schedules.h"
 #include "runnel/keras/sequential.h"
+#include "runnel/keras/serialization.h"
 #include "runnel/keras/utils.h"

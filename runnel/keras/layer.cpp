@@ -1,9 +1,6 @@
 #include "runnel/keras/layer.h"
 
-#include <cxxabi.h>
-
 #include <algorithm>
-#include <cstdlib>
 #include <typeinfo>
 
 #include "runnel/base/format.h"
@@ -105,7 +102,9 @@ Nest Layer::run(const Nest& given, const CallArgs& args) {
   ensure_prepared();
   const auto to_compute_dtype = [&](const Tensor& t) {
     if (!autocast_ || !t.defined() || !is_float(t.dtype()) || t.dtype() == compute_dtype()) return t;
-    return cast(t, compute_dtype());
+    const Tensor brought = cast(t, compute_dtype());
+    if (const Tensor mask = MaskScope::mask_of(t); mask.defined()) MaskScope::set_mask(brought, mask);
+    return brought;
   };
   const Nest inputs = nest::map_structure(to_compute_dtype, given);
   if (!built_) build_for(inputs);
@@ -224,13 +223,14 @@ Config Layer::get_config() const {
   return Config::Map{{"name", name()}, {"trainable", trainable_}, {"dtype", policy_.config()}};
 }
 
-std::string Layer::class_name() const {
-  int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> text(
-      abi::__cxa_demangle(typeid(*this).name(), nullptr, nullptr, &status), std::free);
-  const std::string full = status == 0 ? text.get() : "Layer";
-  const size_t last = full.rfind("::");
-  return last == std::string::npos ? full : full.substr(last + 2);
+std::string Layer::class_name() const { return class_name_of(typeid(*this)); }
+
+LayerOptions layer_options_from_config(const Config& config) {
+  LayerOptions options;
+  if (const Config* name = config.find("name")) options.name = name->as_text();
+  if (const Config* dtype = config.find("dtype")) options.dtype = Policy::from_config(*dtype);
+  if (const Config* trainable = config.find("trainable")) options.trainable = trainable->as_bool();
+  return options;
 }
 
 }  // namespace runnel::keras

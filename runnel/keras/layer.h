@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -10,6 +11,7 @@
 #include "runnel/keras/config.h"
 #include "runnel/keras/initializers.h"
 #include "runnel/keras/policy.h"
+#include "runnel/keras/serialization.h"
 #include "runnel/ops/state.h"
 #include "runnel/tensor/nest.h"
 #include "runnel/tensor/trackable.h"
@@ -40,6 +42,8 @@ struct LayerOptions {
   Policy dtype;
   bool trainable = true;
 };
+
+RUNNEL_API LayerOptions layer_options_from_config(const Config& config);  // name, trainable and dtype
 
 // A step of a model with its weights. To make one of your own:
 //   struct Linear : keras::Layer {
@@ -86,6 +90,17 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
   // The settings of the layer: what from_config needs to make another. Entries name, trainable and dtype first.
   virtual Config get_config() const;
   virtual std::string class_name() const;  // "Dense"; the name of the C++ class unless a layer says otherwise
+  using SerializedAs = Layer;              // see register_keras_serializable
+  // A layer without a from_config of its own: by the constructor it has from Layer, else by that without arguments.
+  template <class T>
+  static std::shared_ptr<T> from_base_config(const Config& config) {
+    if constexpr (std::constructible_from<T, LayerOptions>) {
+      return std::make_shared<T>(layer_options_from_config(config));
+    } else {
+      static_assert(std::default_initializable<T>, "the layer needs a static from_config(const Config&)");
+      return std::make_shared<T>();
+    }
+  }
 
   const std::string& name() const;
   bool built() const { return built_; }
@@ -252,13 +267,10 @@ RUNNEL_API std::string to_snake_case(const std::string& class_name);  // "Conv2D
 // out.
 RUNNEL_API std::string unique_name(const std::string& kind, int first = 0);
 
-// How layers are made from configurations. Custom ones: register_layer<Linear>(), which needs kClassName and
-// static std::shared_ptr<Linear> from_config(const Config&).
-using LayerFactory = std::function<LayerPtr(const Config&)>;
-RUNNEL_API void register_layer_factory(const std::string& class_name, LayerFactory factory);
+// Makes a layer known by its class name alone, as Keras's own are; see register_keras_serializable.
 template <class L>
 void register_layer() {
-  register_layer_factory(L::kClassName, [](const Config& config) -> LayerPtr { return L::from_config(config); });
+  utils::register_keras_serializable<L>("");
 }
 // {"class_name": "Dense", "config": {...}} as a layer, and back.
 RUNNEL_API LayerPtr layer_from_config(const Config& config);

@@ -1,6 +1,7 @@
 #include <cctype>
 #include <map>
 #include <mutex>
+#include <typeinfo>
 
 #include "runnel/base/format.h"
 #include "runnel/keras/layer.h"
@@ -16,15 +17,6 @@ struct LayerNames {
 LayerNames& layer_names() {
   static LayerNames names;
   return names;
-}
-
-struct LayerClasses {
-  std::mutex mutex;
-  std::map<std::string, LayerFactory> factories;
-};
-LayerClasses& layer_classes() {
-  static LayerClasses classes;
-  return classes;
 }
 
 void ensure_own_layers() {
@@ -62,32 +54,20 @@ std::string to_snake_case(const std::string& class_name) {
   return out;
 }
 
-void register_layer_factory(const std::string& class_name, LayerFactory factory) {
-  LayerClasses& classes = layer_classes();
-  const std::lock_guard lock(classes.mutex);
-  classes.factories[class_name] = std::move(factory);
-}
-
 LayerPtr layer_from_config(const Config& config) {
   ensure_own_layers();
   const std::string& class_name = config["class_name"].as_text();
-  LayerFactory factory;
-  {
-    LayerClasses& classes = layer_classes();
-    const std::lock_guard lock(classes.mutex);
-    const auto found = classes.factories.find(class_name);
-    if (found != classes.factories.end()) factory = found->second;
-  }
-  if (!factory) {
-    throw make_error(Code::not_found,
-                     "[keras] no layer class '{}' is known: a layer of your own needs register_layer<{}>() before",
-                     class_name, class_name);
-  }
-  return factory(config["config"]);
+  if (LayerPtr layer = SerializableObjects::make<Layer>(class_name, config["config"])) return layer;
+  throw make_error(Code::not_found,
+                   "[keras] no layer class '{}' is known: a layer of your own needs "
+                   "register_keras_serializable<...>() before",
+                   class_name);
 }
 
 Config layer_to_config(const Layer& layer) {
-  return Config::Map{{"class_name", layer.class_name()}, {"config", layer.get_config()}};
+  ensure_own_layers();
+  return Config::Map{{"class_name", serialized_name(typeid(layer), layer.class_name())},
+                     {"config", layer.get_config()}};
 }
 
 }  // namespace runnel::keras

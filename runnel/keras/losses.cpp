@@ -48,11 +48,17 @@ const NamedLoss* find_loss(const std::string& name) {
   return nullptr;
 }
 
-const NamedLoss& loss_by_name(const std::string& name) {
-  if (const NamedLoss* found = find_loss(name)) return *found;
+LossPtr loss_by_name(const std::string& name, const Config& settings) {
+  if (const NamedLoss* found = find_loss(name)) return found->make(settings);
+  if (LossPtr own = SerializableObjects::make<Loss>(name, settings)) return own;
+  if (const auto own = SerializableObjects::make<NamedFunction<PairFunction>>(name, settings)) {
+    auto wrapper = std::make_shared<LossFunctionWrapper>(own->function, "auto", name);
+    wrapper->description = own->description;
+    return wrapper;
+  }
   std::string names;
   for (const NamedLoss& loss : all_losses()) names += (names.empty() ? "" : ", ") + loss.names[0];
-  throw invalid_argument("unknown loss '{}'; there are {}", name, names);
+  throw invalid_argument("unknown loss '{}'; there are {} and what register_keras_serializable names", name, names);
 }
 
 }  // namespace
@@ -70,6 +76,8 @@ Tensor Loss::operator()(const Tensor& y_true, const Tensor& y_pred, const Tensor
                                reduction_);
 }
 
+std::string Loss::class_name() const { return class_name_of(typeid(*this)); }
+
 Config Loss::get_config() const { return Config::Map{{"reduction", reduction_}, {"name", name_}}; }
 
 LossFunctionWrapper::LossFunctionWrapper(LossFunction function, std::string reduction, std::string name)
@@ -80,14 +88,19 @@ Tensor LossFunctionWrapper::call(const Tensor& y_true, const Tensor& y_pred) {
   return function_(matched.y_true, matched.y_pred);
 }
 
-LossPtr get(const std::string& name) { return loss_by_name(name).make(Config::Map{}); }
+LossPtr get(const std::string& name) { return loss_by_name(name, Config::Map{}); }
 
 LossPtr deserialize(const Config& config) {
   if (config.is_text()) return get(config.as_text());
-  return loss_by_name(config["class_name"].as_text()).make(config["config"]);
+  return loss_by_name(config["class_name"].as_text(), config["config"]);
 }
 
-Config serialize(const Loss& loss) { return object_config(loss.class_name(), loss.get_config().entries()); }
+Config serialize(const Loss& loss) {
+  if (const auto* wrapper = dynamic_cast<const LossFunctionWrapper*>(&loss)) {
+    if (!wrapper->description.is_null()) return wrapper->description;
+  }
+  return object_config(serialized_name(typeid(loss), loss.class_name()), loss.get_config().entries());
+}
 
 LossFunction find_function(const std::string& name) {
   const NamedLoss* found = find_loss(name);

@@ -8,6 +8,7 @@
 
 #include "runnel/keras/config.h"
 #include "runnel/keras/losses_utils.h"
+#include "runnel/keras/serialization.h"
 
 // Losses as functions, one value per sample (the last dimension, or `axis`, is reduced), and as objects that weight and
 // reduce those values to one. Labels take the dtype of the predictions.
@@ -60,8 +61,21 @@ class RUNNEL_API Loss {
 
   const std::string& name() const { return name_; }
   const std::string& reduction() const { return reduction_; }
-  virtual std::string class_name() const { return "Loss"; }
-  virtual Config get_config() const;  // reduction, name, then the settings of the loss
+  virtual std::string class_name() const;  // the name of the C++ class unless a loss says otherwise
+  virtual Config get_config() const;       // reduction, name, then the settings of the loss
+  using SerializedAs = Loss;               // see register_keras_serializable
+  // A loss without a from_config of its own: by the constructor it has from Loss, else by that without arguments.
+  template <class T>
+  static std::shared_ptr<T> from_base_config(const Config& config) {
+    if constexpr (std::constructible_from<T, std::string, std::string>) {
+      const Config* reduction = config.find("reduction");
+      const Config* name = config.find("name");
+      return std::make_shared<T>(reduction ? reduction->as_text() : "auto", name ? name->as_text() : "");
+    } else {
+      static_assert(std::default_initializable<T>, "the loss needs a static from_config(const Config&)");
+      return std::make_shared<T>();
+    }
+  }
 
  private:
   std::string reduction_;
@@ -205,11 +219,14 @@ class RUNNEL_API LossFunctionWrapper : public Loss {
   Tensor call(const Tensor& y_true, const Tensor& y_pred) override;
   std::string class_name() const override { return "LossFunctionWrapper"; }
 
+  Config description;  // of a registered function: what `serialize` writes
+
  private:
   LossFunction function_;
 };
 
-// "mse", "sparse_categorical_crossentropy", "Huber", ...; an Error that lists the names there are.
+// "mse", "sparse_categorical_crossentropy", "Huber", ..., or the registered name of a class or function of your own; an
+// Error that lists the names there are.
 RUNNEL_API LossPtr get(const std::string& name);
 // {"class_name": ..., "config": {...}}, or a name.
 RUNNEL_API LossPtr deserialize(const Config& config);

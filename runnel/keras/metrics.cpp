@@ -15,7 +15,7 @@ struct NamedMetric {
 
 template <class M>
 MetricPtr metric_of(const Config& settings) {
-  return metric_from_config<M>(settings);
+  return Metric::from_base_config<M>(settings);
 }
 
 // The value that must be reached has the name of what it is.
@@ -100,10 +100,21 @@ MetricFunction find_metric_function(const std::string& name) {
   return losses::find_function(name);
 }
 
+MetricPtr registered_metric(const std::string& name, const Config& settings) {
+  if (MetricPtr own = SerializableObjects::make<Metric>(name, settings)) return own;
+  const auto function = SerializableObjects::make<NamedFunction<PairFunction>>(name, settings);
+  if (!function) return nullptr;
+  auto wrapper = std::make_shared<MeanMetricWrapper>(function->function, name);
+  wrapper->description = function->description;
+  return wrapper;
+}
+
 [[noreturn]] void unknown_metric(const std::string& name) {
   std::string names;
   for (const NamedMetric& metric : all_metrics()) names += metric.class_name + ", ";
-  throw invalid_argument("unknown metric '{}'; there are {}and the functions of keras::metrics", name, names);
+  throw invalid_argument(
+      "unknown metric '{}'; there are {}the functions of keras::metrics and what register_keras_serializable names",
+      name, names);
 }
 
 }  // namespace
@@ -113,6 +124,7 @@ MetricPtr get(const std::string& name) {
   if (MetricFunction function = find_metric_function(name)) {
     return std::make_shared<MeanMetricWrapper>(std::move(function), name);
   }
+  if (MetricPtr own = registered_metric(name, Config::Map{})) return own;
   unknown_metric(name);
 }
 
@@ -120,10 +132,16 @@ MetricPtr deserialize(const Config& config) {
   if (config.is_text()) return get(config.as_text());
   const std::string& class_name = config["class_name"].as_text();
   if (const NamedMetric* found = find_metric(class_name)) return found->make(config["config"]);
+  if (MetricPtr own = registered_metric(class_name, config["config"])) return own;
   unknown_metric(class_name);
 }
 
-Config serialize(const Metric& metric) { return object_config(metric.class_name(), metric.get_config().entries()); }
+Config serialize(const Metric& metric) {
+  if (const auto* wrapper = dynamic_cast<const MeanMetricWrapper*>(&metric)) {
+    if (!wrapper->description.is_null()) return wrapper->description;
+  }
+  return object_config(serialized_name(typeid(metric), metric.class_name()), metric.get_config().entries());
+}
 
 }  // namespace runnel::keras::metrics
 

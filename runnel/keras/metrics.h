@@ -10,7 +10,7 @@
 namespace runnel::keras::metrics {
 
 // A class ("AUC", "SparseCategoricalAccuracy") or the mean of a function ("mse", "categorical_accuracy"), which then
-// has that name; an Error that lists the names there are.
+// has that name; also one of your own that is registered. An Error that lists the names there are.
 RUNNEL_API MetricPtr get(const std::string& name);
 // {"class_name": ..., "config": {...}}, or a name.
 RUNNEL_API MetricPtr deserialize(const Config& config);

@@ -68,6 +68,8 @@ Tensor Metric::operator()(const Tensor& y_true, const Tensor& y_pred, const Tens
   return result();
 }
 
+std::string Metric::class_name() const { return class_name_of(typeid(*this)); }
+
 Config Metric::get_config() const { return Config::Map{{"name", name()}, {"dtype", dtype_name(dtype_)}}; }
 
 Tensor Metric::predictions(const Tensor& y_pred) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <memory>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "runnel/keras/config.h"
 #include "runnel/keras/losses_utils.h"
+#include "runnel/keras/serialization.h"
 #include "runnel/ops/state.h"
 #include "runnel/tensor/trackable.h"
 
@@ -38,8 +40,30 @@ class RUNNEL_API Metric : public Trackable {
   void set_name(std::string name) { name_ = std::move(name); }
   DType dtype() const { return dtype_; }
   const std::vector<Variable>& variables() const { return variables_; }
-  virtual std::string class_name() const { return "Metric"; }
-  virtual Config get_config() const;  // name, dtype, then the settings of the metric
+  virtual std::string class_name() const;  // the name of the C++ class unless a metric says otherwise
+  virtual Config get_config() const;       // name, dtype, then the settings of the metric
+  using SerializedAs = Metric;             // see register_keras_serializable
+  // A metric without a from_config of its own: by its Options, by the constructor it has from Metric, else by that
+  // without arguments.
+  template <class T>
+  static std::shared_ptr<T> from_base_config(const Config& config) {
+    const Config* name = config.find("name");
+    const Config* dtype = config.find("dtype");
+    if constexpr (requires { requires std::constructible_from<T, typename T::Options>; }) {
+      auto options = options_from_config<typename T::Options>(config);
+      if (name) options.name = name->as_text();
+      if (dtype) options.dtype = dtype_from_name(dtype->as_text());
+      return std::make_shared<T>(std::move(options));
+    } else if constexpr (std::constructible_from<T, std::string, DType>) {
+      return std::make_shared<T>(name ? name->as_text() : "",
+                                 dtype ? dtype_from_name(dtype->as_text()) : DType::float32);
+    } else {
+      static_assert(std::default_initializable<T>, "the metric needs a static from_config(const Config&)");
+      const auto made = std::make_shared<T>();
+      if (name) made->set_name(name->as_text());
+      return made;
+    }
+  }
 
  protected:
   // A variable of zeros in the dtype of the metric.
@@ -83,15 +107,6 @@ class MetricOf : public Metric {
     }
   }
 };
-
-// A metric from its get_config().
-template <class M>
-std::shared_ptr<M> metric_from_config(const Config& config) {
-  auto options = options_from_config<typename M::Options>(config);
-  if (const Config* name = config.find("name")) options.name = name->as_text();
-  if (const Config* dtype = config.find("dtype")) options.dtype = dtype_from_name(dtype->as_text());
-  return std::make_shared<M>(std::move(options));
-}
 
 struct MetricOptions {
   std::string name;
@@ -143,6 +158,8 @@ class RUNNEL_API MeanMetricWrapper : public Metric {
   void update_state(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight = {}) override;
   Tensor result() const override { return mean_.result(); }
   std::string class_name() const override { return "MeanMetricWrapper"; }
+
+  Config description;  // of a registered function: what `serialize` writes
 
  private:
   MetricFunction function_;

@@ -75,11 +75,19 @@ Config Model::get_config() const {
     Config::List calls;
     for (const FunctionalNode* node : names.calls(layer.get())) {
       if (nest::flatten(node->inputs).empty()) continue;
+      if (node->args.mask.defined() || node->args.attention_mask.defined() || !node->args.initial_state.empty()) {
+        throw make_error(
+            Code::unimplemented,
+            "[keras] a constant mask or state goes with a call of layer '{}' of model '{}': that cannot be "
+            "written down",
+            layer->name(), name());
+      }
       Config::List call;
       for (const Tensor& t : nest::flatten(node->inputs)) {
         Config::List input = names.name(t, *this);
         Config::Map settings;
         if (node->args.training) settings.emplace_back("training", *node->args.training);
+        if (node->args.use_causal_mask) settings.emplace_back("use_causal_mask", true);
         input.emplace_back(std::move(settings));
         call.emplace_back(std::move(input));
       }
@@ -125,7 +133,9 @@ std::shared_ptr<Model> Model::from_config(const Config& config) {
         continue;
       }
       CallArgs args;
-      if (const Config* training = inputs[0].items()[3].find("training")) args.training = training->as_bool();
+      const Config& told = inputs[0].items()[3];
+      if (const Config* training = told.find("training")) args.training = training->as_bool();
+      if (const Config* causal = told.find("use_causal_mask")) args.use_causal_mask = causal->as_bool();
       made[call.layer->name()].push_back(nest::flatten((*call.layer)(tensors_named(made, call.inputs), args)));
     }
     waiting = std::move(still);
@@ -151,7 +161,13 @@ ModelPtr model_from_json(const std::string& json) {
   const std::string& kind = config["class_name"].as_text();
   if (kind == "Sequential") return Sequential::from_config(config["config"]);
   if (kind == "Functional" || kind == "Model") return Model::from_config(config["config"]);
-  throw make_error(Code::unimplemented, "[keras] a model of class '{}' cannot be made from a configuration", kind);
+  if (SerializableObjects::find(typeid(Layer), kind)) {
+    if (ModelPtr model = std::dynamic_pointer_cast<Model>(layer_from_config(config))) return model;
+  }
+  throw make_error(Code::unimplemented,
+                   "[keras] a model of class '{}' cannot be made from a configuration: a class of your own needs "
+                   "get_config, from_config and register_keras_serializable",
+                   kind);
 }
 
 ModelPtr clone_model(const Model& model) { return model_from_json(model.to_json()); }

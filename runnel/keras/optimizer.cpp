@@ -44,12 +44,13 @@ void check_optimizer_options(const OptimizerOptions& o) {
   }
 }
 
-std::vector<std::string> names_of(const std::vector<GradientAndVariable>& all, bool with_gradient) {
-  std::vector<std::string> names;
+// ['dense/kernel', 'dense/bias']: the variables without a gradient.
+std::string quoted_names_of(const std::vector<GradientAndVariable>& all) {
+  std::string names;
   for (const auto& [gradient, variable] : all) {
-    if (gradient.defined() == with_gradient) names.push_back(variable.name());
+    if (!gradient.defined()) names += (names.empty() ? "'" : ", '") + variable.name() + "'";
   }
-  return names;
+  return "[" + names + "]";
 }
 
 }  // namespace
@@ -103,6 +104,24 @@ Config Optimizer::learning_rate_config() const {
   if (state_.schedule) return optimizers::schedules::serialize(*state_.schedule);
   return cast(state_.learning_rate, DType::float64).item<double>();
 }
+
+OptimizerOptions optimizer_options_from_config(const Config& config) {
+  OptimizerOptions o;
+  const auto read = [&](const char* key, auto& value) {
+    if (const Config* given = config.find(key)) read_config_value(*given, value);
+  };
+  read("name", o.name);
+  read("weight_decay", o.weight_decay);
+  read("clipnorm", o.clipnorm);
+  read("clipvalue", o.clipvalue);
+  read("global_clipnorm", o.global_clipnorm);
+  read("use_ema", o.use_ema);
+  read("ema_momentum", o.ema_momentum);
+  read("ema_overwrite_frequency", o.ema_overwrite_frequency);
+  return o;
+}
+
+std::string Optimizer::class_name() const { return class_name_of(typeid(*this)); }
 
 Config Optimizer::get_config() const {
   const OptimizerOptions& o = state_.options;
@@ -269,13 +288,18 @@ std::vector<GradientAndVariable> Optimizer::with_gradients(const std::vector<Gra
     if (each.first.defined()) given.push_back(each);
   }
   if (given.empty()) {
-    throw invalid_argument("[{}] the loss depends on none of the variables: no gradient for {}", name(),
-                           fmt::join(names_of(all, false), ", "));
+    throw invalid_argument(
+        "[{}] No gradients provided for any variable: {}. The loss depends on none of them: compute it from them while "
+        "the tape records, with ops that have gradients",
+        name(), quoted_names_of(all));
   }
   if (given.size() < all.size() && !state_.warned) {
     state_.warned = true;
-    log_warning("[{}] the loss does not depend on these variables, which stay as they are: {}", name(),
-                fmt::join(names_of(all, false), ", "));
+    // Always shown: training goes on and looks as if all were well.
+    write_log(LogLevel::warning,
+              fmt::format("[{}] Gradients do not exist for variables {} when minimizing the loss. If you're using "
+                          "`model.compile()`, did you forget to provide a `loss` argument?",
+                          name(), quoted_names_of(all)));
   }
   return given;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <map>
 #include <memory>
@@ -13,6 +14,7 @@
 #include "runnel/autodiff/tape.h"
 #include "runnel/keras/activations.h"
 #include "runnel/keras/schedules.h"
+#include "runnel/keras/serialization.h"
 #include "runnel/ops/state.h"
 #include "runnel/tensor/trackable.h"
 
@@ -59,6 +61,9 @@ struct OptimizerOptions {
       {};  // every so many steps the average takes the place of the variables
 };
 
+// The entries of Optimizer::get_config.
+RUNNEL_API OptimizerOptions optimizer_options_from_config(const Config& config);
+
 // Changes variables so that a loss becomes smaller. One of your own:
 //   struct Descent : keras::Optimizer {
 //     Descent() : Optimizer(0.1, {.name = "Descent"}) {}
@@ -74,8 +79,23 @@ class RUNNEL_API Optimizer : public Trackable {
   Optimizer(Optimizer&& other) noexcept(false);
 
   const std::string& name() const { return state_.options.name; }
-  virtual std::string class_name() const { return name(); }
+  virtual std::string class_name() const;  // the name of the C++ class unless an optimizer says otherwise
   virtual Config get_config() const;
+  using SerializedAs = Optimizer;  // see register_keras_serializable
+  // An optimizer without a from_config of its own: by the constructor it has from Optimizer, else by that without
+  // arguments, with the learning rate of the configuration.
+  template <class T>
+  static std::shared_ptr<T> from_base_config(const Config& config) {
+    if constexpr (std::constructible_from<T, LearningRate, OptimizerOptions>) {
+      return std::make_shared<T>(LearningRate::from_config(config["learning_rate"]),
+                                 optimizer_options_from_config(config));
+    } else {
+      static_assert(std::default_initializable<T>, "the optimizer needs a static from_config(const Config&)");
+      const auto made = std::make_shared<T>();
+      if (const Config* rate = config.find("learning_rate")) made->set_learning_rate(LearningRate::from_config(*rate));
+      return made;
+    }
+  }
 
   // How many steps have been done: int64.
   const Variable& iterations() const { return state_.iterations; }
@@ -94,7 +114,8 @@ class RUNNEL_API Optimizer : public Trackable {
 
   // Makes the slots, once. The first step does it for the variables it gets.
   virtual void build(const std::vector<Variable>& variables);
-  // One step. Variables without a gradient are left as they are, with a warning; an Error if none has one.
+  // One step. Variables without a gradient are left as they are, with one warning on standard error; an Error if none
+  // has one.
   virtual void apply_gradients(const std::vector<GradientAndVariable>& gradients,
                                const ConstraintLookup& constraint_of = {});
   // The gradients of a loss that `tape` has recorded, for apply_gradients.
@@ -186,7 +207,7 @@ using OptimizerPtr = std::shared_ptr<Optimizer>;
 
 namespace optimizers {
 using keras::Optimizer;
-// "adam", "sgd", ... (Keras's names, in any case) with default settings.
+// "adam", "sgd", ... (Keras's names, in any case) with default settings, or one of your own by its registered name.
 RUNNEL_API OptimizerPtr get(const std::string& name);
 // {"class_name": "Adam", "config": {...}} and back.
 RUNNEL_API Config serialize(const Optimizer& optimizer);

@@ -37,7 +37,7 @@ std::string lower_case(std::string text) {
 OptimizerPtr get(const std::string& name) { return deserialize(object_config(name, {})); }
 
 Config serialize(const Optimizer& optimizer) {
-  return object_config(optimizer.class_name(), optimizer.get_config().entries());
+  return object_config(serialized_name(typeid(optimizer), optimizer.class_name()), optimizer.get_config().entries());
 }
 
 OptimizerPtr deserialize(const Config& config) {
@@ -47,7 +47,10 @@ OptimizerPtr deserialize(const Config& config) {
     if (lower_case(class_name) == lower_case(name)) return make(config["config"]);
     names.push_back(class_name);
   }
-  throw make_error(Code::not_found, "[keras] no optimizer is called '{}'; there are {}", name, fmt::join(names, ", "));
+  if (OptimizerPtr own = SerializableObjects::make<Optimizer>(name, config["config"])) return own;
+  throw make_error(Code::not_found,
+                   "[keras] no optimizer is called '{}'; there are {} and what register_keras_serializable names", name,
+                   fmt::join(names, ", "));
 }
 
 }  // namespace runnel::keras::optimizers

@@ -33,7 +33,7 @@ Config LearningRateSchedule::get_config() const {
 }
 
 Config serialize(const LearningRateSchedule& schedule) {
-  return object_config(schedule.class_name(), schedule.get_config().entries());
+  return object_config(serialized_name(typeid(schedule), schedule.class_name()), schedule.get_config().entries());
 }
 
 SchedulePtr deserialize(const Config& config) {
@@ -45,6 +45,7 @@ SchedulePtr deserialize(const Config& config) {
   if (name == InverseTimeDecay::kClassName) return InverseTimeDecay::from_config(settings);
   if (name == CosineDecay::kClassName) return CosineDecay::from_config(settings);
   if (name == CosineDecayRestarts::kClassName) return CosineDecayRestarts::from_config(settings);
+  if (SchedulePtr own = SerializableObjects::make<LearningRateSchedule>(name, settings)) return own;
   throw make_error(Code::not_found,
                    "[keras] no learning rate schedule is called '{}'; there are ExponentialDecay, "
                    "PiecewiseConstantDecay, PolynomialDecay, InverseTimeDecay, CosineDecay and CosineDecayRestarts",

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runnel/keras/config.h"
+#include "runnel/keras/serialization.h"
 #include "runnel/op/operand.h"
 
 namespace runnel::keras::optimizers::schedules {
@@ -18,7 +19,13 @@ class RUNNEL_API LearningRateSchedule {
   // The rate, a float32 scalar, at a step (an integer tensor that starts at 0). Made of ops: optimizers call it once
   // while a function is traced.
   virtual Tensor operator()(const Operand& step) const = 0;
-  virtual std::string class_name() const { return "LearningRateSchedule"; }
+  virtual std::string class_name() const { return class_name_of(typeid(*this)); }
+  using SerializedAs = LearningRateSchedule;  // see register_keras_serializable
+  template <class T>
+  static std::shared_ptr<T> from_base_config(const Config&) {
+    static_assert(std::default_initializable<T>, "the schedule needs a static from_config(const Config&)");
+    return std::make_shared<T>();
+  }
   virtual Config get_config() const;  // an Error unless a class says more
 };
 using SchedulePtr = std::shared_ptr<const LearningRateSchedule>;

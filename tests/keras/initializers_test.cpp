@@ -45,6 +45,17 @@ TEST(Initializers, FixedValues) {
   expect_error([] { initializers::identity()(Shape{2, 2, 2}, float32); }, Code::invalid_argument, "[2,2,2]");
 }
 
+TEST(Initializers, AreCalledWithAShape) {
+  const Initializer ones = "ones";
+  expect_close(ones({2, 3}), std::vector<double>(6, 1), {2, 3}, 0);
+  EXPECT_EQ(ones({2, 3}).dtype(), float32);
+  EXPECT_EQ(ones({4}, float64).dtype(), float64);
+  EXPECT_EQ(ones(Shape{}, int32).item<int32_t>(), 1);
+  expect_same_bits(initializers::he_normal(3)({3, 4}), initializers::he_normal(3)(Shape{3, 4}, float32));
+  const Initializer own = [](const Shape& shape, DType dtype) { return fill(shape, cast(Tensor(7.f), dtype)); };
+  expect_close(own({2}), {7, 7}, {2}, 0);
+}
+
 TEST(Initializers, PlainDistributions) {
   random::set_seed(5);
   const Shape shape{200, 300};

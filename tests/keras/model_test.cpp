@@ -11,6 +11,7 @@
 namespace runnel::keras {
 namespace {
 
+using test::expect_error;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -216,6 +217,35 @@ TEST(KerasModel, RegularizersAddToTheLosses) {
   dense(zeros({1, 3}));
   ASSERT_EQ(dense.losses().size(), 1u);
   EXPECT_FLOAT_EQ(dense.losses()[0].item<float>(), 1.5f);
+}
+
+TEST(KerasModel, WhatGoesWithACallIsWrittenDown) {
+  const Tensor in = Input({4, 6});
+  const auto attention = make<MultiHeadAttention>({.num_heads = 2, .key_dim = 3});
+  CallArgs causal;
+  causal.use_causal_mask = true;
+  const Model model(in, (*attention)(Nest::list({in, in}), causal));
+  const ModelPtr copy = model_from_json(model.to_json());
+  EXPECT_EQ(copy->to_json(), model.to_json());
+  copy->set_weights(model.get_weights());
+  const Tensor x = random::stateless_normal({2, 4, 6}, {1, 2});
+  const Tensor changed = concat({x(all, slice(0, 3)), ones({2, 1, 6})}, 1);
+  const auto start_of = [](const Tensor& y) { return y(all, slice(0, 3)).to_vector<float>(); };
+  EXPECT_EQ(start_of((*copy)(x)), start_of((*copy)(changed))) << "no position sees those after it";
+  const Model fixed(in, keras::LSTM({.units = 2})(in, {.mask = Tensor{{true, false, true, true}}}));
+  expect_error([&] { fixed.to_json(); }, Code::unimplemented, "constant mask");
+}
+
+TEST(KerasModel, DescribedStatesAreInputs) {
+  const Tensor in = Input({5, 3}, {.name = "in"}), h = Input({2}, {.name = "h"}), c = Input({2}, {.name = "c"});
+  const auto lstm = make<keras::LSTM>({.units = 2});
+  Model model(std::vector<Tensor>{in, h, c}, lstm(in, CallArgs{.initial_state = {h, c}}));
+  const Tensor x = random::stateless_normal({4, 5, 3}, {1, 2});
+  const Tensor start = ones({4, 2}), other = zeros({4, 2});
+  const Tensor expected = (*lstm)(x, {.initial_state = {start, other}});
+  EXPECT_EQ(model(Nest(std::vector<Tensor>{x, start, other})).leaf().to_vector<float>(), expected.to_vector<float>());
+  EXPECT_EQ(model_from_json(model.to_json())->to_json(), model.to_json());
+  expect_error([&] { lstm(in, CallArgs{.mask = Input({5}, {.dtype = bool_})}); }, Code::unimplemented, "mask");
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ Nest Lambda::call(const Nest& inputs, const CallArgs&) { return options_.functio
 Config Lambda::get_config() const {
   throw make_error(Code::failed_precondition,
                    "[Lambda] layer '{}' has a C++ function, which cannot be written down: make it a layer class with "
-                   "get_config and from_config, and register it by register_layer",
+                   "get_config and from_config, and register it by register_keras_serializable",
                    name());
 }
 
