@@ -88,7 +88,14 @@ TrainingValues match_dtype_and_rank(const Tensor& y_true, const Tensor& y_pred, 
 Tensor compute_weighted_loss(const std::string& who, const Tensor& losses, const Tensor& sample_weight,
                              const Tensor& mask, const std::string& reduction) {
   const bool mean = reduction == "auto" || reduction == "sum_over_batch_size";
-  Tensor weighted = is_float(losses.dtype()) ? losses : cast(losses, DType::float32);
+  // Sums of short types are taken in float32, as they would soon leave the range of float16.
+  const DType given = losses.dtype();
+  const bool is_short = given == DType::float16 || given == DType::bfloat16;
+  if (is_short) {
+    const Tensor weight = sample_weight.defined() ? cast(sample_weight, DType::float32) : Tensor();
+    return cast(compute_weighted_loss(who, cast(losses, DType::float32), weight, mask, reduction), given);
+  }
+  Tensor weighted = is_float(given) ? losses : cast(losses, DType::float32);
   if (sample_weight.defined()) weighted = weighted * match_weight(who, sample_weight, weighted);
   if (mask.defined()) {
     const Tensor valid = match_weight(who, mask, losses);

@@ -56,7 +56,8 @@ class RUNNEL_API Model : public Layer {
 
   // --- training ---
 
-  // How the model is to be trained. May be called again; weights stay, the optimizer is the new one.
+  // How the model is to be trained. May be called again; weights stay, the optimizer is the new one. A model whose
+  // policy is mixed_float16 scales its loss: the optimizer becomes a mixed_precision::LossScaleOptimizer around it.
   void compile(CompileOptions options);
   bool compiled() const { return training_ != nullptr; }
   Optimizer& optimizer() const;

@@ -4,6 +4,7 @@
 #include "runnel/function/function.h"
 #include "runnel/graph/tracer.h"
 #include "runnel/keras/call_scope.h"
+#include "runnel/keras/loss_scale_optimizer.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
 #include "runnel/ops/operators.h"
@@ -13,6 +14,12 @@ namespace runnel::keras {
 namespace {
 
 Tensor batch_size_of(const std::vector<Tensor>& tensors, DType dtype) { return cast(shape(tensors.at(0))[0], dtype); }
+
+// In the wider of their dtypes: what layers add is often float32 beside a loss of float16.
+Tensor sum_of_losses(const Tensor& a, const Tensor& b) {
+  const DType dtype = dtype_size(a.dtype()) >= dtype_size(b.dtype()) ? a.dtype() : b.dtype();
+  return losses::to_dtype(a, dtype) + losses::to_dtype(b, dtype);
+}
 
 std::string leaf_shapes(const std::vector<Tensor>& tensors) {
   std::string text;
@@ -24,6 +31,10 @@ std::string leaf_shapes(const std::vector<Tensor>& tensors) {
 
 void Model::compile(CompileOptions options) {
   training_ = std::make_unique<Training>(std::move(options));
+  if (dtype_policy().name() == "mixed_float16" &&
+      !std::dynamic_pointer_cast<mixed_precision::LossScaleOptimizer>(training_->optimizer)) {
+    training_->optimizer = std::make_shared<mixed_precision::LossScaleOptimizer>(training_->optimizer);
+  }
   training_->loss_metric = std::make_shared<metrics::Mean>("loss");
 }
 
@@ -126,7 +137,7 @@ Tensor Model::compute_loss(const TrainingBatch& batch, const Nest& y_pred) {
     const Tensor loss = (*out.loss)(y, p, weight, MaskScope::mask_of(predicted[i]));
     if (out.loss_metric) out.loss_metric->update_state(loss, batch_size_of(wanted, DType::float32));
     const Tensor weighted = out.weight == 1 ? loss : loss * out.weight;
-    total = total.defined() ? total + weighted : weighted;
+    total = total.defined() ? sum_of_losses(total, weighted) : weighted;
   }
   std::vector<Tensor> added = losses();
   if (!total.defined() && added.empty()) {
@@ -134,10 +145,7 @@ Tensor Model::compute_loss(const TrainingBatch& batch, const Nest& y_pred) {
                      "[fit] model '{}' has nothing to train for: give compile a .loss, or call add_loss in a layer",
                      name());
   }
-  for (const Tensor& loss : added) {
-    const Tensor same = total.defined() && loss.dtype() != total.dtype() ? cast(loss, total.dtype()) : loss;
-    total = total.defined() ? total + same : same;
-  }
+  for (const Tensor& loss : added) total = total.defined() ? sum_of_losses(total, loss) : loss;
   const std::vector<Tensor> x = nest::flatten(batch.x);
   t.loss_metric->update_state(total.dtype() == DType::float32 ? total : cast(total, DType::float32),
                               batch_size_of(x, DType::float32));
