@@ -50,7 +50,7 @@ EarlyStopping::EarlyStopping(EarlyStoppingOptions options)
 
 void EarlyStopping::on_train_begin(const Logs&) {
   wait_ = stopped_epoch_ = best_epoch_ = 0;
-  best_ = options_.has_baseline ? options_.baseline : monitor_.worst();
+  best_ = monitor_.worst();
   best_weights_.clear();
 }
 
@@ -66,7 +66,7 @@ void EarlyStopping::on_epoch_end(int64_t epoch, Logs& logs) {
     best_ = *value;
     best_epoch_ = epoch;
     if (options_.restore_best_weights) best_weights_ = model()->get_weights();
-    wait_ = 0;
+    if (!options_.baseline || monitor_.is_better(*value, *options_.baseline)) wait_ = 0;
     return;
   }
   if (wait_ >= options_.patience && epoch > 0) {

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -76,8 +77,7 @@ struct EarlyStoppingOptions {
   int64_t patience = 0;
   int verbose = 0;
   std::string mode = "auto";
-  double baseline = 0;
-  bool has_baseline = false;
+  std::optional<double> baseline = {};  // epochs that are not better than this count as no progress
   bool restore_best_weights = false;
   int64_t start_from_epoch = 0;
 };

@@ -113,6 +113,10 @@ ConfusionCounts confusion_counts(const ConfusionRequest& request, const Tensor& 
   }
   Tensor weight = ones_like(guess);
   if (sample_weight.defined()) weight = weight * losses::match_weight(request.who, sample_weight, guess);
+  if (!request.label_weights.empty())
+    weight =
+        weight * cast(Tensor::of<double>(request.label_weights, {static_cast<int64_t>(request.label_weights.size())}),
+                      weight.dtype());
   const Tensor flat = reshape(guess, {-1});
   const Tensor positive = reshape(where(truth, weight, 0), {-1});
   const Tensor negative = reshape(where(truth, 0, weight), {-1});

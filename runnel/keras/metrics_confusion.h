@@ -25,8 +25,9 @@ struct ConfusionRequest {
   // The thresholds are i / (n - 1), but for the first, which may lie below 0, and the last: predictions are sorted into
   // buckets between them instead of being compared with each.
   bool evenly_spaced = false;
-  std::optional<int64_t> top_k = {};     // only the k largest of the last dimension can be positive
-  std::optional<int64_t> class_id = {};  // only this position of the last dimension counts
+  std::optional<int64_t> top_k = {};       // only the k largest of the last dimension can be positive
+  std::optional<int64_t> class_id = {};    // only this position of the last dimension counts
+  std::vector<double> label_weights = {};  // of the positions of the last dimension
   DType dtype = DType::float32;
 };
 ConfusionCounts confusion_counts(const ConfusionRequest& request, const Tensor& y_true, const Tensor& y_pred,

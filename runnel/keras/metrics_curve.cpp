@@ -21,6 +21,7 @@ std::vector<double> spread_thresholds(const std::string& who, int64_t n, double 
 
 ConfusionRequest area_request(const AUCOptions& options) {
   ConfusionRequest request{.who = "AUC", .dtype = options.dtype};
+  if (!options.multi_label) request.label_weights = options.label_weights;
   request.evenly_spaced = options.thresholds.empty();
   if (request.evenly_spaced) {
     request.thresholds = spread_thresholds("AUC", options.num_thresholds, losses::kEpsilon);
@@ -62,15 +63,28 @@ ConfusionRequest point_request(CurvePointKind kind, const CurvePointOptions& opt
   return request;
 }
 
-// The elements but the last, and but the first: the ends of the steps of a curve.
-Tensor starts(const Tensor& t) { return slice(t, {0}, {t.partial_shape()[0] - 1}); }
-Tensor ends(const Tensor& t) { return slice(t, {1}, {-1}); }
+// The rows but the last, and but the first: the ends of the steps of a curve.
+Tensor starts(const Tensor& t) { return t(slice(0, -1)); }
+Tensor ends(const Tensor& t) { return t(slice(1, none)); }
+
+int64_t labels_of(const AUCOptions& options) {
+  if (!options.multi_label) return 0;
+  if (!options.num_labels || *options.num_labels < 1) {
+    throw invalid_argument("[AUC] multi_label needs num_labels, the size of the last dimension of the predictions");
+  }
+  if (!options.label_weights.empty() && static_cast<int64_t>(options.label_weights.size()) != *options.num_labels) {
+    throw invalid_argument("[AUC] there are {} label_weights for {} labels", options.label_weights.size(),
+                           *options.num_labels);
+  }
+  return *options.num_labels;
+}
 
 }  // namespace
 
-CurveMetric::CurveMetric(std::string name, DType dtype, ConfusionRequest request)
-    : Metric(std::move(name), dtype), request_(std::move(request)) {
-  const Shape shape{static_cast<int64_t>(request_.thresholds.size())};
+CurveMetric::CurveMetric(std::string name, DType dtype, ConfusionRequest request, int64_t labels)
+    : Metric(std::move(name), dtype), request_(std::move(request)), labels_(labels) {
+  const auto thresholds = static_cast<int64_t>(request_.thresholds.size());
+  const Shape shape = labels > 0 ? Shape{thresholds, labels} : Shape{thresholds};
   true_positives_ = add_weight("true_positives", shape);
   true_negatives_ = add_weight("true_negatives", shape);
   false_positives_ = add_weight("false_positives", shape);
@@ -78,11 +92,33 @@ CurveMetric::CurveMetric(std::string name, DType dtype, ConfusionRequest request
 }
 
 void CurveMetric::update_state(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight) {
-  const ConfusionCounts counts = confusion_counts(request_, y_true, predictions(y_pred), sample_weight);
-  true_positives_.assign_add(counts.true_positives);
-  true_negatives_.assign_add(counts.true_negatives());
-  false_positives_.assign_add(counts.false_positives);
-  false_negatives_.assign_add(counts.false_negatives());
+  if (labels_ == 0) {
+    const ConfusionCounts counts = confusion_counts(request_, y_true, predictions(y_pred), sample_weight);
+    true_positives_.assign_add(counts.true_positives);
+    true_negatives_.assign_add(counts.true_negatives());
+    false_positives_.assign_add(counts.false_positives);
+    false_negatives_.assign_add(counts.false_negatives());
+    return;
+  }
+  const PartialShape& shape = y_pred.partial_shape();
+  if (shape.rank() != 2 || (shape[1] != kUnknownDim && shape[1] != labels_)) {
+    throw invalid_argument("[{}] counts {} labels apart and needs predictions of shape [batch, {}], got {}",
+                           request_.who, labels_, labels_, shape.str());
+  }
+  std::vector<Tensor> true_positives, true_negatives, false_positives, false_negatives;
+  ConfusionRequest of_label = request_;
+  for (int64_t i = 0; i < labels_; ++i) {
+    of_label.class_id = i;
+    const ConfusionCounts counts = confusion_counts(of_label, y_true, predictions(y_pred), sample_weight);
+    true_positives.push_back(counts.true_positives);
+    true_negatives.push_back(counts.true_negatives());
+    false_positives.push_back(counts.false_positives);
+    false_negatives.push_back(counts.false_negatives());
+  }
+  true_positives_.assign_add(stack(true_positives, 1));
+  true_negatives_.assign_add(stack(true_negatives, 1));
+  false_positives_.assign_add(stack(false_positives, 1));
+  false_negatives_.assign_add(stack(false_negatives, 1));
 }
 
 Tensor CurveMetric::recalls() const {
@@ -99,7 +135,8 @@ Tensor CurveMetric::specificities() const {
 }
 
 AUC::AUC(AUCOptions options)
-    : CurveMetric(options.name, options.dtype, area_request(options)), options_(std::move(options)) {
+    : CurveMetric(options.name, options.dtype, area_request(options), labels_of(options)),
+      options_(std::move(options)) {
   if (options_.curve != "ROC" && options_.curve != "PR") {
     throw invalid_argument("[AUC] curve must be ROC or PR, got '{}'", options_.curve);
   }
@@ -116,7 +153,16 @@ void AUC::update_state(const Tensor& y_true, const Tensor& y_pred, const Tensor&
 }
 
 Tensor AUC::result() const {
-  if (options_.curve == "PR" && options_.summation_method == "interpolation") return interpolated_pr_area();
+  const Tensor each = areas();
+  if (labels_ == 0) return each;
+  if (options_.label_weights.empty()) return reduce_mean(each);
+  const Tensor weights =
+      cast(Tensor::of<double>(options_.label_weights, {static_cast<int64_t>(options_.label_weights.size())}), dtype());
+  return divide_no_nan(reduce_sum(each * weights), reduce_sum(weights));
+}
+
+Tensor AUC::areas() const {
+  if (options_.curve == "PR" && options_.summation_method == "interpolation") return interpolated_pr_areas();
   Tensor x = recalls();
   Tensor y;
   if (options_.curve == "ROC") {
@@ -132,12 +178,12 @@ Tensor AUC::result() const {
   } else {
     heights = options_.summation_method == "minoring" ? minimum(starts(y), ends(y)) : maximum(starts(y), ends(y));
   }
-  return reduce_sum((starts(x) - ends(x)) * heights);
+  return reduce_sum((starts(x) - ends(x)) * heights, 0);
 }
 
 // Between two thresholds true positives grow linearly with all positives, so precision does not: the area under it is
 // a logarithm (Davis and Goadrich, "The relationship between precision-recall and ROC curves", 2006).
-Tensor AUC::interpolated_pr_area() const {
+Tensor AUC::interpolated_pr_areas() const {
   const Tensor right = true_positives_;
   const Tensor found = right + false_positives_;
   const Tensor more_right = starts(right) - ends(right);
@@ -147,12 +193,22 @@ Tensor AUC::interpolated_pr_area() const {
   const Tensor growth =
       where(logical_and(starts(found) > 0, ends(found) > 0), divide_no_nan(starts(found), maximum(ends(found), 0)), 1);
   const Tensor all = ends(right) + ends(Tensor(false_negatives_));
-  return reduce_sum(divide_no_nan(slope * (more_right + intercept * log(growth)), maximum(all, 0)));
+  return reduce_sum(divide_no_nan(slope * (more_right + intercept * log(growth)), maximum(all, 0)), 0);
 }
 
 Config AUC::get_config() const {
   Config config = Metric::get_config();
-  for (auto& [key, value] : options_to_config(options_)) config.set(key, std::move(value));
+  config.set("num_thresholds", static_cast<int64_t>(request_.thresholds.size()));
+  config.set("curve", options_.curve);
+  config.set("summation_method", options_.summation_method);
+  config.set("multi_label", options_.multi_label);
+  config.set("num_labels", config_value(options_.num_labels));
+  config.set("label_weights", options_.label_weights.empty() ? Config() : Config(options_.label_weights));
+  config.set("from_logits", options_.from_logits);
+  // Only those that were given, without the ends that were added.
+  if (!options_.thresholds.empty()) {
+    config.set("thresholds", std::vector<double>(request_.thresholds.begin() + 1, request_.thresholds.end() - 1));
+  }
   return config;
 }
 

@@ -5,18 +5,20 @@
 // Metrics of how counts change with the threshold.
 namespace runnel::keras::metrics {
 
-// The four counts at many thresholds: variables true_positives, true_negatives, false_positives, false_negatives.
+// The four counts at many thresholds: variables true_positives, true_negatives, false_positives, false_negatives, of
+// shape [thresholds], or [thresholds, labels] where the positions of the last dimension are counted apart.
 class RUNNEL_API CurveMetric : public Metric {
  public:
   void update_state(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight = {}) override;
 
  protected:
-  CurveMetric(std::string name, DType dtype, ConfusionRequest request);
+  CurveMetric(std::string name, DType dtype, ConfusionRequest request, int64_t labels = 0);
   Tensor recalls() const;  // also called sensitivity, true positive rate
   Tensor precisions() const;
   Tensor specificities() const;  // 1 - the false positive rate
 
   ConfusionRequest request_;
+  int64_t labels_;  // 0: all counted together
   Variable true_positives_, true_negatives_, false_positives_, false_negatives_;
 };
 
@@ -26,13 +28,17 @@ struct AUCOptions {
   std::string summation_method = "interpolation";  // or "minoring", "majoring"
   std::string name;
   DType dtype = DType::float32;
-  std::vector<double> thresholds;  // between 0 and 1, instead of num_thresholds of equal distance
+  std::vector<double> thresholds;     // between 0 and 1, instead of num_thresholds of equal distance
+  bool multi_label = false;           // the mean of the areas of the num_labels columns, not that of all together
+  std::optional<int64_t> num_labels;  // of multi_label
+  std::vector<double> label_weights;  // of the columns: of their areas in the mean, or of their predictions
   bool from_logits = false;
   static constexpr auto fields() {
     using O = AUCOptions;
-    return std::tuple{field("num_thresholds", &O::num_thresholds), field("curve", &O::curve),
+    return std::tuple{field("num_thresholds", &O::num_thresholds),     field("curve", &O::curve),
                       field("summation_method", &O::summation_method), field("thresholds", &O::thresholds),
-                      field("from_logits", &O::from_logits)};
+                      field("multi_label", &O::multi_label),           field("num_labels", &O::num_labels),
+                      field("label_weights", &O::label_weights),       field("from_logits", &O::from_logits)};
   }
 };
 // The area under a curve, by a Riemann sum over the thresholds.
@@ -47,7 +53,8 @@ class RUNNEL_API AUC : public CurveMetric {
   const AUCOptions& options() const { return options_; }
 
  private:
-  Tensor interpolated_pr_area() const;
+  Tensor areas() const;  // [], or [labels]
+  Tensor interpolated_pr_areas() const;
   AUCOptions options_;
 };
 

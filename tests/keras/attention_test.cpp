@@ -1,5 +1,7 @@
 #include "runnel/keras/layers/attention.h"
 
+#include "runnel/keras/layers/embedding.h"
+#include "runnel/keras/model.h"
 #include "runnel/runnel.h"
 #include "tests/keras/recurrent_reference.h"
 #include "tests/support/expect_error.h"
@@ -116,6 +118,73 @@ TEST(MultiHeadAttention, MasksHidePositions) {
   padded.mask = Tensor{{true, true, true, false}, {true, false, false, false}};
   naive.seen = [](int64_t b, int64_t, int64_t s) { return b == 0 ? s < 3 : s < 1; };
   expect_close(layer(inputs, padded).leaf(), naive(layer.get_weights(), x, x, x), {2, 4, 6}, 1e-10);
+}
+
+// Attention over rows and columns of an image at once is attention over the list of its pixels.
+TEST(MultiHeadAttention, SeveralAxes) {
+  const Tensor query = random_tensor({2, 2, 3, 5}, float64, 1), value = random_tensor({2, 2, 4, 6}, float64, 2);
+  for (const bool named : {false, true}) {
+    MultiHeadAttention layer({.num_heads = 2,
+                              .key_dim = 3,
+                              .attention_axes = named ? std::vector<int64_t>{1, 2} : std::vector<int64_t>{},
+                              .dtype = "float64"});
+    set_random_attention(layer, {{2, 2, 3, 5}, {2, 2, 4, 6}});
+    NaiveAttention naive{2, 3, 3};
+    const Tensor flat_query = reshape(query, {2, 6, 5}), flat_value = reshape(value, {2, 8, 6});
+    const Nest inputs = Nest::tuple({query, value});
+    expect_close(layer(inputs).leaf(), naive(layer.get_weights(), flat_query, flat_value, flat_value), {2, 2, 3, 5},
+                 1e-10);
+    EXPECT_EQ(layer.call_with_scores(inputs, {}).second.shape(), (Shape{2, 2, 2, 3, 2, 4}));
+    CallArgs masked;
+    const Tensor seen = cast(range(2 * 3 * 2 * 4) % 3 > 0, bool_);
+    masked.attention_mask = broadcast_to(reshape(seen, {1, 2, 3, 2, 4}), {2, 2, 3, 2, 4});
+    naive.seen = [](int64_t, int64_t t, int64_t s) { return (t * 8 + s) % 3 > 0; };
+    expect_close(layer(inputs, masked).leaf(), naive(layer.get_weights(), flat_query, flat_value, flat_value),
+                 {2, 2, 3, 5}, 1e-10);
+    CallArgs causal;
+    causal.use_causal_mask = true;
+    expect_error([&] { layer(inputs, causal); }, Code::invalid_argument, "attention_mask");
+    EXPECT_EQ(layer_from_config(layer_to_config(layer))->get_config(), layer.get_config());
+  }
+}
+
+// Attention along one axis leaves the others apart, as batches are.
+TEST(MultiHeadAttention, OneOfSeveralAxes) {
+  const Tensor x = random_tensor({2, 3, 4, 5}, float64, 1);
+  for (const int64_t axis : {1, 2}) {
+    MultiHeadAttention layer({.num_heads = 2, .key_dim = 3, .attention_axes = {axis}, .dtype = "float64"});
+    set_random_attention(layer, {{2, 3, 4, 5}, {2, 3, 4, 5}});
+    const NaiveAttention naive{2, 3, 3};
+    const Tensor y = layer(Nest::tuple({x, x})).leaf();
+    const Tensor rows = axis == 2 ? x : transpose(x, {0, 2, 1, 3});
+    const int64_t batches = axis == 2 ? 6 : 8, steps = axis == 2 ? 4 : 3;
+    const Tensor flat = reshape(rows, {batches, steps, 5});
+    const Tensor got = reshape(axis == 2 ? y : transpose(y, {0, 2, 1, 3}), {batches, steps, 5});
+    expect_close(got, naive(layer.get_weights(), flat, flat, flat), {batches, steps, 5}, 1e-10);
+  }
+  const Nest inputs = Nest::tuple({x, x});
+  for (const std::vector<int64_t>& wrong : {std::vector<int64_t>{3}, {0}, {1, 1}}) {
+    expect_error(
+        [&] {
+          MultiHeadAttention layer({.num_heads = 1, .key_dim = 2, .attention_axes = wrong});
+          layer(inputs);
+        },
+        Code::invalid_argument, "attention_axes");
+  }
+}
+
+TEST(MultiHeadAttention, MasksComeWithTheInputs) {
+  const Tensor in = Input({4}, {.name = "ids", .dtype = int32});
+  const Tensor x = Embedding({.input_dim = 5, .output_dim = 6, .mask_zero = true, .name = "embed"})(in);
+  const auto attention = make<MultiHeadAttention>({.num_heads = 2, .key_dim = 3});
+  const Model model(in, attention(std::vector<Tensor>{x, x}).leaf());
+  const Tensor y = model.get_layer("embed")(Tensor{{1, 2, 3, 0}});
+  // The padded position is hidden, whatever its values are: the others are as without it.
+  Model& whole = const_cast<Model&>(model);
+  const std::vector<double> padded = values_of(whole(Tensor{{1, 2, 3, 0}}));
+  const Tensor shorter = y(all, slice(0, 3));
+  const std::vector<double> alone = values_of((*attention)(Nest::tuple({shorter, shorter})).leaf());
+  for (size_t i = 0; i < alone.size(); ++i) EXPECT_NEAR(padded[i], alone[i], 1e-5);
 }
 
 TEST(MultiHeadAttention, WeightsAreThoseOfKeras) {

@@ -128,6 +128,39 @@ TEST(MetricCurves, AreaUnderRoc) {
               naive_roc_area(kLabels, kScores, ones_like(kScores), even_thresholds(200)), 1e-2);
 }
 
+TEST(MetricCurves, ConfigurationsHaveTheThresholdsThatWereGiven) {
+  const Config plain = metrics::AUC({.num_thresholds = 10, .name = "area"}).get_config();
+  EXPECT_EQ(plain.to_json(),
+            R"({"name":"area","dtype":"float32","num_thresholds":10,"curve":"ROC","summation_method":"interpolation",)"
+            R"("multi_label":false,"num_labels":null,"label_weights":null,"from_logits":false})");
+  metrics::AUC chosen({.num_thresholds = 10, .name = "area", .thresholds = {0.75, 0.25}});
+  const Config config = chosen.get_config();
+  EXPECT_EQ(config["num_thresholds"].as_int(), 4) << "with both ends";
+  EXPECT_EQ(config["thresholds"].as_doubles(), (std::vector<double>{0.25, 0.75}));
+  const MetricPtr copy = metrics::deserialize(metrics::serialize(chosen));
+  EXPECT_EQ(copy->get_config(), config);
+  EXPECT_EQ(copy->variables()[0].shape(), (Shape{4}));
+  EXPECT_EQ((*copy)(kLabels, kScores).item<float>(), chosen(kLabels, kScores).item<float>());
+}
+
+TEST(MetricCurves, LabelsApart) {
+  const Tensor labels = stack({kLabels, 1 - kLabels}, 1), scores = stack({kScores, kScores}, 1);
+  const double first = naive_roc_area(kLabels, kScores, ones_like(kScores), even_thresholds(200));
+  const double second = naive_roc_area(1 - kLabels, kScores, ones_like(kScores), even_thresholds(200));
+  metrics::AUC each({.multi_label = true, .num_labels = 2});
+  EXPECT_NEAR(each(labels, scores).item<float>(), (first + second) / 2, 1e-5);
+  EXPECT_EQ(each.variables()[0].shape(), (Shape{200, 2}));
+  metrics::AUC weighted({.multi_label = true, .num_labels = 2, .label_weights = {3, 1}});
+  weighted.update_state(labels, scores);
+  EXPECT_NEAR(value_of(weighted), (3 * first + second) / 4, 1e-5);
+  EXPECT_EQ(metrics::deserialize(metrics::serialize(weighted))->get_config(), weighted.get_config());
+  // All together, a column counting as much as its weight says.
+  metrics::AUC together({.label_weights = {1, 0}});
+  EXPECT_NEAR(together(labels, scores).item<float>(), first, 1e-5);
+  expect_error([] { metrics::AUC bad({.multi_label = true}); }, Code::invalid_argument, "num_labels");
+  expect_error([&] { each.update_state(kLabels, kScores); }, Code::invalid_argument, "[batch, 2]");
+}
+
 TEST(MetricCurves, SummationMethods) {
   const Tensor truth{0, 0, 1, 1};
   const Tensor guess{0.f, 0.5f, 0.3f, 0.9f};

@@ -1,5 +1,7 @@
 #include "runnel/keras/layers/recurrent.h"
 
+#include <algorithm>
+
 #include "runnel/keras/layers/dense.h"
 #include "runnel/runnel.h"
 #include "tests/keras/recurrent_reference.h"
@@ -296,6 +298,141 @@ TEST(Recurrent, RecurrentDropoutMultipliesTheStates) {
   }
   EXPECT_GT(dropped, 10);
   EXPECT_LT(dropped, 54);
+}
+
+// Cells of four units, each of which shows what one gate of an LSTM lets through: activations are linear, so that
+// c = f * c0 + i * g and h = o * c. Input (or state) is 1 in the one place that a gate looks at.
+struct GateProbe {
+  explicit GateProbe(LSTMCellOptions options) : cell(with_linear_gates(options)) {
+    cell.build_from_shapes(PartialShape{kUnknownDim, 1});
+    const bool of_states = options.recurrent_dropout > 0;
+    std::vector<float> inward(16, 0), recurrent(64, 0), bias(16, 0);
+    const auto gate = [](size_t which, size_t unit) { return which * 4 + unit; };  // i f c o
+    for (size_t unit = 0; unit < 4; ++unit) {
+      if (of_states) {
+        recurrent[0 * 16 + gate(unit, unit)] = 1;  // looks at h[0]
+      } else {
+        inward[gate(unit, unit)] = 1;
+      }
+    }
+    bias[gate(2, 0)] = 1;                     // unit 0 shows i: c = i * 1
+    bias[gate(0, 2)] = 1;                     // unit 2 shows g: c = 1 * g
+    bias[gate(0, 3)] = bias[gate(2, 3)] = 1;  // unit 3 shows o: h = o * 1
+    cell.set_weights(
+        {Tensor::of<float>(inward, {1, 16}), Tensor::of<float>(recurrent, {4, 16}), Tensor::of<float>(bias, {16})});
+  }
+  static LSTMCellOptions with_linear_gates(LSTMCellOptions options) {
+    options.units = 4;
+    options.activation = options.recurrent_activation = nullptr;
+    options.unit_forget_bias = false;
+    return options;
+  }
+  // [rows, 4]: what the gates i, f, g, o got.
+  std::vector<double> operator()(int64_t rows) {
+    const auto [h, states] = cell(ones({rows, 1}), {ones({rows, 4}), ones({rows, 4})}, {.training = true});
+    const Tensor &c = states[1], o = h(all, slice(3, 4));
+    return values_of(concat({c(all, slice(0, 3)), o}, 1));
+  }
+  LSTMCell cell;
+};
+
+TEST(Recurrent, GatesOfALSTMDropApartOrTogether) {
+  random::set_seed(5);
+  // How often two gates of a row were dropped differently, of 3 * 200 comparisons.
+  const auto differences = [](const std::vector<double>& seen) {
+    int count = 0;
+    for (size_t i = 0; i < seen.size(); ++i) {
+      EXPECT_TRUE(seen[i] == 0 || seen[i] == 2) << seen[i];
+      count += seen[i] != seen[i / 4 * 4];
+    }
+    return count;
+  };
+  EXPECT_EQ(differences(GateProbe({.dropout = 0.5})(200)), 0) << "implementation 2: one draw for all gates";
+  const int apart = differences(GateProbe({.dropout = 0.5, .implementation = 1})(200));
+  EXPECT_GT(apart, 220);
+  EXPECT_LT(apart, 380);
+  for (const int64_t implementation : {1, 2}) {  // of states always apart
+    const int of_states = differences(GateProbe({.recurrent_dropout = 0.5, .implementation = implementation})(200));
+    EXPECT_GT(of_states, 220);
+    EXPECT_LT(of_states, 380);
+  }
+}
+
+TEST(Recurrent, GatesOfAGRUDropApartOrTogether) {
+  random::set_seed(6);
+  for (const bool reset_after : {false, true}) {
+    for (const int64_t implementation : {1, 2}) {
+      for (const bool of_states : {false, true}) {
+        SCOPED_TRACE(testing::Message() << reset_after << implementation << of_states);
+        // Unit 0 shows z: h = z * 1 + (1 - z) * 0. Unit 1 shows the candidate: z is 0.
+        GRUCell cell({.units = 2,
+                      .activation = nullptr,
+                      .recurrent_activation = nullptr,
+                      .dropout = of_states ? 0 : 0.5,
+                      .recurrent_dropout = of_states ? 0.5 : 0,
+                      .reset_after = reset_after,
+                      .implementation = implementation});
+        cell.build_from_shapes(PartialShape{kUnknownDim, 1});
+        std::vector<float> inward(6, 0), recurrent(12, 0), bias(reset_after ? 12 : 6, 0);
+        (of_states ? recurrent : inward)[0] = 1;
+        (of_states ? recurrent : inward)[5] = 1;
+        bias[2] = bias[3] = 1;  // r
+        cell.set_weights({Tensor::of<float>(inward, {1, 6}), Tensor::of<float>(recurrent, {2, 6}),
+                          Tensor::of<float>(bias, reset_after ? Shape{2, 6} : Shape{6})});
+        const int64_t rows = 200;
+        const Tensor start = concat({ones({rows, 1}), zeros({rows, 1})}, 1);
+        const std::vector<double> h = values_of(cell(ones({rows, 1}), {start}, {.training = true}).output);
+        int different = 0;
+        for (size_t i = 0; i < h.size(); i += 2) {
+          EXPECT_TRUE((h[i] == 0 || h[i] == 2) && (h[i + 1] == 0 || h[i + 1] == 2)) << h[i] << " " << h[i + 1];
+          different += h[i] != h[i + 1];
+        }
+        if (implementation == 2 && !of_states) {
+          EXPECT_EQ(different, 0);
+        } else {
+          EXPECT_GT(different, 65);
+          EXPECT_LT(different, 135);
+        }
+      }
+    }
+  }
+}
+
+// As in Keras, where such a layer is one operation: other elements are dropped in every step. With no states and input
+// 1 in one place, every step of an LSTM without memory gives one of two outputs.
+TEST(Recurrent, PlainLSTMDropsAnewInEveryStep) {
+  random::set_seed(7);
+  const auto rows_with_both = [](LSTM layer) {
+    layer.build_from_shapes(PartialShape{kUnknownDim, 8, 1});
+    // The forget gate is shut by its bias; the others see the input alone.
+    layer.set_weights({Tensor{{1.f, 0.f, 1.f, 1.f}}, zeros({1, 4}), Tensor{0.f, -1e4f, 0.f, 0.f}});
+    const std::vector<double> y = values_of(layer(ones({32, 8, 1}), {.training = true}));
+    int both = 0;
+    for (size_t row = 0; row < 32; ++row) {
+      const auto dropped =
+          std::count(y.begin() + static_cast<long>(row * 8), y.begin() + static_cast<long>(row * 8 + 8), 0.0);
+      both += dropped > 0 && dropped < 8;
+    }
+    return both;
+  };
+  EXPECT_GT(rows_with_both(LSTM({.units = 1, .dropout = 0.5, .return_sequences = true})), 24);
+  // What is not that operation drops the same in all steps.
+  EXPECT_EQ(rows_with_both(LSTM({.units = 1, .dropout = 0.5, .return_sequences = true, .unroll = true})), 0);
+  EXPECT_EQ(rows_with_both(LSTM(
+                {.units = 1, .activation = "softsign", .dropout = 0.5, .return_sequences = true, .implementation = 1})),
+            0);
+}
+
+TEST(Recurrent, ImplementationsAreWrittenAsTheyAre) {
+  EXPECT_EQ(LSTM({.units = 2}).get_config()["implementation"].as_int(), 2);
+  EXPECT_EQ(LSTM({.units = 2, .implementation = 1}).get_config()["implementation"].as_int(), 1);
+  EXPECT_EQ(LSTM({.units = 2, .recurrent_dropout = 0.5}).get_config()["implementation"].as_int(), 1);
+  EXPECT_EQ(GRUCell({.units = 2, .recurrent_dropout = 0.5}).get_config()["implementation"].as_int(), 1);
+  expect_error(
+      [] {
+        GRU({.units = 2, .implementation = 3})(zeros({1, 2, 3}));
+      },
+      Code::invalid_argument, "implementation must be 1 or 2");
 }
 
 TEST(Recurrent, ConfigurationsMakeTheSameLayer) {

@@ -193,6 +193,28 @@ TEST(KerasTraining, CallbacksStopAndRestore) {
   EXPECT_EQ(all_weights(*model), best);
 }
 
+TEST(KerasTraining, EpochsBelowTheBaselineAreNoProgress) {
+  const Corners data = corners(40, 1);
+  // The score grows with every epoch: 1, 2, ...; an epoch that does not beat the baseline is waited for in vain.
+  const auto epochs_with = [&](std::optional<double> baseline) {
+    const auto model = classifier();
+    model->compile(how());
+    const auto score = std::make_shared<LambdaCallback>(LambdaCallbackOptions{
+        .on_epoch_end = [](int64_t epoch, Logs& logs) { logs.set("score", static_cast<double>(epoch + 1)); }});
+    const auto stopping = std::make_shared<EarlyStopping>(
+        EarlyStoppingOptions{.monitor = "score", .patience = 3, .mode = "max", .baseline = baseline});
+    // A value that gets worse at last, so that the counter is looked at.
+    const auto fall =
+        std::make_shared<LambdaCallback>(LambdaCallbackOptions{.on_epoch_end = [](int64_t epoch, Logs& logs) {
+          if (epoch >= 4) logs.set("score", 0.5);
+        }});
+    return model->fit(data.x, data.y, {.epochs = 12, .verbose = 0, .callbacks = {score, fall, stopping}}).epoch.size();
+  };
+  EXPECT_EQ(epochs_with({}), 7u) << "four good epochs, then three without progress";
+  EXPECT_EQ(epochs_with(2.5), 7u) << "the third and fourth beat it";
+  EXPECT_EQ(epochs_with(100), 5u) << "none does: the first that is no better ends it";
+}
+
 TEST(KerasTraining, LearningRatesFollowTheCallbacks) {
   const Corners data = corners(40, 1);
   const auto model = classifier();

@@ -1,7 +1,9 @@
 #include "runnel/keras/layers/wrappers.h"
 
 #include "runnel/keras/layers/dense.h"
+#include "runnel/keras/layers/embedding.h"
 #include "runnel/keras/layers/recurrent.h"
+#include "runnel/keras/model.h"
 #include "runnel/runnel.h"
 #include "tests/keras/recurrent_reference.h"
 #include "tests/support/expect_error.h"
@@ -123,6 +125,56 @@ TEST(TimeDistributed, AppliesTheLayerToEveryStep) {
   }
   EXPECT_NE(each.find_edge("layer"), nullptr);
   expect_error([] { TimeDistributed()(zeros({1, 2, 3})); }, Code::invalid_argument, "no layer");
+}
+
+// Words in sentences in documents: padding words do not count, and sentences of nothing else are left out after.
+TEST(TimeDistributed, HandsTheMaskOfEveryStepOn) {
+  const Tensor in = Input({3, 4}, {.name = "words", .dtype = int32});
+  const auto embed = make<Embedding>({.input_dim = 9, .output_dim = 5, .mask_zero = true});
+  const auto sentence = make<LSTM>({.units = 3});
+  const auto document = make<GRU>({.units = 2});
+  const auto each = make<TimeDistributed>({.layer = LayerPtr(sentence)});
+  Model model(in, document(each(embed(in))));
+  const Tensor words{{{1, 2, 0, 0}, {3, 4, 5, 6}, {0, 0, 0, 0}}, {{7, 0, 0, 0}, {0, 0, 0, 0}, {8, 8, 0, 0}}};
+  // By hand: every sentence as long as it is, then the sentences that have words.
+  const auto state_of = [&](const std::vector<std::vector<int>>& sentences) {
+    std::vector<Tensor> steps;
+    for (const std::vector<int>& ids : sentences) {
+      steps.push_back((*sentence)((*embed)(expand_dims(Tensor::of<int>(ids, {static_cast<int64_t>(ids.size())}), 0))));
+    }
+    return values_of((*document)(stack(steps, 1)));
+  };
+  std::vector<double> expected = state_of({{1, 2}, {3, 4, 5, 6}});
+  for (const double v : state_of({{7}, {8, 8}})) expected.push_back(v);
+  expect_close(model(words), expected, {2, 2}, 1e-5);
+  expect_close(function([&](const Tensor& w) { return model(w); })(words), expected, {2, 2}, 1e-5);
+}
+
+TEST(TimeDistributed, MasksOfItsResult) {
+  const Tensor words = ones({2, 3, 4, 1});
+  const Tensor of_words{{{true, false, true, true}, {false, false, false, false}, {true, true, true, true}},
+                        {{false, false, false, true}, {true, true, false, false}, {false, false, false, false}}};
+  // A layer that drops the mask: steps with any word stay.
+  TimeDistributed pooled({.layer = LSTM({.units = 2})});
+  pooled(words);
+  EXPECT_EQ(values_of(cast(pooled.compute_mask(words, of_words), int32)), (std::vector<double>{1, 0, 1, 1, 1, 0}));
+  // One that keeps it.
+  TimeDistributed kept({.layer = LSTM({.units = 2, .return_sequences = true})});
+  kept(words);
+  const Tensor same = kept.compute_mask(words, of_words);
+  EXPECT_EQ(same.shape(), (Shape{2, 3, 4}));
+  EXPECT_TRUE(reduce_all(equal(same, of_words)));
+  // One that makes it.
+  TimeDistributed made({.layer = Embedding({.input_dim = 3, .output_dim = 2, .mask_zero = true})});
+  const Tensor ids{{{1, 0}, {2, 2}, {0, 0}}};
+  made(ids);
+  EXPECT_EQ(values_of(cast(made.compute_mask(ids, {}), int32)), (std::vector<double>{1, 0, 1, 1, 0, 0}));
+  // A mask of steps alone passes by.
+  TimeDistributed dense({.layer = Dense({.units = 2})});
+  dense(words);
+  const Tensor of_steps{{true, true, false}, {false, true, true}};
+  EXPECT_TRUE(reduce_all(equal(dense.compute_mask(words, of_steps), of_steps)));
+  EXPECT_FALSE(dense.compute_mask(words, {}).defined());
 }
 
 }  // namespace

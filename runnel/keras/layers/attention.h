@@ -11,6 +11,7 @@ struct MultiHeadAttentionOptions {
   double dropout = 0;                // of the attention scores
   bool use_bias = true;
   std::optional<int64_t> output_shape;  // the size of the result's last dimension; that of the query unless given
+  std::vector<int64_t> attention_axes;  // over which attention goes; all but the first and the last unless given
   Initializer kernel_initializer = "glorot_uniform";
   Initializer bias_initializer = "zeros";
   Regularizer kernel_regularizer;
@@ -29,6 +30,7 @@ struct MultiHeadAttentionOptions {
                       field("dropout", &O::dropout),
                       field("use_bias", &O::use_bias),
                       field("output_shape", &O::output_shape),
+                      field("attention_axes", &O::attention_axes),
                       field("kernel_initializer", &O::kernel_initializer),
                       field("bias_initializer", &O::bias_initializer),
                       field("kernel_regularizer", &O::kernel_regularizer),
@@ -40,8 +42,10 @@ struct MultiHeadAttentionOptions {
 };
 // Every position of the query [batch, T, dim] gets a mean of the values [batch, S, dim], weighted by how well their
 // keys fit it, for each head. Inputs are (query, value) or (query, value, key); CallArgs::attention_mask ([batch, T, S]
-// or [batch, heads, T, S]) and use_causal_mask say which positions are seen; CallArgs::mask ([batch, S]) hides padding
-// of the values.
+// or [batch, heads, T, S]) and use_causal_mask say which positions are seen. Masks that come with the inputs hide
+// padding of query, values and keys; CallArgs::mask ([batch, S]) does so for values without one.
+// T and S stand for one or more dimensions, the attention_axes; others, such as rows of an image when attention goes
+// along its columns, are like further batches.
 class RUNNEL_API MultiHeadAttention : public LayerOf<MultiHeadAttention, MultiHeadAttentionOptions> {
  public:
   static constexpr const char* kClassName = "MultiHeadAttention";
@@ -51,16 +55,23 @@ class RUNNEL_API MultiHeadAttention : public LayerOf<MultiHeadAttention, MultiHe
   void build(const NestOf<PartialShape>& inputs) override;
   Nest call(const Nest& inputs, const CallArgs& args) override;
   using Layer::call;
-  // The result and the scores [batch, heads, T, S].
+  Tensor compute_mask(const Nest& inputs, const Tensor& mask) override;  // that of the query
+  Config get_config() const override;
+  // The result and the scores [batch, ..., heads, T, S].
   std::pair<Tensor, Tensor> call_with_scores(const Nest& inputs, const CallArgs& args);
 
   // kernel [dim, heads, size], bias [heads, size]; of the output [heads, value_dim, dim] and [dim].
   std::shared_ptr<EinsumDense> query_dense, key_dense, value_dense, output_dense;
 
  private:
-  std::shared_ptr<EinsumDense> make_dense(const char* attribute, const char* name, const char* equation,
-                                          const PartialShape& output, const char* bias_axes);
-  Tensor visible(const Tensor& query, const Tensor& value, const CallArgs& args) const;
+  // A projection whose first `free` dimensions stay, the next `bound` ones become `sizes`.
+  std::shared_ptr<EinsumDense> make_dense(const char* attribute, const char* name, int free, int bound,
+                                          const std::vector<int64_t>& sizes);
+  void make_equations(int rank);
+  Tensor visible(const Tensor& query, const Tensor& value, const Tensor& key, const CallArgs& args) const;
+
+  std::string product_equation_, combine_equation_;  // key, query -> scores; scores, value -> result
+  int num_axes_ = 1;
 };
 
 }  // namespace runnel::keras

@@ -69,6 +69,13 @@ class CellOf : public LayerOf<Self, Options, RNNCell> {
   using RNNCell::build;
 };
 
+// Keras computes the gates apart (1) or together (2). Both give the same but for dropout: 1 draws what it drops for
+// every gate, 2 once for all. Dropout of states is always as in 1.
+template <class Options>
+int64_t effective_implementation(const Options& o) {
+  return o.recurrent_dropout != 0 || o.implementation == 0 ? 1 : o.implementation;
+}
+
 struct SimpleRNNCellOptions {
   int64_t units = 0;
   Activation activation = "tanh";
@@ -137,7 +144,7 @@ struct LSTMCellOptions {
   Constraint bias_constraint;
   double dropout = 0;
   double recurrent_dropout = 0;
-  int64_t implementation = 2;  // Keras's choice between two ways to compute; here is one
+  int64_t implementation = 2;  // see effective_implementation
   std::string name;
   Policy dtype;
   bool trainable = true;
@@ -172,6 +179,9 @@ class RUNNEL_API LSTMCell : public CellOf<LSTMCell, LSTMCellOptions> {
   void prepare() override;
   void build(const PartialShape& input) override;
   CellSequence begin(const Tensor& batch_size, const CallArgs& args) override;
+  Config get_config() const override;
+
+  bool drops_every_step = false;  // inputs are dropped anew in every step, not once for a sequence
 
   Variable kernel;            // [inputs, 4 * units]
   Variable recurrent_kernel;  // [units, 4 * units]
@@ -195,7 +205,7 @@ struct GRUCellOptions {
   double dropout = 0;
   double recurrent_dropout = 0;
   bool reset_after = true;     // the reset gate applies after the product with recurrent_kernel, not before
-  int64_t implementation = 2;  // as in LSTMCell
+  int64_t implementation = 2;  // see effective_implementation
   std::string name;
   Policy dtype;
   bool trainable = true;
@@ -229,6 +239,9 @@ class RUNNEL_API GRUCell : public CellOf<GRUCell, GRUCellOptions> {
   void prepare() override;
   void build(const PartialShape& input) override;
   CellSequence begin(const Tensor& batch_size, const CallArgs& args) override;
+  Config get_config() const override;
+
+  bool drops_every_step = false;  // as in LSTMCell
 
   Variable kernel;            // [inputs, 3 * units]
   Variable recurrent_kernel;  // [units, 3 * units]

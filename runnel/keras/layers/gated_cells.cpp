@@ -17,6 +17,14 @@ void check_cell_options(const char* cell, const Options& o) {
 }
 
 template <class Options>
+void check_gated_cell_options(const char* cell, const Options& o) {
+  check_cell_options(cell, o);
+  if (o.implementation < 0 || o.implementation > 2) {
+    throw invalid_argument("[{}] implementation must be 1 or 2, got {}", cell, o.implementation);
+  }
+}
+
+template <class Options>
 WeightOptions cell_kernel(const Options& o, Shape shape) {
   return {.name = "kernel",
           .shape = std::move(shape),
@@ -65,6 +73,78 @@ Tensor product_over_steps(const Tensor& x, const Tensor& weight, const Tensor& b
   return reshape(y, concat({shape(x)(slice(0, 2)), int_vector({outputs})}, 0));
 }
 
+// One draw for every gate, or one for all; none outside training.
+std::vector<Tensor> gate_noise(size_t draws, const Tensor& batch_size, int64_t columns, double rate, DType dtype,
+                               const CallArgs& args) {
+  std::vector<Tensor> noise;
+  for (size_t i = 0; i < draws; ++i) {
+    const Tensor draw = cell_noise(batch_size, columns, rate, dtype, args);
+    if (draw.defined()) noise.push_back(draw);
+  }
+  return noise;
+}
+
+// What the inputs of a cell with several gates become before the states come in.
+class GateInputs {
+ public:
+  template <class Options>
+  GateInputs(const Options& o, size_t gates, bool every_step, const Tensor& batch_size, const Tensor& kernel,
+             Tensor bias, const CallArgs& args)
+      : kernel_(kernel), bias_(std::move(bias)) {
+    if (every_step) {
+      rate_every_step_ = args.training.value_or(false) ? o.dropout : 0;
+      return;
+    }
+    const size_t draws = effective_implementation(o) == 1 ? gates : 1;
+    noise_ = gate_noise(draws, batch_size, kernel.partial_shape()[0], o.dropout, kernel.dtype(), args);
+    if (noise_.size() < 2) return;
+    kernels_ = split(kernel, static_cast<int64_t>(gates), -1);
+    if (bias_.defined()) biases_ = split(bias_, static_cast<int64_t>(gates), -1);
+  }
+
+  Tensor operator()(const Tensor& x) const {
+    if (rate_every_step_ > 0) return product_over_steps(nn::dropout(x, rate_every_step_), kernel_, bias_);
+    if (noise_.size() < 2) return product_over_steps(noise_.empty() ? x : x * noise_[0], kernel_, bias_);
+    std::vector<Tensor> parts;
+    for (size_t i = 0; i < noise_.size(); ++i) {
+      parts.push_back(product_over_steps(x * noise_[i], kernels_[i], biases_.empty() ? Tensor() : biases_[i]));
+    }
+    return concat(parts, -1);
+  }
+
+ private:
+  Tensor kernel_, bias_;
+  double rate_every_step_ = 0;
+  std::vector<Tensor> noise_, kernels_, biases_;
+};
+
+// h . recurrent kernel (+ bias) for every gate, the states dropped for each gate apart.
+class GateStates {
+ public:
+  GateStates(std::vector<Tensor> noise, const Tensor& kernel, Tensor bias, int64_t gates)
+      : noise_(std::move(noise)), kernel_(kernel), bias_(std::move(bias)), gates_(gates) {
+    if (noise_.empty()) return;
+    kernels_ = split(kernel, gates, -1);
+    if (bias_.defined()) biases_ = split(bias_, gates, -1);
+  }
+
+  std::vector<Tensor> operator()(const Tensor& h) const {
+    if (noise_.empty()) return split(product_over_steps(h, kernel_, bias_), gates_, -1);
+    std::vector<Tensor> parts;
+    for (size_t i = 0; i < kernels_.size(); ++i) {
+      parts.push_back(
+          product_over_steps(with_noise(h, noise_[i]), kernels_[i], biases_.empty() ? Tensor() : biases_[i]));
+    }
+    return parts;
+  }
+
+ private:
+  std::vector<Tensor> noise_;
+  Tensor kernel_, bias_;
+  int64_t gates_;
+  std::vector<Tensor> kernels_, biases_;
+};
+
 }  // namespace
 
 void SimpleRNNCell::prepare() { check_cell_options(kClassName, options_); }
@@ -88,7 +168,13 @@ CellSequence SimpleRNNCell::begin(const Tensor& batch_size, const CallArgs& args
           }};
 }
 
-void LSTMCell::prepare() { check_cell_options(kClassName, options_); }
+void LSTMCell::prepare() { check_gated_cell_options(kClassName, options_); }
+
+Config LSTMCell::get_config() const {
+  Config config = CellOf::get_config();
+  config.set("implementation", effective_implementation(options_));
+  return config;
+}
 
 void LSTMCell::build(const PartialShape& input) {
   const int64_t units = options_.units;
@@ -105,23 +191,39 @@ void LSTMCell::build(const PartialShape& input) {
 }
 
 CellSequence LSTMCell::begin(const Tensor& batch_size, const CallArgs& args) {
-  const Tensor input_noise = cell_noise(batch_size, kernel.shape()[0], options_.dropout, compute_dtype(), args);
-  const Tensor state_noise = cell_noise(batch_size, options_.units, options_.recurrent_dropout, compute_dtype(), args);
-  const Tensor inward = compute_value(kernel), recurrent = compute_value(recurrent_kernel);
-  const Tensor shift = options_.use_bias ? compute_value(bias) : Tensor();
-  return {[=](const Tensor& x) { return product_over_steps(with_noise(x, input_noise), inward, shift); },
-          [=, gate = options_.recurrent_activation, activation = options_.activation](const Tensor& x,
-                                                                                      const States& states) {
-            const Tensor z = x + matmul(with_noise(states[0], state_noise), recurrent);
-            const std::vector<Tensor> parts = split(z, 4, -1);
-            const Tensor c = cell_activation(gate, parts[1]) * states[1] +
-                             cell_activation(gate, parts[0]) * cell_activation(activation, parts[2]);
-            const Tensor h = cell_activation(gate, parts[3]) * cell_activation(activation, c);
-            return CellStep{h, {h, c}};
+  const Tensor recurrent = compute_value(recurrent_kernel);
+  const GateInputs project(options_, 4, drops_every_step, batch_size, compute_value(kernel),
+                           options_.use_bias ? compute_value(bias) : Tensor(), args);
+  const std::vector<Tensor> noise =
+      gate_noise(4, batch_size, options_.units, options_.recurrent_dropout, compute_dtype(), args);
+  const Activation gate = options_.recurrent_activation, activation = options_.activation;
+  const auto next = [=](const std::vector<Tensor>& z, const Tensor& before) {
+    const Tensor c =
+        cell_activation(gate, z[1]) * before + cell_activation(gate, z[0]) * cell_activation(activation, z[2]);
+    const Tensor h = cell_activation(gate, z[3]) * cell_activation(activation, c);
+    return CellStep{h, {h, c}};
+  };
+  if (noise.empty()) {
+    return {project, [=](const Tensor& x, const States& states) {
+              return next(split(x + matmul(states[0], recurrent), 4, -1), states[1]);
+            }};
+  }
+  const GateStates of_states(noise, recurrent, {}, 4);
+  return {project, [=](const Tensor& x, const States& states) {
+            std::vector<Tensor> z = split(x, 4, -1);
+            const std::vector<Tensor> inner = of_states(states[0]);
+            for (size_t i = 0; i < z.size(); ++i) z[i] = z[i] + inner[i];
+            return next(z, states[1]);
           }};
 }
 
-void GRUCell::prepare() { check_cell_options(kClassName, options_); }
+void GRUCell::prepare() { check_gated_cell_options(kClassName, options_); }
+
+Config GRUCell::get_config() const {
+  Config config = CellOf::get_config();
+  config.set("implementation", effective_implementation(options_));
+  return config;
+}
 
 void GRUCell::build(const PartialShape& input) {
   const int64_t units = options_.units;
@@ -132,41 +234,42 @@ void GRUCell::build(const PartialShape& input) {
 }
 
 CellSequence GRUCell::begin(const Tensor& batch_size, const CallArgs& args) {
-  const Tensor input_noise = cell_noise(batch_size, kernel.shape()[0], options_.dropout, compute_dtype(), args);
-  const Tensor state_noise = cell_noise(batch_size, options_.units, options_.recurrent_dropout, compute_dtype(), args);
-  const Tensor inward = compute_value(kernel), recurrent = compute_value(recurrent_kernel);
+  const Tensor recurrent = compute_value(recurrent_kernel);
   Tensor input_bias, state_bias;
   if (options_.use_bias) {
     const Tensor both = compute_value(bias);
     input_bias = options_.reset_after ? both[0] : both;
     if (options_.reset_after) state_bias = both[1];
   }
+  const GateInputs project(options_, 3, drops_every_step, batch_size, compute_value(kernel), input_bias, args);
+  const std::vector<Tensor> noise =
+      gate_noise(3, batch_size, options_.units, options_.recurrent_dropout, compute_dtype(), args);
   const Activation gate = options_.recurrent_activation, activation = options_.activation;
-  const auto project = [=](const Tensor& x) {
-    return product_over_steps(with_noise(x, input_noise), inward, input_bias);
-  };
   const auto mixed = [](const Tensor& z, const Tensor& before, const Tensor& candidate) {
     const Tensor h = z * before + (1 - z) * candidate;
     return CellStep{h, {h}};
   };
   if (options_.reset_after) {
+    const GateStates of_states(noise, recurrent, state_bias, 3);
     return {project, [=](const Tensor& x, const States& states) {
               const std::vector<Tensor> in = split(x, 3, -1);
-              const std::vector<Tensor> inner =
-                  split(product_over_steps(with_noise(states[0], state_noise), recurrent, state_bias), 3, -1);
+              const std::vector<Tensor> inner = of_states(states[0]);
               const Tensor z = cell_activation(gate, in[0] + inner[0]);
               const Tensor r = cell_activation(gate, in[1] + inner[1]);
               return mixed(z, states[0], cell_activation(activation, in[2] + r * inner[2]));
             }};
   }
   const int64_t units = options_.units;
-  const Tensor of_gates = recurrent(all, slice(0, 2 * units)), of_candidate = recurrent(all, slice(2 * units, none));
+  const Tensor of_candidate = recurrent(all, slice(2 * units, none));
+  const std::vector<Tensor> noise_of_gates(noise.begin(), noise.end() - (noise.empty() ? 0 : 1));
+  const GateStates of_gates(noise_of_gates, recurrent(all, slice(0, 2 * units)), {}, 2);
+  const Tensor noise_of_candidate = noise.empty() ? Tensor() : noise[2];
   return {project, [=](const Tensor& x, const States& states) {
             const std::vector<Tensor> in = split(x, 3, -1);
-            const Tensor h = with_noise(states[0], state_noise);
-            const std::vector<Tensor> inner = split(matmul(h, of_gates), 2, -1);
+            const std::vector<Tensor> inner = of_gates(states[0]);
             const Tensor z = cell_activation(gate, in[0] + inner[0]);
             const Tensor r = cell_activation(gate, in[1] + inner[1]);
+            const Tensor h = with_noise(states[0], noise_of_candidate);
             return mixed(z, states[0], cell_activation(activation, in[2] + matmul(r * h, of_candidate)));
           }};
 }

@@ -82,9 +82,19 @@ CellOptions cell_settings(const Options& o, const Policy& dtype, const char* nam
   c.dropout = o.dropout;
   c.recurrent_dropout = o.recurrent_dropout;
   if constexpr (requires { c.reset_after; }) c.reset_after = o.reset_after;
+  if constexpr (requires { c.implementation; }) c.implementation = o.implementation;
   c.name = name;
   c.dtype = dtype;
   return c;
+}
+
+// LSTM and GRU with these settings are one operation in Keras, which drops inputs anew in every step.
+template <class Options>
+bool is_one_operation(const Options& o) {
+  bool reset_fits = true;
+  if constexpr (requires { o.reset_after; }) reset_fits = o.reset_after;
+  return o.activation.is_named("tanh") && o.recurrent_activation.is_named("sigmoid") && o.recurrent_dropout == 0 &&
+         !o.unroll && o.use_bias && reset_fits;
 }
 
 // A recurrent layer whose settings are those of its cell and of the sequence.
@@ -97,11 +107,20 @@ class RecurrentOf : public LayerOf<Self, Options, RecurrentLayer> {
     RecurrentLayer::prepare();
     this->set_activity_regularizer(this->options_.activity_regularizer);
   }
+  Config get_config() const override {
+    Config config = LayerOf<Self, Options, RecurrentLayer>::get_config();
+    if constexpr (requires { this->options_.implementation; }) {
+      config.set("implementation", effective_implementation(this->options_));
+    }
+    return config;
+  }
 
  protected:
   std::shared_ptr<RNNCell> make_cell() const override {
-    return std::make_shared<Cell>(
+    auto cell = std::make_shared<Cell>(
         cell_settings<typename Cell::Options>(this->options_, this->dtype_policy(), Self::kCellName));
+    if constexpr (requires { cell->drops_every_step; }) cell->drops_every_step = is_one_operation(this->options_);
+    return cell;
   }
 };
 

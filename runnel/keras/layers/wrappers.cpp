@@ -6,6 +6,7 @@
 #include "runnel/keras/layers/recurrent.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
+#include "runnel/ops/reduce.h"
 
 namespace runnel::keras {
 namespace {
@@ -22,12 +23,34 @@ LayerPtr direction_of(const Layer& layer, const std::string& prefix, bool flippe
                            layer.name(), layer.class_name());
   }
   if (flipped) settings.set("go_backwards", !backwards->as_bool());
-  return layer_from_config(object_config(layer.class_name(), settings.entries()));
+  Config description = layer_to_config(layer);
+  description.set("config", std::move(settings));
+  return layer_from_config(description);
 }
 
 bool is_set(const Config& settings, const char* key) {
   const Config* value = settings.find(key);
   return value && value->as_bool();
+}
+
+// The dimensions of a tensor from one on, known before the graph runs where the sizes are.
+Tensor dims_from(const Tensor& x, int first) {
+  const PartialShape& shape_of_x = x.partial_shape();
+  const Dims dims(shape_of_x.begin() + first, shape_of_x.end());
+  const bool known = std::none_of(dims.begin(), dims.end(), [](int64_t d) { return d == kUnknownDim; });
+  return known ? int_vector(dims) : shape(x)(slice(first, none));
+}
+
+// [batch, time, ...] -> [batch * time, ...]
+Tensor steps_as_rows(const Tensor& x) { return reshape(x, concat({int_vector({-1}), dims_from(x, 2)}, 0)); }
+
+// The same back, with the batch and time of `like`.
+Tensor rows_as_steps(const Tensor& y, const Tensor& like) {
+  const PartialShape& from = like.partial_shape();
+  const Tensor lead = from[0] != kUnknownDim   ? int_vector({from[0], -1})
+                      : from[1] != kUnknownDim ? int_vector({-1, from[1]})
+                                               : shape(like)(slice(0, 2));
+  return reshape(y, concat({lead, dims_from(y, 1)}, 0));
 }
 
 Tensor merged_directions(const std::string& mode, const Tensor& forward, const Tensor& backward) {
@@ -116,16 +139,20 @@ void TimeDistributed::build(const PartialShape& input) {
 }
 
 Tensor TimeDistributed::call(const Tensor& input, const CallArgs& args) {
-  const PartialShape from = input.partial_shape();
-  const auto with_steps = [](const Tensor& lead, const Tensor& rest, int from_dim) {
-    return concat({lead, shape(rest)(slice(from_dim, none))}, 0);
-  };
   CallArgs inner = args;
-  inner.mask = Tensor();
-  const Tensor y = (*layer)(reshape(input, with_steps(int_vector({-1}), input, 2)), inner);
-  if (from[0] != kUnknownDim) return reshape(y, with_steps(int_vector({from[0], -1}), y, 1));
-  if (from[1] != kUnknownDim) return reshape(y, with_steps(int_vector({-1, from[1]}), y, 1));
-  return reshape(y, with_steps(shape(input)(slice(0, 2)), y, 1));
+  // A mask of the steps alone says nothing about what is in a step.
+  inner.mask = args.mask.defined() && args.mask.partial_shape().rank() > 2 ? steps_as_rows(args.mask) : Tensor();
+  return rows_as_steps((*layer)(steps_as_rows(input), inner), input);
+}
+
+Tensor TimeDistributed::compute_mask(const Nest& inputs, const Tensor& mask) {
+  const Tensor input = nest::flatten(inputs).at(0);
+  const Tensor made = layer->compute_mask(steps_as_rows(input), mask.defined() ? steps_as_rows(mask) : Tensor());
+  if (made.defined()) return rows_as_steps(made, input);
+  if (!mask.defined()) return {};
+  Tensor any = mask;
+  while (any.partial_shape().rank() > 2) any = reduce_any(any, -1);
+  return any;
 }
 
 }  // namespace runnel::keras

@@ -67,7 +67,8 @@ struct TimeDistributedOptions {
   bool trainable = true;
   static constexpr auto fields() { return std::tuple{field("layer", &TimeDistributedOptions::layer)}; }
 };
-// The layer applied to every step: [batch, time, ...] -> [batch, time, ...].
+// The layer applied to every step: [batch, time, ...] -> [batch, time, ...]. A mask [batch, time, ...] reaches it as
+// [batch * time, ...]; the mask of the result is what the layer makes of it, or tells which steps have anything.
 class RUNNEL_API TimeDistributed : public LayerOf<TimeDistributed, TimeDistributedOptions> {
  public:
   static constexpr const char* kClassName = "TimeDistributed";
@@ -75,6 +76,8 @@ class RUNNEL_API TimeDistributed : public LayerOf<TimeDistributed, TimeDistribut
   void prepare() override;
   void build(const PartialShape& input) override;
   Tensor call(const Tensor& input, const CallArgs& args) override;
+  using Layer::call;
+  Tensor compute_mask(const Nest& inputs, const Tensor& mask) override;
 
   LayerPtr layer;
 };
