@@ -20,10 +20,13 @@ struct LinearLayer : keras::Layer {
   Variable w, b;
 };
 
+// As in Keras, labels come from fit as a column beside the rows of the predictions.
+Tensor label_vector(const Tensor& y_true) { return reshape(y_true, {-1}); }
+
 // The mean of the squared differences to the labels as one-hot vectors.
 struct OneHotSquaredError : keras::Loss {
   Tensor call(const Tensor& y_true, const Tensor& y_pred) override {
-    return reduce_mean(square(y_pred - one_hot(y_true, 10)), -1);
+    return reduce_mean(square(y_pred - one_hot(label_vector(y_true), 10)), -1);
   }
 };
 
@@ -31,7 +34,7 @@ struct OneHotSquaredError : keras::Loss {
 struct Correct : keras::Metric {
   using Metric::Metric;
   void update_state(const Tensor& y_true, const Tensor& y_pred, const Tensor&) override {
-    const Tensor right = cast(equal(cast(y_true, int64), argmax(y_pred, -1)), float32);
+    const Tensor right = cast(equal(cast(label_vector(y_true), int64), argmax(y_pred, -1)), float32);
     count.assign_add(reduce_sum(right));
     total.assign_add(cast(size(right), float32));
   }

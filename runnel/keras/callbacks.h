@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "runnel/keras/logs.h"
@@ -104,8 +105,16 @@ class RUNNEL_API EarlyStopping : public Callback {
 // The learning rate of every epoch from (epoch) or (epoch, current rate).
 class RUNNEL_API LearningRateScheduler : public Callback {
  public:
-  explicit LearningRateScheduler(std::function<double(int64_t epoch, double rate)> schedule, int verbose = 0)
-      : schedule_(std::move(schedule)), verbose_(verbose) {}
+  template <class Schedule>
+    requires std::is_invocable_r_v<double, Schedule&, int64_t, double> ||
+             std::is_invocable_r_v<double, Schedule&, int64_t>
+  explicit LearningRateScheduler(Schedule schedule, int verbose = 0) : verbose_(verbose) {
+    if constexpr (std::is_invocable_r_v<double, Schedule&, int64_t, double>) {
+      schedule_ = std::move(schedule);
+    } else {
+      schedule_ = [schedule = std::move(schedule)](int64_t epoch, double) mutable { return schedule(epoch); };
+    }
+  }
   void on_epoch_begin(int64_t epoch, const Logs&) override;
   void on_epoch_end(int64_t epoch, Logs& logs) override;
   bool watches_batches() const override { return false; }

@@ -223,6 +223,9 @@ TEST(KerasTraining, LearningRatesFollowTheCallbacks) {
       std::make_shared<LearningRateScheduler>([](int64_t epoch, double rate) { return epoch == 0 ? 0.1 : rate / 2; });
   const History history = model->fit(data.x, data.y, {.epochs = 3, .verbose = 0, .callbacks = {halve}});
   EXPECT_THAT(history["lr"], ::testing::Pointwise(::testing::DoubleNear(1e-7), {0.1, 0.05, 0.025}));
+  auto by_epoch = std::make_shared<LearningRateScheduler>([](int64_t epoch) { return epoch < 1 ? 0.2 : 0.3; });
+  const History again = model->fit(data.x, data.y, {.epochs = 2, .verbose = 0, .callbacks = {by_epoch}});
+  EXPECT_THAT(again["lr"], ::testing::Pointwise(::testing::DoubleNear(1e-7), {0.2, 0.3}));
 }
 
 TEST(KerasTraining, NaNEndsTraining) {
