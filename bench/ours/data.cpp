@@ -110,7 +110,7 @@ int main(int argc, char** argv) {
        [](int) {
          return uneven_files({1, 2, 3, 4});
        }},
-      {"autotune_interleave_worst", [](int) { return uneven_files({1}); }},
+      {"autotune_interleave_grid_worst", [](int) { return uneven_files({1}); }},
   };
   return bench::main_of(argc, argv, cases, set_num_threads);
 }

@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
        [](int) {
          return pipelines({1, 2, 3, 4});
        }},
-      {"autotune_jpeg_worst", [](int) { return pipelines({1}); }},
+      {"autotune_jpeg_grid_worst", [](int) { return pipelines({1}); }},
   };
   return bench::main_of(argc, argv, cases, set_num_threads);
 }
