@@ -6,13 +6,38 @@
 namespace runnel::data {
 namespace {
 
-class BatchView : public Indexed {
+class BatchView : public BatchesView {
  public:
-  BatchView(IndexedPtr input, int64_t batch, bool drop) : input_(std::move(input)), batch_(batch) {
+  BatchView(IndexedPtr input, int64_t batch, bool drop) : input_(std::move(input)), batch_(batch), drop_(drop) {
     const int64_t n = input_->size();
     size_ = n == kEndless ? kEndless : drop ? n / batch : (n + batch - 1) / batch;
   }
   int64_t size() const override { return size_; }
+  std::vector<Block::Result> pieces(int64_t i) const override {
+    std::vector<Block::Result> all;
+    const int64_t end = std::min(input_->size(), (i + 1) * batch_);
+    std::vector<Item> good;
+    const auto flush = [&] {
+      if (good.empty() || drop_) return;
+      Stacker stacker(static_cast<int64_t>(good.size()));
+      for (const Item& item : good) stacker.add(item);
+      stacker.finish(all.emplace_back().item);
+    };
+    for (int64_t k = i * batch_; k < end; ++k) {
+      Item item;
+      try {
+        input_->at(k, item);
+        good.push_back(std::move(item));
+      } catch (...) {
+        flush();
+        good.clear();
+        all.emplace_back().error = std::current_exception();
+      }
+    }
+    if (all.empty()) return all;  // it is the batch that fails, not an element
+    flush();
+    return all;
+  }
 
  protected:
   void compute(int64_t i, Item& out) const override {
@@ -29,6 +54,7 @@ class BatchView : public Indexed {
  private:
   IndexedPtr input_;
   int64_t batch_;
+  bool drop_;
   int64_t size_;
 };
 

@@ -6,10 +6,14 @@ namespace runnel::data {
 namespace {
 
 // The same elements under another number of threads or depth.
-class SameView : public Indexed {
+class SameView : public BatchesView {
  public:
   explicit SameView(IndexedPtr input) : input_(std::move(input)) { wish = input_->wish; }
   int64_t size() const override { return input_->size(); }
+  std::vector<Block::Result> pieces(int64_t i) const override {
+    const auto* batches = dynamic_cast<const BatchesView*>(input_.get());
+    return batches != nullptr ? batches->pieces(i) : std::vector<Block::Result>{};
+  }
 
  protected:
   void compute(int64_t i, Item& out) const override { input_->at(i, out); }

@@ -98,7 +98,7 @@ void Runner::stop() {
   for (const auto& b : blocks_) pipeline_->budget.give(b->bytes);
   blocks_.clear();
   current_.reset();
-  at_ = 0;
+  at_ = piece_ = 0;
   outstanding_ = 0;
   ended_ = false;
   waiting_ = urgent_ = parked_ = consumer_inside_ = false;
@@ -230,7 +230,7 @@ void Runner::run_block(Block& block) {
     if (r.error || r.dropped) continue;
     if (stop_.load(std::memory_order_relaxed)) return;
     try {
-      job_->run(block, i, r.item);
+      job_->run(block, i);
     } catch (...) {
       r.error = std::current_exception();
     }
@@ -242,7 +242,10 @@ bool Runner::finish(Block& block, int64_t wall, std::optional<double> cpu_share)
   const double n = static_cast<double>(std::max<size_t>(1, block.results.size()));
   block.done = true;
   int64_t bytes = 0;
-  for (const Block::Result& r : block.results) bytes += static_cast<int64_t>(bytes_of(r.item));
+  for (const Block::Result& r : block.results) {
+    bytes += static_cast<int64_t>(bytes_of(r.item));
+    for (const Block::Result& piece : r.pieces) bytes += static_cast<int64_t>(bytes_of(piece.item));
+  }
   pipeline_->budget.take(bytes - block.bytes);
   block.bytes = bytes;
   element_ns_ = smoothed(element_ns_, static_cast<double>(wall) / n);
@@ -365,9 +368,15 @@ void Runner::tune(int64_t now) {
 bool Runner::produce(Item& out) {
   while (true) {
     while (current_ && at_ < current_->results.size()) {
-      Block::Result& r = current_->results[at_++];
-      current_->delivered = at_;
-      if (r.dropped) continue;
+      Block::Result& whole = current_->results[at_];
+      const bool in_pieces = piece_ < whole.pieces.size();
+      Block::Result& r = in_pieces ? whole.pieces[piece_++] : whole;
+      if (!in_pieces || piece_ == whole.pieces.size()) {
+        const bool was_given = !in_pieces && !whole.pieces.empty();
+        current_->delivered = ++at_;
+        piece_ = 0;
+        if (whole.dropped || was_given) continue;
+      }
       if (r.error) std::rethrow_exception(std::exchange(r.error, nullptr));
       out = std::move(r.item);
       return true;
@@ -392,7 +401,9 @@ void Runner::save(StateWriter& out) const {
     job_->save(w);
     out.text(w.bytes());
     out.integer(0);
-    out.integer(0);
+    out.integer(passed_over_.size());
+    for (const int64_t at : passed_over_) out.integer(static_cast<uint64_t>(at));
+    if (piece_ > 0 && ordered_) out.integer(piece_);
     return;
   }
   std::vector<int64_t> had;  // in order
@@ -415,6 +426,7 @@ void Runner::save(StateWriter& out) const {
   out.integer(prefix);
   out.integer(had.size() - prefix);
   for (size_t i = prefix; i < had.size(); ++i) out.integer(static_cast<uint64_t>(had[i] - base_));
+  if (piece_ > 0 && ordered_) out.integer(piece_);
 }
 
 void Runner::restore(StateReader& in) {
@@ -429,8 +441,21 @@ void Runner::restore(StateReader& in) {
     if (at < 0 || (!passed_over_.empty() && at <= passed_over_.back())) StateReader::fail();
     passed_over_.push_back(at);
   }
+  piece_ = in.at_end() ? 0 : static_cast<size_t>(in.count());
   claimed_ = snapshot_at_ = base_ = retired_ = 0;
   base_state_.clear();
+}
+
+void compute_or_take_apart(const Indexed& view, int64_t i, Item& out, std::vector<Block::Result>& pieces) {
+  try {
+    view.at(i, out);
+  } catch (...) {
+    const auto* batches = dynamic_cast<const BatchesView*>(&view);
+    if (batches == nullptr) throw;
+    pieces = batches->pieces(i);
+    if (pieces.empty()) throw;
+    out = Item();
+  }
 }
 
 bool PullJob::claim(Block& block, int64_t want) {
@@ -463,19 +488,53 @@ namespace {
 class IndexedIterator : public IteratorNode {
  public:
   explicit IndexedIterator(IndexedPtr view) : view_(std::move(view)) {}
-  void save(StateWriter& out) const override { out.integer(static_cast<uint64_t>(at_)); }
-  void restore(StateReader& in) override { at_ = in.count(); }
+  void save(StateWriter& out) const override {
+    out.integer(static_cast<uint64_t>(at_));
+    if (piece_ > 0) out.integer(piece_);
+  }
+  void restore(StateReader& in) override {
+    at_ = in.count();
+    piece_ = in.at_end() ? 0 : static_cast<size_t>(in.count());
+    pieces_.clear();
+  }
 
  protected:
   bool produce(Item& out) override {
-    if (at_ >= view_->size()) return false;
-    view_->at(at_++, out);
-    return true;
+    while (true) {
+      if (piece_ < pieces_.size()) {
+        Block::Result& r = pieces_[piece_++];
+        if (piece_ == pieces_.size()) next();
+        if (r.error) std::rethrow_exception(std::exchange(r.error, nullptr));
+        out = std::move(r.item);
+        return true;
+      }
+      if (!pieces_.empty()) next();  // all of them were given before the state was saved
+      if (at_ >= view_->size()) return false;
+      try {
+        compute_or_take_apart(*view_, at_, out, pieces_);
+        if (pieces_.empty()) {
+          ++at_;
+          piece_ = 0;
+          return true;
+        }
+      } catch (...) {
+        next();
+        throw;
+      }
+    }
   }
 
  private:
+  void next() {
+    ++at_;
+    piece_ = 0;
+    finished_ = std::move(pieces_);
+    pieces_.clear();
+  }
   IndexedPtr view_;
   int64_t at_ = 0;
+  std::vector<Block::Result> pieces_, finished_;  // of element at_, and of the one before
+  size_t piece_ = 0;                              // the next one
 };
 
 class IndexedJob : public RunnerJob {
@@ -490,6 +549,10 @@ class IndexedJob : public RunnerJob {
     return true;
   }
   void run(Block& block, size_t i, Item& out) override { view_->at(block.position + static_cast<int64_t>(i), out); }
+  void run(Block& block, size_t i) override {
+    Block::Result& r = block.results[i];
+    compute_or_take_apart(*view_, block.position + static_cast<int64_t>(i), r.item, r.pieces);
+  }
   void skip(int64_t n) override { at_ += n; }
   void save(StateWriter& out) const override { out.integer(static_cast<uint64_t>(at_)); }
   void restore(StateReader& in) override { at_ = in.count(); }

@@ -19,7 +19,8 @@ struct Block {
   struct Result {
     Item item;
     std::exception_ptr error;
-    bool dropped = false;  // was delivered before the state was saved
+    bool dropped = false;        // was delivered before the state was saved
+    std::vector<Result> pieces;  // in place of both
   };
   int64_t first = 0;             // the number of its first element, counted by the runner
   int64_t position = 0;          // the same, counted by the job
@@ -32,6 +33,15 @@ struct Block {
   size_t delivered = 0;
 };
 
+// A view of batches. Where an element of one fails, what stands before and behind it in the batch is not lost.
+class BatchesView : public Indexed {
+ public:
+  // Batch i, which failed: its elements up to the first that fails, that one's error, and so on.
+  virtual std::vector<Block::Result> pieces(int64_t i) const = 0;
+};
+// Element i; of a batch that failed its pieces.
+void compute_or_take_apart(const Indexed& view, int64_t i, Item& out, std::vector<Block::Result>& pieces);
+
 // What a Runner runs. claim() and the state are for one thread at a time, run() for many.
 class RunnerJob {
  public:
@@ -40,6 +50,8 @@ class RunnerJob {
   // on the way becomes the result it stands for.
   virtual bool claim(Block& block, int64_t want) = 0;
   virtual void run(Block& block, size_t i, Item& out) = 0;
+  // The same; jobs whose elements may come in pieces say so here.
+  virtual void run(Block& block, size_t i) { run(block, i, block.results[i].item); }
   // Passes over elements without computing them.
   virtual void skip(int64_t elements) = 0;
   virtual void save(StateWriter& out) const = 0;
@@ -133,6 +145,7 @@ class Runner : public IteratorNode {
   bool started_ = false;
   std::shared_ptr<Block> current_;
   size_t at_ = 0;
+  size_t piece_ = 0;        // of the element at_: the next one; where it is not yet there, pieces to pass over
   std::string base_state_;  // of the job, before element base_
   int64_t base_ = 0;
   int64_t retired_ = 0;  // every element before this one was delivered and its block forgotten

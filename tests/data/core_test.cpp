@@ -206,6 +206,48 @@ TEST(Batch, DeliversWhatCameBeforeAnError) {
   }
 }
 
+TEST(Batch, DeliversWhatIsAroundAnErrorOverASourceInMemory) {
+  const auto failing = [](Tensor x) {
+    if (x.item<int64_t>() % 5 == 2) throw Error(Code::data_loss, "two");
+    return x;
+  };
+  const auto whole = [](Iterator<Tensor>& it) {
+    std::vector<Ints> all;
+    while (true) {
+      try {
+        const auto t = it.next();
+        if (!t) return all;
+        all.push_back(ints(*t));
+      } catch (const Error& e) {
+        EXPECT_THAT(std::string(e.what()), ::testing::HasSubstr("two"));
+        all.push_back({-1});
+      }
+    }
+  };
+  const std::vector<Ints> expected = {{0, 1}, {-1}, {3}, {4, 5, 6}, {-1}, {8, 9, 10, 11}};
+  for (const int calls : {0, 2}) {
+    for (const int64_t ahead : {0, 2}) {
+      const auto d = range(12).map(failing, calls).batch(4).prefetch(ahead);
+      auto it = d.make_iterator();
+      EXPECT_EQ(whole(it), expected) << calls << " " << ahead;
+      for (size_t stop = 0; stop <= expected.size(); ++stop) {
+        auto first = d.make_iterator(), resumed = d.make_iterator();
+        for (size_t k = 0; k < stop; ++k) {
+          try {
+            first.next();
+          } catch (const Error&) {
+          }
+        }
+        resumed.restore(first.save());
+        EXPECT_EQ(whole(resumed), (std::vector<Ints>(expected.begin() + static_cast<ptrdiff_t>(stop), expected.end())))
+            << calls << " " << ahead << " after " << stop;
+      }
+      auto full = range(12).map(failing, calls).batch(4, true).prefetch(ahead).make_iterator();
+      EXPECT_EQ(whole(full), (std::vector<Ints>{{-1}, {-1}, {8, 9, 10, 11}}));
+    }
+  }
+}
+
 TEST(Shuffle, IsAPermutation) {
   for (const int64_t buffer : {1, 2, 7, 50, 100, 1000}) {
     for (const bool indexed : {true, false}) {

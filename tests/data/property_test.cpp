@@ -135,8 +135,9 @@ TEST(Property, RestoredWithoutOrderLosesNothing) {
     Ints all;
     for (int k = 0; k < stop; ++k) all.push_back(it.next()->item<int64_t>());
     const std::string state = it.save();
-    auto resumed = d.make_iterator();
-    resumed.restore(state);
+    auto between = d.make_iterator(), resumed = d.make_iterator();
+    between.restore(state);
+    resumed.restore(between.save());
     for (const int64_t x : rest(resumed)) all.push_back(x);
     std::sort(all.begin(), all.end());
     EXPECT_EQ(all, iota(200)) << stop;
