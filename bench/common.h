@@ -38,9 +38,10 @@ inline double measure(const std::function<void()>& call, double budget) {
   call();
   const double once = std::max(seconds() - start, 1e-9);
   const long batch = std::clamp(static_cast<long>(2e-3 / once), 1L, 100000L);
-  const bool is_long = once > 0.1;  // warm by now, and its median steadier
+  const bool is_long = once > 0.1;  // warm by now, and its median steadier: that call counts
   for (double warm = seconds(); !is_long && seconds() - warm < std::min(0.1, budget / 4);) call();
   std::vector<double> times;
+  if (is_long) times.push_back(once);
   const double begin = seconds();
   while (times.size() < (is_long ? 3 : 5) || (seconds() - begin < budget && times.size() < 1000)) {
     start = seconds();

@@ -52,6 +52,7 @@ void ReLU::prepare() {
 Tensor ReLU::call(const Tensor& input, const CallArgs&) {
   const auto& [max_value, slope, threshold] = std::tie(options_.max_value, options_.negative_slope, options_.threshold);
   if (!max_value && threshold == 0) return slope == 0 ? nn::relu(input) : nn::leaky_relu(input, slope);
+  if (max_value == 6.0 && threshold == 0 && slope == 0) return nn::relu6(input);  // one pass, forward and back
   Tensor out = threshold == 0 ? nn::relu(input) : input * cast(input > threshold, input.dtype());
   if (max_value) out = clip_by_value(out, 0, *max_value);
   return slope == 0 ? out : out - nn::relu(threshold - input) * slope;
