@@ -40,7 +40,9 @@ void check_gradient_reads(const Case& c) {
   ASSERT_EQ(full.size(), spare.size());
   for (size_t i = 0; i < full.size(); ++i) {
     ASSERT_EQ(full[i].defined(), spare[i].defined()) << c.name();
-    if (full[i].defined()) EXPECT_TRUE(same_bits(full[i].value(), spare[i].value())) << c.name() << ", input " << i;
+    if (full[i].defined()) {
+      EXPECT_TRUE(same_bits(full[i].value(), spare[i].value())) << c.name() << ", input " << i;
+    }
   }
 }
 
