@@ -13,17 +13,18 @@ namespace {
 
 // An unsigned integer that is smaller the larger x is; equal values (the two zeros too) have equal keys.
 template <class T>
-auto descending_key(T x) {
+using Key = std::conditional_t<sizeof(T) <= 4, uint32_t, uint64_t>;
+template <class T>
+Key<T> descending_key(T x) {
+  using U = Key<T>;
   if constexpr (is_half<T>) {
     return descending_key(static_cast<float>(x));
   } else if constexpr (std::is_floating_point_v<T>) {
-    using U = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
     constexpr U sign = U{1} << (sizeof(U) * 8 - 1);
     if (x != x) return static_cast<U>(~U{0});
     const U bits = x == 0 ? U{0} : std::bit_cast<U>(x);
     return static_cast<U>((bits & sign) != 0 ? bits : ~bits & ~sign);
   } else {
-    using U = std::conditional_t<sizeof(T) <= 4, uint32_t, uint64_t>;
     using Wide = std::conditional_t<std::is_signed_v<T>, std::make_signed_t<U>, U>;
     constexpr U flip = std::is_signed_v<T> ? U{1} << (sizeof(U) * 8 - 1) : U{0};
     return static_cast<U>(~(static_cast<U>(static_cast<Wide>(x)) ^ flip));
