@@ -30,21 +30,30 @@ inline double median(std::vector<double> v) {
   return v[v.size() / 2];
 }
 
+constexpr double kLongCall = 0.1;  // seconds: such calls are repeated less, so that a benchmark ends within a minute
+
+// The seconds of the second call.
+inline double time_once(const std::function<void()>& call) {
+  call();
+  const double start = seconds();
+  call();
+  return std::max(seconds() - start, 1e-9);
+}
+
 // The median over batches of calls, each batch long enough for the clock, for about `budget` seconds; of long calls
 // three.
 inline double measure(const std::function<void()>& call, double budget) {
-  call();
-  double start = seconds();
-  call();
-  const double once = std::max(seconds() - start, 1e-9);
+  const double once = time_once(call);
+  const bool is_long = once > kLongCall;
   const long batch = std::clamp(static_cast<long>(2e-3 / once), 1L, 100000L);
-  const bool is_long = once > 0.1;  // warm by now, and its median steadier: that call counts
-  for (double warm = seconds(); !is_long && seconds() - warm < std::min(0.1, budget / 4);) call();
+  const double warm = seconds();
+  do {
+    call();
+  } while (!is_long && seconds() - warm < std::min(0.1, budget / 4));
   std::vector<double> times;
-  if (is_long) times.push_back(once);
   const double begin = seconds();
   while (times.size() < (is_long ? 3 : 5) || (seconds() - begin < budget && times.size() < 1000)) {
-    start = seconds();
+    const double start = seconds();
     for (long i = 0; i < batch; ++i) call();
     times.push_back((seconds() - start) / static_cast<double>(batch));
   }
@@ -65,7 +74,8 @@ inline size_t fastest(const std::vector<std::function<void()>>& calls) {
   size_t best = 0;
   double best_time = 1e30;
   for (size_t i = 0; calls.size() > 1 && i < calls.size(); ++i) {
-    const double t = measure(calls[i], 0.15);
+    double t = time_once(calls[i]);
+    if (t < kLongCall) t = measure(calls[i], 0.15);
     if (t < best_time) best_time = t, best = i;
   }
   return best;
