@@ -5,6 +5,7 @@
 #include "runnel/base/crc32c.h"
 #include "runnel/base/format.h"
 #include "runnel/base/varint.h"
+#include "runnel/io/origin.h"
 #include "runnel/io/record_reader.h"
 
 namespace runnel::io {
@@ -79,7 +80,7 @@ RecordIndex RecordIndex::load(const std::string& path, Env& env) {
 
 IndexedRecords::IndexedRecords(const std::string& path, Env& env)
     : path_(path),
-      file_(env.map(path)),
+      file_(map_records(path, env)),
       index_(env.exists(record_index_path(path)) ? RecordIndex::load(path, env) : RecordIndex::build(path, env)) {
   if (file_->bytes().size() != index_.file_size()) {
     throw make_error(Code::failed_precondition, "[TFRecord] {} changed while it was opened", path);

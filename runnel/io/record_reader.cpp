@@ -8,6 +8,7 @@
 #include "runnel/base/format.h"
 #include "runnel/base/varint.h"
 #include "runnel/io/gzip.h"
+#include "runnel/io/origin.h"
 
 namespace runnel::io {
 namespace {
@@ -33,7 +34,11 @@ Compression detect(ByteSpan bytes) {
 }  // namespace
 
 struct RecordReader::State {
-  using Block = std::vector<std::byte>;
+  struct Block {
+    explicit Block(size_t size) : bytes(size) {}
+    std::vector<std::byte> bytes;
+    std::optional<OriginMark> mark;  // of what is in `bytes` now
+  };
 
   std::string path;
   Compression compression = Compression::none;
@@ -80,23 +85,30 @@ struct RecordReader::State {
       const size_t kept = window.size();
       const size_t wanted = std::max(std::min(n, 2 * kept), buffer_size);
       const bool shared = block.use_count() > 1;  // somebody still looks at records inside
-      if (block == nullptr || shared || block->size() < wanted) {
+      if (block == nullptr || shared || block->bytes.size() < wanted) {
         auto larger = std::make_shared<Block>(wanted);
-        if (kept > 0) std::memcpy(larger->data(), window.data(), kept);
+        if (kept > 0) std::memcpy(larger->bytes.data(), window.data(), kept);
         block = std::move(larger);
       } else if (kept > 0) {
-        std::memmove(block->data(), window.data(), kept);
+        std::memmove(block->bytes.data(), window.data(), kept);
       }
       size_t got = 0;
       try {
-        got = inflate->read(std::span(*block).subspan(kept));
+        got = inflate->read(std::span(block->bytes).subspan(kept));
       } catch (const Error& failure) {
         inflate_error = failure;
       }
       inflate_ended = got == 0;
-      window = ByteSpan(block->data(), kept + got);
+      window = ByteSpan(block->bytes.data(), kept + got);
+      mark_window();
     }
     return window.size() >= n;
+  }
+
+  // What the window holds begins with the record at `at`.
+  void mark_window() {
+    block->mark.reset();
+    block->mark.emplace(window, path, at);
   }
 
   Status damaged(std::string what, uint64_t size = 0) {
@@ -171,11 +183,12 @@ struct RecordReader::State {
       }
     }
     at = to;
+    if (block != nullptr) mark_window();
   }
 };
 
 RecordReader::RecordReader(const std::string& path, const RecordReaderOptions& options, Env& env) {
-  std::shared_ptr<MappedFile> file = env.map(path);
+  std::shared_ptr<MappedFile> file = map_records(path, env);
   const ByteSpan bytes = file->bytes();
   state_ = std::make_unique<State>(std::move(file), bytes, path, options);
 }

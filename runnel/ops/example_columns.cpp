@@ -7,6 +7,7 @@
 #include "runnel/base/format.h"
 #include "runnel/base/parallel.h"
 #include "runnel/io/example.h"
+#include "runnel/io/origin.h"
 
 namespace runnel {
 namespace {
@@ -154,7 +155,10 @@ void check_feature_dtype(DType dtype, const char* what) {
 }
 
 std::string RecordNames::of(int64_t record) const {
-  if (names == nullptr || names->num_elements() == 0) return fmt::format("record {}", record);
+  if (names == nullptr || names->num_elements() == 0) {
+    const std::string file = io::origin_of(records[record]);
+    return file.empty() ? fmt::format("record {}", record) : fmt::format("record {} ({})", record, file);
+  }
   const int64_t i = names->num_elements() == 1 ? 0 : record;
   return fmt::format("record {} ('{}')", record, names->data<Bytes>()[i].view());
 }

@@ -50,7 +50,9 @@ struct ParsedColumns {
 };
 
 struct RecordNames {
-  const Tensor* names = nullptr;  // one per record, or empty
+  const Tensor* names;   // one per record, or empty
+  const Bytes* records;  // as they were read
+  // How errors call a record: by its name or its file, where it has one.
   std::string of(int64_t record) const;
 };
 

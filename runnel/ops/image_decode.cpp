@@ -4,6 +4,7 @@
 #include "runnel/base/format.h"
 #include "runnel/base/parallel.h"
 #include "runnel/io/image.h"
+#include "runnel/io/origin.h"
 #include "runnel/op/builder.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
@@ -125,7 +126,7 @@ void scaled(const From* x, To* y, int64_t n, To scale) {
   });
 }
 
-void decode(KernelContext& c, const Reading& r) {
+void decode_contents(KernelContext& c, const Reading& r) {
   if (r.channels < 0 || r.channels > 4) throw invalid_argument("channels must be 0 to 4, got {}", r.channels);
   const ByteSpan bytes = contents_of(c);
   const ImageFormat format = known_format(bytes, r.formats);
@@ -156,6 +157,16 @@ void decode(KernelContext& c, const Reading& r) {
     scaled(narrow.data(), c.out<uint16_t>(), size.samples(), uint16_t{256});
   } else {
     scaled(narrow.data(), c.out<float>(), size.samples(), 1.0f / 255);
+  }
+}
+
+void decode(KernelContext& c, const Reading& r) {
+  try {
+    decode_contents(c, r);
+  } catch (const Error& e) {
+    const std::string file = io::origin_of(c.in<Bytes>(0)->view());
+    if (file.empty()) throw;
+    throw make_error(e.code(), "{}: {}", file, e.what());
   }
 }
 

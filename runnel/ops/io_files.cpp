@@ -6,6 +6,7 @@
 #include "runnel/base/format.h"
 #include "runnel/io/example.h"
 #include "runnel/io/glob.h"
+#include "runnel/io/origin.h"
 #include "runnel/op/builder.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/io.h"
@@ -31,10 +32,16 @@ auto as_op(F step) {
   }
 }
 
+struct WholeFile {
+  explicit WholeFile(const std::string& path) : bytes(Env::posix().read_file(path)), mark(bytes, path) {}
+  std::vector<std::byte> bytes;
+  io::OriginMark mark;
+};
+
 Bytes whole_file(const std::string& path) {
-  auto bytes = std::make_shared<const std::vector<std::byte>>(Env::posix().read_file(path));
-  const std::string_view view(reinterpret_cast<const char*>(bytes->data()), bytes->size());
-  return {std::move(bytes), view};
+  auto file = std::make_shared<const WholeFile>(path);
+  const std::string_view view(reinterpret_cast<const char*>(file->bytes.data()), file->bytes.size());
+  return {std::move(file), view};
 }
 
 // Into the file that is there, as TensorFlow does: a link or a device stays one.

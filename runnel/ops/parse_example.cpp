@@ -245,7 +245,7 @@ void register_parse_example(Registry& r) {
       .cpu([](KernelContext& c, const ParseExampleAttrs& a) {
         const Tensor& records = c.in(0);
         parse_examples(c, a, example_inputs, records.data<Bytes>(), records.num_elements(), records.rank() == 0,
-                       {&c.in(1)});
+                       {&c.in(1), records.data<Bytes>()});
       })
       .not_differentiable()
       .doc("Serialized Examples as dense, sparse and ragged tensors.")

@@ -182,7 +182,7 @@ void run(KernelContext& c, const ParseSequenceAttrs& a) {
   const bool single = serialized.rank() == 0;
   const int64_t n = serialized.num_elements();
   const Bytes* records = serialized.data<Bytes>();
-  const RecordNames names{&c.in(1)};
+  const RecordNames names{&c.in(1), records};
   const ListOutputs out(a);
   std::vector<ListPlan> plans;
   auto add_plans = [&](int keys, const std::vector<DType>& types) {

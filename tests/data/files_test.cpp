@@ -242,5 +242,63 @@ TEST(Fixtures, RecordsThatTensorFlowWrote) {
   EXPECT_GT(files, 3);
 }
 
+// What an iterator throws first, and how many elements came before it.
+std::pair<int, std::string> first_error(const Dataset<Tensor>& d) {
+  int before = 0;
+  try {
+    for ([[maybe_unused]] const Tensor& t : d) ++before;
+  } catch (const Error& e) {
+    return {before, e.what()};
+  }
+  return {before, ""};
+}
+
+TEST_F(Files, AnImageThatDoesNotDecodeIsNamedByItsFile) {
+  const Tensor pixels = zeros({2, 2, 3}, DType::uint8);
+  const std::string good = image::encode_png(pixels).item<std::string>();
+  const Tensor paths{write("a.png", good), write("b.jpg", "no picture"), write("c.png", good.substr(0, 40)),
+                     write("d.png", "")};
+  const auto decoded = [](int parallel) {
+    return [parallel](const Dataset<Tensor>& d) {
+      return d.map([](Tensor p) { return image::decode_png(io::read_file(p)); }, {.num_parallel_calls = parallel});
+    };
+  };
+  for (const int parallel : {0, 2}) {
+    const auto [before, error] = first_error(decoded(parallel)(from_tensor_slices(paths)));
+    EXPECT_EQ(before, 1);
+    EXPECT_NE(error.find(path("b.jpg") + ": the contents (10 bytes"), std::string::npos) << error;
+  }
+  const auto [before, error] = first_error(decoded(0)(from_tensor_slices(paths).skip(2)));
+  EXPECT_NE(error.find(path("c.png")), std::string::npos) << error;
+  EXPECT_NE(error.find("byte 40"), std::string::npos) << error;
+}
+
+TEST_F(Files, ARecordThatDoesNotFitIsNamedByFileNumberAndOffset) {
+  using io::Example;
+  for (const io::Compression compression : {io::Compression::none, io::Compression::gzip}) {
+    io::TFRecordWriter w(path("train"), {.compression = compression});
+    const std::string good = Example{{{{"x", io::Int64List{{1}}}, {"image", io::BytesList{{"no"}}}}}}.serialize();
+    for (int k = 0; k < 1000; ++k) w.write(good);
+    w.write(Example{{{{"y", io::Int64List{{1}}}}}}.serialize());
+    w.close();
+    const std::string name = compression == io::Compression::none ? "" : "GZIP";
+    const size_t at = 1000 * (good.size() + io::kRecordHeader + io::kRecordFooter);
+    const std::string place = path("train") + ", record 1000 at byte " + std::to_string(at);
+    const io::ExampleSpec spec{{"x", io::FixedLenFeature{{}, DType::int64}}};
+    const auto records = TFRecordDataset(path("train"), {.compression_type = name, .buffer_size = 2000});
+    const auto [before, error] =
+        first_error(records.map([&](Tensor r) { return io::parse_single_example(r, spec)["x"]; }));
+    EXPECT_EQ(before, 1000);
+    EXPECT_NE(error.find(place), std::string::npos) << error;
+    EXPECT_NE(error.find("feature 'x'"), std::string::npos) << error;
+    const auto [none, bad_image] = first_error(records.skip(7).map([](Tensor r) {
+      const io::ExampleSpec image{{"image", io::FixedLenFeature{{}, DType::string}}};
+      return image::decode_jpeg(io::parse_single_example(r, image)["image"]);
+    }));
+    EXPECT_EQ(none, 0);
+    EXPECT_NE(bad_image.find(path("train") + ", record 7 at byte "), std::string::npos) << bad_image;
+  }
+}
+
 }  // namespace
 }  // namespace runnel::data

@@ -273,7 +273,7 @@ TEST(Budget, HoldsWithAGigabyteFlowingThrough) {
   const int64_t before = host_memory::stats().in_use;
   int64_t bytes = 0;
   const auto d = stream(1024)
-                     .map([](Tensor) { return Tensor::empty(uint8, {1 << 20}); }, 3)
+                     .map([](Tensor i) { return fill({1 << 20}, cast(i, uint8)); }, 3)
                      .shuffle(8)
                      .prefetch(1000)
                      .with_options({.byte_budget = kBudget});
