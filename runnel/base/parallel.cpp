@@ -65,6 +65,7 @@ std::atomic<bool> shut{false};     // the process is exiting
 constinit std::mutex setup_mutex;  // guards the first setting of thread_count and of the_pool
 
 using Body = FunctionRef<void(int64_t, int64_t)>;
+constexpr auto no_body = [](int64_t, int64_t) {};
 
 // The lowest range that threw, and what.
 struct Failure {
@@ -105,6 +106,10 @@ void run_inline(int64_t n, int64_t grain, Body body) {
 // caller has not returned and the job's plain fields stand still; a thread that comes late finds open_ empty,
 // or claims from the next job, and both are right. The object is never freed: a worker may look at open_ at
 // any time.
+//
+// Each line of memory that one thread wrote and another reads costs a tenth of a microsecond or two, and a job may
+// last two. So the job stands in one line with open_, the caller's first share is taken out before others see it, and
+// done_ is a line that workers alone write.
 class Pool {
  public:
   bool try_acquire() { return awaited_.load(std::memory_order_relaxed) == 0 && try_lock(); }
@@ -135,26 +140,28 @@ class Pool {
 
   bool try_lock() { return !busy_.load(std::memory_order_relaxed) && !busy_.exchange(true, std::memory_order_acquire); }
   void run_job(int64_t n, int64_t grain, int64_t from, int64_t count, Body body);
+  uint64_t share_of(uint64_t open) const;
+  void run_claimed(uint64_t first, uint64_t last);
   uint64_t work(bool low_end);
   void work_as_worker();
   void worker_main();
   void sleep_until_work();
-  void wait_done(uint64_t count);
+  void wait_done(uint64_t total);
 
   std::atomic<bool> busy_{false};
   std::atomic<int> awaited_{0};  // set_num_threads calls that wait for the pool
-  // The job; written by its caller before open_, read by claim holders.
-  int64_t n_ = 0;
-  int64_t grain_ = 1;
-  int64_t from_ = 0;
-  uint64_t count_ = 0;
-  const Body* body_ = nullptr;
+  uint64_t done_before_ = 0;     // done_ when the last job ended
   std::mutex failure_mutex_;
   Failure failure_;
 
   alignas(64) std::atomic<uint64_t> open_{0};
-  alignas(64) std::atomic<uint64_t> done_{0};
-  std::atomic<uint32_t> done_signal_{0};  // futex word of a caller that waits asleep
+  // The job; written by its caller before open_, read by claim holders.
+  int64_t n_ = 0;
+  int64_t grain_ = 1;
+  int64_t from_ = 0;
+  Body body_ = no_body;
+  alignas(64) std::atomic<uint64_t> done_{0};  // ranges that workers have run, of all jobs
+  std::atomic<uint32_t> done_signal_{0};       // futex word of a caller that waits asleep
   std::atomic<bool> caller_asleep_{false};
   alignas(64) std::atomic<uint32_t> wake_signal_{0};  // futex word of sleeping workers
   std::atomic<int> sleepers_{0};
@@ -165,26 +172,32 @@ class Pool {
   std::vector<std::thread> workers_;
 };
 
+// Shares shrink towards the end: few claims, and still an even finish.
+uint64_t Pool::share_of(uint64_t open) const {
+  return std::max<uint64_t>(1, (last_of(open) - first_of(open)) / (2 * static_cast<uint64_t>(threads_)));
+}
+
+void Pool::run_claimed(uint64_t first, uint64_t last) {
+  Failure failure;
+  run_ranges(n_, grain_, from_ + static_cast<int64_t>(first), from_ + static_cast<int64_t>(last), body_, failure);
+  if (failure.error) {
+    const std::lock_guard lock(failure_mutex_);
+    failure_.note(failure.begin, std::move(failure.error));
+  }
+}
+
 // Claims and runs ranges until none is open; returns how many. They are not yet in done_.
 uint64_t Pool::work(bool low_end) {
   uint64_t mine = 0;
   uint64_t open = open_.load(std::memory_order_acquire);
   while (has_work(open)) {
-    uint64_t first = first_of(open), last = last_of(open);
-    // Shares shrink towards the end: few claims, and still an even finish.
-    const uint64_t share = std::max<uint64_t>(1, (last - first) / (2 * static_cast<uint64_t>(threads_)));
+    const uint64_t first = first_of(open), last = last_of(open), share = share_of(open);
     const uint64_t rest = low_end ? pack(first + share, last) : pack(first, last - share);
     if (!open_.compare_exchange_weak(open, rest, std::memory_order_acquire, std::memory_order_acquire)) continue;
     if (low_end) {
-      last = first + share;
+      run_claimed(first, first + share);
     } else {
-      first = last - share;
-    }
-    Failure failure;
-    run_ranges(n_, grain_, from_ + static_cast<int64_t>(first), from_ + static_cast<int64_t>(last), *body_, failure);
-    if (failure.error) {
-      const std::lock_guard lock(failure_mutex_);
-      failure_.note(failure.begin, std::move(failure.error));
+      run_claimed(last - share, last);
     }
     mine += share;
     open = open_.load(std::memory_order_acquire);
@@ -195,11 +208,9 @@ uint64_t Pool::work(bool low_end) {
 void Pool::work_as_worker() {
   const uint64_t mine = work(false);
   if (mine == 0) return;
-  // count_ is this job's until the addition below, and the next job's after it.
-  const uint64_t count = count_;
   // Sequentially consistent with wait_done: either we see caller_asleep_ or the caller sees our addition.
-  if (done_.fetch_add(mine, std::memory_order_seq_cst) + mine == count &&
-      caller_asleep_.load(std::memory_order_seq_cst)) {
+  done_.fetch_add(mine, std::memory_order_seq_cst);
+  if (caller_asleep_.load(std::memory_order_seq_cst)) {
     done_signal_.fetch_add(1, std::memory_order_release);
     futex_wake(done_signal_, INT_MAX);
   }
@@ -228,13 +239,14 @@ void Pool::sleep_until_work() {
   sleepers_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-void Pool::wait_done(uint64_t count) {
-  const auto all_done = [&] { return done_.load(std::memory_order_acquire) == count; };
+// Until workers have run `total` ranges in all.
+void Pool::wait_done(uint64_t total) {
+  const auto all_done = [&] { return done_.load(std::memory_order_acquire) == total; };
   if (spin_until(crowded_ ? std::chrono::microseconds(0) : kCallerSpin, all_done)) return;
   while (true) {
     const uint32_t signal = done_signal_.load(std::memory_order_seq_cst);
     caller_asleep_.store(true, std::memory_order_seq_cst);
-    if (done_.load(std::memory_order_seq_cst) == count) break;
+    if (done_.load(std::memory_order_seq_cst) == total) break;
     futex_wait(done_signal_, signal);
   }
   caller_asleep_.store(false, std::memory_order_relaxed);
@@ -244,16 +256,16 @@ void Pool::run_job(int64_t n, int64_t grain, int64_t from, int64_t count, Body b
   n_ = n;
   grain_ = grain;
   from_ = from;
-  count_ = static_cast<uint64_t>(count);
-  body_ = &body;
-  done_.store(0, std::memory_order_relaxed);
-  open_.store(pack(0, count_), std::memory_order_seq_cst);
+  body_ = body;
+  const uint64_t all = pack(0, static_cast<uint64_t>(count)), share = share_of(all);
+  open_.store(pack(share, static_cast<uint64_t>(count)), std::memory_order_seq_cst);
   if (const int sleepers = sleepers_.load(std::memory_order_seq_cst); sleepers > 0) {
     wake_signal_.fetch_add(1, std::memory_order_release);
     futex_wake(wake_signal_, static_cast<int>(std::min<int64_t>(sleepers, count - 1)));
   }
-  const uint64_t mine = work(true);
-  if (done_.fetch_add(mine, std::memory_order_acq_rel) + mine != count_) wait_done(count_);
+  run_claimed(0, share);
+  done_before_ += static_cast<uint64_t>(count) - share - work(true);
+  wait_done(done_before_);
 }
 
 void Pool::run(int64_t n, int64_t grain, Body body) {

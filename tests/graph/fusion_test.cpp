@@ -16,8 +16,8 @@ namespace {
 
 using FusionProgram = std::function<Tensor(const Tensor&)>;
 
-std::shared_ptr<Graph> traced(const FusionProgram& f, const PartialShape& shape,
-                              std::vector<Tensor>* captures = nullptr) {
+std::shared_ptr<Graph> traced_for_fusion(const FusionProgram& f, const PartialShape& shape,
+                                         std::vector<Tensor>* captures = nullptr) {
   Tracer tracer("test");
   const Tensor x = tracer.add_parameter(DType::float32, shape);
   tracer.open();
@@ -64,7 +64,7 @@ TEST(FusedActivations, TakeInBiasAndActivation) {
         const Tensor y = matmul(x, w);
         return activation(bias_add ? nn::bias_add(y, b) : y + b);
       };
-      auto g = traced(dense, {5, 30});
+      auto g = traced_for_fusion(dense, {5, 30});
       EXPECT_TRUE(fuse_activations(*g));
       g->verify();
       EXPECT_EQ(count_nodes(*g, "_FusedMatMul"), 1);
@@ -74,7 +74,7 @@ TEST(FusedActivations, TakeInBiasAndActivation) {
         const Tensor y = nn::conv2d(x, k, {.padding = "SAME"});
         return activation(bias_add ? nn::bias_add(y, c) : y + c);
       };
-      auto h = traced(conv, {2, 9, 9, 4});
+      auto h = traced_for_fusion(conv, {2, 9, 9, 4});
       EXPECT_TRUE(fuse_activations(*h));
       h->verify();
       EXPECT_EQ(count_nodes(*h, "_FusedConv2D"), 1);
@@ -95,7 +95,7 @@ TEST(FusedActivations, LeaveWhatOthersUse) {
       [&](const Tensor& x) { return nn::relu(matmul(x, w)); },        // no bias
   };
   for (const FusionProgram& f : kept) {
-    auto g = traced(f, {2, 3});
+    auto g = traced_for_fusion(f, {2, 3});
     EXPECT_FALSE(fuse_activations(*g));
     expect_same(f, values({2, 3}, 9), "fused_activations");
   }
@@ -104,7 +104,7 @@ TEST(FusedActivations, LeaveWhatOthersUse) {
     const Tensor y = matmul(x, w) + b;
     return nn::relu(y) + y;
   };
-  auto g = traced(half, {2, 3});
+  auto g = traced_for_fusion(half, {2, 3});
   EXPECT_TRUE(fuse_activations(*g));
   EXPECT_EQ(count_nodes(*g, "Relu"), 1);
   expect_same(half, values({2, 3}, 9), "fused_activations");
@@ -136,7 +136,7 @@ TEST(FusedActivations, AreTakenApartForExport) {
     return nn::elu(matmul(nn::leaky_relu(matmul(x, values({3, 3}, 8)) + Tensor{1.f, 2.f, 3.f}, 0.4), w) + b);
   };
   std::vector<Tensor> captures;
-  auto g = traced(f, {1, 3}, &captures);
+  auto g = traced_for_fusion(f, {1, 3}, &captures);
   fuse_activations(*g);
   pack_weights(*g);
   EXPECT_EQ(count_nodes(*g, "_FusedMatMul") + count_nodes(*g, "_PackedMatMul"), 2);
@@ -156,7 +156,7 @@ TEST(WeightPacking, KeepsOneCopyPerVersion) {
   const FusionProgram conv = [&](const Tensor& x) {
     return nn::relu(nn::bias_add(nn::conv2d(x, k, {.padding = "SAME"}), c));
   };
-  auto g = traced(conv, {1, 14, 14, 8});
+  auto g = traced_for_fusion(conv, {1, 14, 14, 8});
   fuse_activations(*g);
   EXPECT_TRUE(pack_weights(*g));
   prune(*g);
@@ -197,7 +197,7 @@ TEST(WeightPacking, NotWhereTheFunctionWrites) {
     k.assign_sub(k * 0.1f);
     return y;
   };
-  auto g = traced(step, {1, 14, 14, 8});
+  auto g = traced_for_fusion(step, {1, 14, 14, 8});
   fuse_activations(*g);
   EXPECT_FALSE(pack_weights(*g));
 }
@@ -223,7 +223,7 @@ struct Adam {
 TEST(FusedUpdates, AreOneOpOfTheSameBits) {
   const std::vector<Shape> shapes{{3}, {40000}, {7, 5}, {}};
   const Adam a(shapes), b(shapes);
-  auto g = traced([&](const Tensor& x) { return a.step(x); }, {});
+  auto g = traced_for_fusion([&](const Tensor& x) { return a.step(x); }, {});
   optimize_and_verify(*g);
   EXPECT_EQ(count_nodes(*g, "_ManyResourceApplyAdam"), 1);
   EXPECT_EQ(count_nodes(*g, "ResourceApplyAdam"), 0);
@@ -248,7 +248,7 @@ TEST(FusedUpdates, WaitForNobody) {
     call_op("ResourceApplyGradientDescent", {v.handle(), Tensor(0.5f), x});
     return v + w;
   };
-  auto g = traced(f, {2});
+  auto g = traced_for_fusion(f, {2});
   optimize_and_verify(*g);
   const Tensor start_v = v.value(), start_w = w.value(), x{0.25f, -1.f};
   const Tensor expected = f(x);
@@ -276,13 +276,13 @@ TEST(EarlyUpdates, RunWhenNobodyNeedsTheOldValue) {
       return y;
     };
   };
-  auto g = traced(program(false), {1000});
+  auto g = traced_for_fusion(program(false), {1000});
   EXPECT_TRUE(hoist_updates(*g));
   g->verify();
   EXPECT_LT(place_of(*g, "ResourceApplyGradientDescent"), place_of(*g, "Exp"));
   EXPECT_GT(place_of(*g, "ResourceApplyGradientDescent", 1), place_of(*g, "AddV2"));  // the sum reads w
   EXPECT_FALSE(hoist_updates(*g));
-  auto held = traced(program(true), {1000});
+  auto held = traced_for_fusion(program(true), {1000});
   hoist_updates(*held);
   held->verify();
   EXPECT_GT(place_of(*held, "ResourceApplyGradientDescent"), place_of(*held, "Assert"));

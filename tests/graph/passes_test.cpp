@@ -12,7 +12,7 @@ namespace {
 
 using Program = std::function<Tensor(const Tensor&)>;
 
-std::shared_ptr<Graph> traced(const Program& f, const PartialShape& shape) {
+std::shared_ptr<Graph> traced_plain(const Program& f, const PartialShape& shape) {
   Tracer tracer("test");
   const Tensor x = tracer.add_parameter(DType::float32, shape);
   tracer.open();
@@ -29,7 +29,7 @@ int count(const Graph& g, const char* op) {
 }
 
 TEST(Passes, ConstantsAreFolded) {
-  auto g = traced([](const Tensor& x) { return x * exp(Tensor(1.f) + 2) + cast(size(x), DType::float32); }, {3});
+  auto g = traced_plain([](const Tensor& x) { return x * exp(Tensor(1.f) + 2) + cast(size(x), DType::float32); }, {3});
   EXPECT_TRUE(fold_constants(*g));
   prune(*g);
   g->verify();
@@ -39,7 +39,7 @@ TEST(Passes, ConstantsAreFolded) {
 }
 
 TEST(Passes, CommonSubexpressionsAreMerged) {
-  auto g = traced([](const Tensor& x) { return exp(x * 2) + exp(x * 2) + exp(x * 3); }, {3});
+  auto g = traced_plain([](const Tensor& x) { return exp(x * 2) + exp(x * 2) + exp(x * 3); }, {3});
   EXPECT_TRUE(merge_common_subexpressions(*g));
   g->verify();
   EXPECT_EQ(count(*g, "Exp"), 2);
@@ -60,13 +60,13 @@ TEST(Passes, AnEmptyConstantIsNoZero) {
 }
 
 TEST(Passes, RandomDrawsAreNotMerged) {
-  auto g = traced([](const Tensor& x) { return x + random::normal({3}) + random::normal({3}); }, {3});
+  auto g = traced_plain([](const Tensor& x) { return x + random::normal({3}) + random::normal({3}); }, {3});
   merge_common_subexpressions(*g);
   EXPECT_EQ(count(*g, "RandomStandardNormal"), 2);
 }
 
 TEST(Passes, AlgebraKeepsEveryBit) {
-  auto g = traced([](const Tensor& x) { return reshape(identity(x * 1.f / 1.f - 0.f), {3}) + 0.f; }, {3});
+  auto g = traced_plain([](const Tensor& x) { return reshape(identity(x * 1.f / 1.f - 0.f), {3}) + 0.f; }, {3});
   EXPECT_TRUE(simplify_algebra(*g));
   prune(*g);
   g->verify();
