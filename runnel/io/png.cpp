@@ -11,21 +11,21 @@
 namespace runnel::io {
 namespace {
 
-struct Trap {
+struct PngTrap {
   std::jmp_buf jump;
   char text[128] = "";
 };
 
 void on_error(png_structp png, png_const_charp text) {
-  auto* trap = static_cast<Trap*>(png_get_error_ptr(png));
+  auto* trap = static_cast<PngTrap*>(png_get_error_ptr(png));
   std::strncpy(trap->text, text, sizeof(trap->text) - 1);
   std::longjmp(trap->jump, 1);
 }
 void on_warning(png_structp, png_const_charp) {}
 
-class Decoder {
+class PngDecoder {
  public:
-  explicit Decoder(ByteSpan bytes) : bytes_(bytes) {
+  explicit PngDecoder(ByteSpan bytes) : bytes_(bytes) {
     png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, &trap_, on_error, on_warning);
     info_ = png_ ? png_create_info_struct(png_) : nullptr;
     if (!info_) {
@@ -33,9 +33,9 @@ class Decoder {
       throw make_error(Code::resource_exhausted, "PNG: no memory for the decoder");
     }
   }
-  ~Decoder() { png_destroy_read_struct(&png_, &info_, nullptr); }
-  Decoder(const Decoder&) = delete;
-  Decoder& operator=(const Decoder&) = delete;
+  ~PngDecoder() { png_destroy_read_struct(&png_, &info_, nullptr); }
+  PngDecoder(const PngDecoder&) = delete;
+  PngDecoder& operator=(const PngDecoder&) = delete;
 
   ImageSize decode(const PngDecodeOptions& o, ImageSink sink) {
     guarded([&] {
@@ -90,7 +90,7 @@ class Decoder {
     throw invalid_argument("PNG: {} (near byte {} of {})", static_cast<const char*>(trap_.text), at_, bytes_.size());
   }
   static void read(png_structp png, png_bytep to, size_t n) {
-    auto* self = static_cast<Decoder*>(png_get_io_ptr(png));
+    auto* self = static_cast<PngDecoder*>(png_get_io_ptr(png));
     if (n > self->bytes_.size() - self->at_) {
       self->ended_ = true;
       png_error(png, "end of data");
@@ -120,7 +120,7 @@ class Decoder {
   }
 
   ByteSpan bytes_;
-  Trap trap_;
+  PngTrap trap_;
   png_structp png_ = nullptr;
   png_infop info_ = nullptr;
   size_t at_ = 0;
@@ -128,9 +128,9 @@ class Decoder {
   bool ended_ = false;
 };
 
-class Encoder {
+class PngEncoder {
  public:
-  Encoder() {
+  PngEncoder() {
     png_ = png_create_write_struct(PNG_LIBPNG_VER_STRING, &trap_, on_error, on_warning);
     info_ = png_ ? png_create_info_struct(png_) : nullptr;
     if (!info_) {
@@ -138,9 +138,9 @@ class Encoder {
       throw make_error(Code::resource_exhausted, "PNG: no memory for the encoder");
     }
   }
-  ~Encoder() { png_destroy_write_struct(&png_, &info_); }
-  Encoder(const Encoder&) = delete;
-  Encoder& operator=(const Encoder&) = delete;
+  ~PngEncoder() { png_destroy_write_struct(&png_, &info_); }
+  PngEncoder(const PngEncoder&) = delete;
+  PngEncoder& operator=(const PngEncoder&) = delete;
 
   void encode(const void* pixels, const ImageSize& size, int bits, int compression, std::string& target) {
     if (setjmp(trap_.jump)) throw make_error(Code::internal, "PNG: {}", static_cast<const char*>(trap_.text));
@@ -165,7 +165,7 @@ class Encoder {
   }
 
  private:
-  Trap trap_;
+  PngTrap trap_;
   png_structp png_ = nullptr;
   png_infop info_ = nullptr;
 };
@@ -179,7 +179,7 @@ std::string encode(const void* pixels, const ImageSize& size, int bits, const Pn
   }
   check_image_size(ImageFormat::png, size, kMaxImagePixels);
   std::string target;
-  Encoder().encode(pixels, size, bits, o.compression, target);
+  PngEncoder().encode(pixels, size, bits, o.compression, target);
   return target;
 }
 
@@ -189,7 +189,7 @@ ImageSize decode_png(ByteSpan bytes, const PngDecodeOptions& options, ImageSink 
   if (options.channels < 0 || options.channels > 4) {
     throw invalid_argument("PNG: channels must be 0 to 4, got {}", options.channels);
   }
-  return Decoder(bytes).decode(options, sink);
+  return PngDecoder(bytes).decode(options, sink);
 }
 
 std::string encode_png(const uint8_t* pixels, const ImageSize& size, const PngEncodeOptions& options) {

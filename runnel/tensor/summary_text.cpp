@@ -7,7 +7,7 @@ namespace runnel {
 namespace {
 
 template <class T>
-std::string element_text(const T& v) {
+std::string short_text(const T& v) {
   if constexpr (std::is_same_v<T, Bytes>) {
     return '"' + v.str() + '"';
   } else if constexpr (std::is_same_v<T, bool>) {
@@ -27,7 +27,7 @@ template <class T>
 void print_dim(const T* data, const Shape& shape, int dim, int64_t summarize, std::string& out) {
   const int rank = shape.rank();
   if (dim == rank) {
-    out += element_text(*data);
+    out += short_text(*data);
     return;
   }
   int64_t step = 1;
