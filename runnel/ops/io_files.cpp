@@ -33,7 +33,13 @@ auto as_op(F step) {
 }
 
 struct WholeFile {
-  explicit WholeFile(const std::string& path) : bytes(Env::posix().read_file(path)), mark(bytes, path) {}
+  explicit WholeFile(const std::string& path) : bytes(with_room(Env::posix().read_file(path))), mark(place(), path) {}
+  // An empty file is named by the byte it has room for.
+  static std::vector<std::byte> with_room(std::vector<std::byte> all) {
+    all.reserve(1);
+    return all;
+  }
+  ByteSpan place() const { return {bytes.data(), std::max<size_t>(bytes.size(), 1)}; }
   std::vector<std::byte> bytes;
   io::OriginMark mark;
 };

@@ -271,6 +271,8 @@ TEST_F(Files, AnImageThatDoesNotDecodeIsNamedByItsFile) {
   const auto [before, error] = first_error(decoded(0)(from_tensor_slices(paths).skip(2)));
   EXPECT_NE(error.find(path("c.png")), std::string::npos) << error;
   EXPECT_NE(error.find("byte 40"), std::string::npos) << error;
+  const auto [none, empty] = first_error(decoded(0)(from_tensor_slices(paths).skip(3)));
+  EXPECT_NE(empty.find(path("d.png") + ": the contents are empty"), std::string::npos) << empty;
 }
 
 TEST_F(Files, ARecordThatDoesNotFitIsNamedByFileNumberAndOffset) {
