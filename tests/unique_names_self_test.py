@@ -24,6 +24,7 @@ class UniqueNames(unittest.TestCase):
     def test_what_is_found(self):
         self.assertEqual(names("struct Case {\n  int size;\n};\nclass Trap : public Base {\n};\n"), {"Case", "Trap"})
         self.assertEqual(names("constexpr int64_t kMost = 4;\nconst double kValues[] = {1};\n"), {"kMost", "kValues"})
+        self.assertEqual(names("constexpr int kHead = 4, kTail = 2;\n"), {"kHead", "kTail"})
         self.assertEqual(names("using Types = A;\n"), {"Types"})
 
     def test_functions_differ_by_their_parameters(self):

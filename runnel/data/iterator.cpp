@@ -193,8 +193,8 @@ struct GetNextAttrs {
   std::vector<DType> output_types;
   std::vector<PartialShape> output_shapes;
   static constexpr auto fields() {
-    return std::tuple{field("output_types", &GetNextAttrs::output_types),
-                      field("output_shapes", &GetNextAttrs::output_shapes)};
+    return field_list(field("output_types", &GetNextAttrs::output_types),
+                      field("output_shapes", &GetNextAttrs::output_shapes));
   }
 };
 

@@ -16,7 +16,7 @@ struct PlaceholderAttrs {
   DType dtype = DType::invalid;
   PartialShape shape = PartialShape::unknown();
   static constexpr auto fields() {
-    return std::tuple{field("dtype", &PlaceholderAttrs::dtype), field("shape", &PlaceholderAttrs::shape)};
+    return field_list(field("dtype", &PlaceholderAttrs::dtype), field("shape", &PlaceholderAttrs::shape));
   }
 };
 

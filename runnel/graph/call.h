@@ -23,8 +23,8 @@ struct CallAttrs {
   FuncAttr f;
   std::vector<PartialShape> output_shapes;  // ours: what is known of them, for the callers' graphs
   static constexpr auto fields() {
-    return std::tuple{field("Tin", &CallAttrs::Tin), field("Tout", &CallAttrs::Tout), field("f", &CallAttrs::f),
-                      field("_output_shapes", &CallAttrs::output_shapes)};
+    return field_list(field("Tin", &CallAttrs::Tin), field("Tout", &CallAttrs::Tout), field("f", &CallAttrs::f),
+                      field("_output_shapes", &CallAttrs::output_shapes));
   }
 };
 

@@ -125,13 +125,13 @@ RUNNEL_API std::vector<FuncAttr> functions_of(const Node& node);
 struct ArgAttrs {
   DType T = DType::invalid;
   int64_t index = 0;
-  static constexpr auto fields() { return std::tuple{field("T", &ArgAttrs::T), field("index", &ArgAttrs::index)}; }
+  static constexpr auto fields() { return field_list(field("T", &ArgAttrs::T), field("index", &ArgAttrs::index)); }
 };
 struct ConstAttrs {
   DType dtype = DType::invalid;
   Tensor value;
   static constexpr auto fields() {
-    return std::tuple{field("dtype", &ConstAttrs::dtype), field("value", &ConstAttrs::value)};
+    return field_list(field("dtype", &ConstAttrs::dtype), field("value", &ConstAttrs::value));
   }
 };
 

@@ -18,7 +18,7 @@ namespace runnel::io {
 namespace {
 
 constexpr int kMaxScans = 500;  // honest files have about ten; each scan costs a pass over the image
-constexpr JOCTET kEnd[2] = {0xFF, JPEG_EOI};
+constexpr JOCTET kEndOfImage[2] = {0xFF, JPEG_EOI};
 
 struct Trap {
   jpeg_error_mgr base;
@@ -56,8 +56,8 @@ boolean on_empty(j_decompress_ptr c) {
   if (!source->recover) ERREXIT(c, JERR_INPUT_EOF);
   if (!source->ended) source->lines = c->output_scanline;
   source->ended = true;
-  source->base.next_input_byte = kEnd;
-  source->base.bytes_in_buffer = sizeof(kEnd);
+  source->base.next_input_byte = kEndOfImage;
+  source->base.bytes_in_buffer = sizeof(kEndOfImage);
   return TRUE;
 }
 

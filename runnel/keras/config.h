@@ -4,7 +4,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -134,19 +133,16 @@ RUNNEL_API void add_entry(Config::Map& entries, const char* name, Config value);
 template <class Options>
 Config::Map options_to_config(const Options& options) {
   Config::Map entries;
-  std::apply(
-      [&](const auto&... fields) { (add_entry(entries, fields.name, config_value(options.*(fields.member))), ...); },
-      Options::fields());
+  Options::fields()([&](const auto& field) { add_entry(entries, field.name, config_value(options.*(field.member))); });
   return entries;
 }
 
 template <class Options>
 Options options_from_config(const Config& config) {
   Options options;
-  const auto read = [&](const auto& field) {
+  Options::fields()([&](const auto& field) {
     if (const Config* value = config.find(field.name)) read_config_value(*value, options.*(field.member));
-  };
-  std::apply([&](const auto&... fields) { (read(fields), ...); }, Options::fields());
+  });
   return options;
 }
 

@@ -14,7 +14,7 @@ struct MaxNormOptions {
   double max_value = 2;
   AxisList axis = {0};
   static constexpr auto fields() {
-    return std::tuple{field("max_value", &MaxNormOptions::max_value), field("axis", &MaxNormOptions::axis)};
+    return field_list(field("max_value", &MaxNormOptions::max_value), field("axis", &MaxNormOptions::axis));
   }
 };
 struct MinMaxNormOptions {
@@ -22,13 +22,13 @@ struct MinMaxNormOptions {
   AxisList axis = {0};
   static constexpr auto fields() {
     using O = MinMaxNormOptions;
-    return std::tuple{field("min_value", &O::min_value), field("max_value", &O::max_value), field("rate", &O::rate),
-                      field("axis", &O::axis)};
+    return field_list(field("min_value", &O::min_value), field("max_value", &O::max_value), field("rate", &O::rate),
+                      field("axis", &O::axis));
   }
 };
 struct UnitNormOptions {
   AxisList axis = {0};
-  static constexpr auto fields() { return std::tuple{field("axis", &UnitNormOptions::axis)}; }
+  static constexpr auto fields() { return field_list(field("axis", &UnitNormOptions::axis)); }
 };
 
 // Keras writes one axis as a number, several as a list.

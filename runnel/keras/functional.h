@@ -27,7 +27,7 @@ struct InputLayerOptions {
   Policy dtype;
   bool trainable = true;
   static constexpr auto fields() {
-    return std::tuple{field("batch_input_shape", &InputLayerOptions::batch_input_shape)};
+    return field_list(field("batch_input_shape", &InputLayerOptions::batch_input_shape));
   }
 };
 // What stands at the beginning of a model: its shape and dtype.

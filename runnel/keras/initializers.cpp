@@ -15,22 +15,22 @@ namespace {
 
 struct ConstantOptions {
   double value = 0;
-  static constexpr auto fields() { return std::tuple{field("value", &ConstantOptions::value)}; }
+  static constexpr auto fields() { return field_list(field("value", &ConstantOptions::value)); }
 };
 struct IdentityOptions {
   double gain = 1;
-  static constexpr auto fields() { return std::tuple{field("gain", &IdentityOptions::gain)}; }
+  static constexpr auto fields() { return field_list(field("gain", &IdentityOptions::gain)); }
 };
 struct OrthogonalOptions {
   double gain = 1;
   int64_t seed = 0;
   static constexpr auto fields() {
-    return std::tuple{field("gain", &OrthogonalOptions::gain), field("seed", &OrthogonalOptions::seed)};
+    return field_list(field("gain", &OrthogonalOptions::gain), field("seed", &OrthogonalOptions::seed));
   }
 };
 struct SeedOptions {
   int64_t seed = 0;
-  static constexpr auto fields() { return std::tuple{field("seed", &SeedOptions::seed)}; }
+  static constexpr auto fields() { return field_list(field("seed", &SeedOptions::seed)); }
 };
 
 // Keras writes null for a seed that was not given.

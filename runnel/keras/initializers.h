@@ -29,8 +29,8 @@ struct RandomUniformOptions {
   double maxval = 0.05;
   int64_t seed = 0;
   static constexpr auto fields() {
-    return std::tuple{field("minval", &RandomUniformOptions::minval), field("maxval", &RandomUniformOptions::maxval),
-                      field("seed", &RandomUniformOptions::seed)};
+    return field_list(field("minval", &RandomUniformOptions::minval), field("maxval", &RandomUniformOptions::maxval),
+                      field("seed", &RandomUniformOptions::seed));
   }
 };
 RUNNEL_API Initializer random_uniform(const RandomUniformOptions& options = {});
@@ -40,8 +40,8 @@ struct RandomNormalOptions {
   double stddev = 0.05;
   int64_t seed = 0;
   static constexpr auto fields() {
-    return std::tuple{field("mean", &RandomNormalOptions::mean), field("stddev", &RandomNormalOptions::stddev),
-                      field("seed", &RandomNormalOptions::seed)};
+    return field_list(field("mean", &RandomNormalOptions::mean), field("stddev", &RandomNormalOptions::stddev),
+                      field("seed", &RandomNormalOptions::seed));
   }
 };
 RUNNEL_API Initializer random_normal(const RandomNormalOptions& options = {});
@@ -54,9 +54,9 @@ struct VarianceScalingOptions {
   std::string distribution = "truncated_normal";  // or "untruncated_normal", "uniform"
   int64_t seed = 0;
   static constexpr auto fields() {
-    return std::tuple{field("scale", &VarianceScalingOptions::scale), field("mode", &VarianceScalingOptions::mode),
+    return field_list(field("scale", &VarianceScalingOptions::scale), field("mode", &VarianceScalingOptions::mode),
                       field("distribution", &VarianceScalingOptions::distribution),
-                      field("seed", &VarianceScalingOptions::seed)};
+                      field("seed", &VarianceScalingOptions::seed));
   }
 };
 RUNNEL_API Initializer variance_scaling(const VarianceScalingOptions& options = {});

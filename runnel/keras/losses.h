@@ -116,14 +116,14 @@ class LossOf : public Loss {
 struct LossOptions {
   std::string reduction = "auto";  // "sum_over_batch_size", "sum", "none"
   std::string name;                // that of the function when empty
-  static constexpr auto fields() { return std::tuple<>{}; }
+  static constexpr auto fields() { return field_list(); }
 };
 struct SparseCategoricalCrossentropyOptions {
   bool from_logits = false;
   std::string reduction = "auto";
   std::string name;
   static constexpr auto fields() {
-    return std::tuple{field("from_logits", &SparseCategoricalCrossentropyOptions::from_logits)};
+    return field_list(field("from_logits", &SparseCategoricalCrossentropyOptions::from_logits));
   }
 };
 struct CrossentropyOptions {
@@ -133,22 +133,22 @@ struct CrossentropyOptions {
   std::string reduction = "auto";
   std::string name;
   static constexpr auto fields() {
-    return std::tuple{field("from_logits", &CrossentropyOptions::from_logits),
+    return field_list(field("from_logits", &CrossentropyOptions::from_logits),
                       field("label_smoothing", &CrossentropyOptions::label_smoothing),
-                      field("axis", &CrossentropyOptions::axis)};
+                      field("axis", &CrossentropyOptions::axis));
   }
 };
 struct HuberOptions {
   double delta = 1;
   std::string reduction = "auto";
   std::string name;
-  static constexpr auto fields() { return std::tuple{field("delta", &HuberOptions::delta)}; }
+  static constexpr auto fields() { return field_list(field("delta", &HuberOptions::delta)); }
 };
 struct CosineSimilarityOptions {
   int64_t axis = -1;
   std::string reduction = "auto";
   std::string name;
-  static constexpr auto fields() { return std::tuple{field("axis", &CosineSimilarityOptions::axis)}; }
+  static constexpr auto fields() { return field_list(field("axis", &CosineSimilarityOptions::axis)); }
 };
 
 class RUNNEL_API SparseCategoricalCrossentropy

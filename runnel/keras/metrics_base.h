@@ -111,7 +111,7 @@ class MetricOf : public Metric {
 struct MetricOptions {
   std::string name;
   DType dtype = DType::float32;
-  static constexpr auto fields() { return std::tuple<>{}; }
+  static constexpr auto fields() { return field_list(); }
 };
 
 // The sum of values, weighted, and of their weights.

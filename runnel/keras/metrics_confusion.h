@@ -37,7 +37,7 @@ struct ConfusionOptions {
   std::vector<double> thresholds;  // 0.5 unless given
   std::string name;
   DType dtype = DType::float32;
-  static constexpr auto fields() { return std::tuple{field("thresholds", &ConfusionOptions::thresholds)}; }
+  static constexpr auto fields() { return field_list(field("thresholds", &ConfusionOptions::thresholds)); }
 };
 
 enum class ConfusionKind { true_positives, false_positives, true_negatives, false_negatives };
@@ -76,8 +76,8 @@ struct PrecisionOptions {
   std::string name;
   DType dtype = DType::float32;
   static constexpr auto fields() {
-    return std::tuple{field("thresholds", &PrecisionOptions::thresholds), field("top_k", &PrecisionOptions::top_k),
-                      field("class_id", &PrecisionOptions::class_id)};
+    return field_list(field("thresholds", &PrecisionOptions::thresholds), field("top_k", &PrecisionOptions::top_k),
+                      field("class_id", &PrecisionOptions::class_id));
   }
 };
 // Of what was predicted positive, the share that is.

@@ -35,10 +35,10 @@ struct AUCOptions {
   bool from_logits = false;
   static constexpr auto fields() {
     using O = AUCOptions;
-    return std::tuple{field("num_thresholds", &O::num_thresholds),     field("curve", &O::curve),
+    return field_list(field("num_thresholds", &O::num_thresholds), field("curve", &O::curve),
                       field("summation_method", &O::summation_method), field("thresholds", &O::thresholds),
-                      field("multi_label", &O::multi_label),           field("num_labels", &O::num_labels),
-                      field("label_weights", &O::label_weights),       field("from_logits", &O::from_logits)};
+                      field("multi_label", &O::multi_label), field("num_labels", &O::num_labels),
+                      field("label_weights", &O::label_weights), field("from_logits", &O::from_logits));
   }
 };
 // The area under a curve, by a Riemann sum over the thresholds.

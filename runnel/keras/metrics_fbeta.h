@@ -16,7 +16,7 @@ struct FBetaScoreOptions {
   DType dtype = DType::float32;
   static constexpr auto fields() {
     using O = FBetaScoreOptions;
-    return std::tuple{field("average", &O::average), field("beta", &O::beta), field("threshold", &O::threshold)};
+    return field_list(field("average", &O::average), field("beta", &O::beta), field("threshold", &O::threshold));
   }
 };
 // (1 + beta**2) * precision * recall / (beta**2 * precision + recall), for labels and predictions [batch, classes].
@@ -39,7 +39,7 @@ struct F1ScoreOptions {
   std::string name;
   DType dtype = DType::float32;
   static constexpr auto fields() {
-    return std::tuple{field("average", &F1ScoreOptions::average), field("threshold", &F1ScoreOptions::threshold)};
+    return field_list(field("average", &F1ScoreOptions::average), field("threshold", &F1ScoreOptions::threshold));
   }
 };
 class RUNNEL_API F1Score : public FBetaScore {

@@ -17,9 +17,9 @@ struct IoUOptions {
   int64_t axis = -1;
   static constexpr auto fields() {
     using O = IoUOptions;
-    return std::tuple{field("num_classes", &O::num_classes), field("target_class_ids", &O::target_class_ids),
+    return field_list(field("num_classes", &O::num_classes), field("target_class_ids", &O::target_class_ids),
                       field("sparse_y_true", &O::sparse_y_true), field("sparse_y_pred", &O::sparse_y_pred),
-                      field("axis", &O::axis)};
+                      field("axis", &O::axis));
   }
 };
 class RUNNEL_API IoU : public Metric {
@@ -64,8 +64,8 @@ struct BinaryIoUOptions {
   std::string name;
   DType dtype = DType::float32;
   static constexpr auto fields() {
-    return std::tuple{field("target_class_ids", &BinaryIoUOptions::target_class_ids),
-                      field("threshold", &BinaryIoUOptions::threshold)};
+    return field_list(field("target_class_ids", &BinaryIoUOptions::target_class_ids),
+                      field("threshold", &BinaryIoUOptions::threshold));
   }
 };
 class RUNNEL_API BinaryIoU : public IoU {

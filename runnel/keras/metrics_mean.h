@@ -58,7 +58,7 @@ struct BinaryAccuracyOptions {
   std::string name;
   DType dtype = DType::float32;
   double threshold = 0.5;
-  static constexpr auto fields() { return std::tuple{field("threshold", &BinaryAccuracyOptions::threshold)}; }
+  static constexpr auto fields() { return field_list(field("threshold", &BinaryAccuracyOptions::threshold)); }
 };
 class RUNNEL_API BinaryAccuracy : public MeanMetricOf<BinaryAccuracy, BinaryAccuracyOptions> {
  public:
@@ -72,7 +72,7 @@ struct TopKOptions {
   int64_t k = 5;
   std::string name;
   DType dtype = DType::float32;
-  static constexpr auto fields() { return std::tuple{field("k", &TopKOptions::k)}; }
+  static constexpr auto fields() { return field_list(field("k", &TopKOptions::k)); }
 };
 class RUNNEL_API TopKCategoricalAccuracy : public MeanMetricOf<TopKCategoricalAccuracy, TopKOptions> {
  public:
@@ -93,7 +93,7 @@ struct CosineSimilarityOptions {
   std::string name;
   DType dtype = DType::float32;
   int64_t axis = -1;
-  static constexpr auto fields() { return std::tuple{field("axis", &CosineSimilarityOptions::axis)}; }
+  static constexpr auto fields() { return field_list(field("axis", &CosineSimilarityOptions::axis)); }
 };
 class RUNNEL_API CosineSimilarity : public MeanMetricOf<CosineSimilarity, CosineSimilarityOptions> {
  public:
@@ -110,9 +110,9 @@ struct CrossentropyOptions {
   double label_smoothing = 0;
   int64_t axis = -1;
   static constexpr auto fields() {
-    return std::tuple{field("from_logits", &CrossentropyOptions::from_logits),
+    return field_list(field("from_logits", &CrossentropyOptions::from_logits),
                       field("label_smoothing", &CrossentropyOptions::label_smoothing),
-                      field("axis", &CrossentropyOptions::axis)};
+                      field("axis", &CrossentropyOptions::axis));
   }
 };
 class RUNNEL_API BinaryCrossentropy : public MeanMetricOf<BinaryCrossentropy, CrossentropyOptions> {
@@ -136,8 +136,8 @@ struct SparseCategoricalCrossentropyOptions {
   bool from_logits = false;
   int64_t axis = -1;
   static constexpr auto fields() {
-    return std::tuple{field("from_logits", &SparseCategoricalCrossentropyOptions::from_logits),
-                      field("axis", &SparseCategoricalCrossentropyOptions::axis)};
+    return field_list(field("from_logits", &SparseCategoricalCrossentropyOptions::from_logits),
+                      field("axis", &SparseCategoricalCrossentropyOptions::axis));
   }
 };
 class RUNNEL_API SparseCategoricalCrossentropy

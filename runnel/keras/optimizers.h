@@ -10,15 +10,11 @@ namespace runnel::keras::optimizers {
 // The entries that the configurations of all optimizers have.
 template <class O>
 constexpr auto common_fields() {
-  return std::tuple{field("name", &O::name),
-                    field("weight_decay", &O::weight_decay),
-                    field("clipnorm", &O::clipnorm),
-                    field("global_clipnorm", &O::global_clipnorm),
-                    field("clipvalue", &O::clipvalue),
-                    field("use_ema", &O::use_ema),
-                    field("ema_momentum", &O::ema_momentum),
+  return field_list(field("name", &O::name), field("weight_decay", &O::weight_decay), field("clipnorm", &O::clipnorm),
+                    field("global_clipnorm", &O::global_clipnorm), field("clipvalue", &O::clipvalue),
+                    field("use_ema", &O::use_ema), field("ema_momentum", &O::ema_momentum),
                     field("ema_overwrite_frequency", &O::ema_overwrite_frequency),
-                    field("learning_rate", &O::learning_rate)};
+                    field("learning_rate", &O::learning_rate));
 }
 template <class O>
 OptimizerOptions common_options(const O& o) {
@@ -74,8 +70,8 @@ struct SGDOptions {
   std::string name = "SGD";
   static constexpr auto fields() {
     using O = SGDOptions;
-    return std::tuple_cat(common_fields<O>(),
-                          std::tuple{field("momentum", &O::momentum), field("nesterov", &O::nesterov)});
+    return joined_fields(common_fields<O>(),
+                         field_list(field("momentum", &O::momentum), field("nesterov", &O::nesterov)));
   }
 };
 // m = momentum * m - lr * g; w += m, or with nesterov w += momentum * m - lr * g. Without momentum m stays 0.
@@ -106,8 +102,8 @@ struct AdamOptions {
   std::string name = "Adam";
   static constexpr auto fields() {
     using O = AdamOptions;
-    return std::tuple_cat(common_fields<O>(), std::tuple{field("beta_1", &O::beta_1), field("beta_2", &O::beta_2),
-                                                         field("epsilon", &O::epsilon), field("amsgrad", &O::amsgrad)});
+    return joined_fields(common_fields<O>(), field_list(field("beta_1", &O::beta_1), field("beta_2", &O::beta_2),
+                                                        field("epsilon", &O::epsilon), field("amsgrad", &O::amsgrad)));
   }
 };
 // m += (g - m) * (1 - beta_1); v += (g^2 - v) * (1 - beta_2);
@@ -138,8 +134,8 @@ struct AdamWOptions {
   std::string name = "AdamW";
   static constexpr auto fields() {
     using O = AdamWOptions;
-    return std::tuple_cat(common_fields<O>(), std::tuple{field("beta_1", &O::beta_1), field("beta_2", &O::beta_2),
-                                                         field("epsilon", &O::epsilon), field("amsgrad", &O::amsgrad)});
+    return joined_fields(common_fields<O>(), field_list(field("beta_1", &O::beta_1), field("beta_2", &O::beta_2),
+                                                        field("epsilon", &O::epsilon), field("amsgrad", &O::amsgrad)));
   }
 };
 // Adam with weights that decay unless told otherwise.
@@ -171,9 +167,9 @@ struct RMSpropOptions {
   std::string name = "RMSprop";
   static constexpr auto fields() {
     using O = RMSpropOptions;
-    return std::tuple_cat(common_fields<O>(),
-                          std::tuple{field("rho", &O::rho), field("momentum", &O::momentum),
-                                     field("epsilon", &O::epsilon), field("centered", &O::centered)});
+    return joined_fields(common_fields<O>(),
+                         field_list(field("rho", &O::rho), field("momentum", &O::momentum),
+                                    field("epsilon", &O::epsilon), field("centered", &O::centered)));
   }
 };
 // velocity = rho * velocity + (1 - rho) * g^2; step = lr * g / sqrt(velocity + epsilon); w -= step. Centered: the
@@ -203,9 +199,9 @@ struct AdagradOptions {
   std::string name = "Adagrad";
   static constexpr auto fields() {
     using O = AdagradOptions;
-    return std::tuple_cat(
+    return joined_fields(
         common_fields<O>(),
-        std::tuple{field("initial_accumulator_value", &O::initial_accumulator_value), field("epsilon", &O::epsilon)});
+        field_list(field("initial_accumulator_value", &O::initial_accumulator_value), field("epsilon", &O::epsilon)));
   }
 };
 // accumulator += g^2; w -= lr * g / sqrt(accumulator + epsilon).
@@ -234,7 +230,7 @@ struct AdadeltaOptions {
   std::string name = "Adadelta";
   static constexpr auto fields() {
     using O = AdadeltaOptions;
-    return std::tuple_cat(common_fields<O>(), std::tuple{field("rho", &O::rho), field("epsilon", &O::epsilon)});
+    return joined_fields(common_fields<O>(), field_list(field("rho", &O::rho), field("epsilon", &O::epsilon)));
   }
 };
 // accumulated_grad = rho * accumulated_grad + (1 - rho) * g^2;
@@ -265,8 +261,8 @@ struct AdamaxOptions {
   std::string name = "Adamax";
   static constexpr auto fields() {
     using O = AdamaxOptions;
-    return std::tuple_cat(common_fields<O>(), std::tuple{field("beta_1", &O::beta_1), field("beta_2", &O::beta_2),
-                                                         field("epsilon", &O::epsilon)});
+    return joined_fields(common_fields<O>(), field_list(field("beta_1", &O::beta_1), field("beta_2", &O::beta_2),
+                                                        field("epsilon", &O::epsilon)));
   }
 };
 // m += (g - m) * (1 - beta_1); u = max(beta_2 * u, |g|); w -= lr / (1 - beta_1^t) * m / (u + epsilon).
@@ -295,8 +291,8 @@ struct NadamOptions {
   std::string name = "Nadam";
   static constexpr auto fields() {
     using O = NadamOptions;
-    return std::tuple_cat(common_fields<O>(), std::tuple{field("beta_1", &O::beta_1), field("beta_2", &O::beta_2),
-                                                         field("epsilon", &O::epsilon)});
+    return joined_fields(common_fields<O>(), field_list(field("beta_1", &O::beta_1), field("beta_2", &O::beta_2),
+                                                        field("epsilon", &O::epsilon)));
   }
 };
 // u_t = beta_1 * (1 - 0.96^t / 2), U_t their product up to t; m and v as Adam's;
@@ -334,14 +330,14 @@ struct FtrlOptions {
   std::string name = "Ftrl";
   static constexpr auto fields() {
     using O = FtrlOptions;
-    return std::tuple_cat(
+    return joined_fields(
         common_fields<O>(),
-        std::tuple{field("learning_rate_power", &O::learning_rate_power),
+        field_list(field("learning_rate_power", &O::learning_rate_power),
                    field("initial_accumulator_value", &O::initial_accumulator_value),
                    field("l1_regularization_strength", &O::l1_regularization_strength),
                    field("l2_regularization_strength", &O::l2_regularization_strength),
                    field("l2_shrinkage_regularization_strength", &O::l2_shrinkage_regularization_strength),
-                   field("beta", &O::beta)});
+                   field("beta", &O::beta)));
   }
 };
 // Follows the regularized leader, with n the accumulator, p = -learning_rate_power, G = g + 2 * l2_shrinkage * w:

@@ -62,8 +62,8 @@ struct ExponentialDecayOptions {
   std::string name;
   static constexpr auto fields() {
     using O = ExponentialDecayOptions;
-    return std::tuple{field("initial_learning_rate", &O::initial_learning_rate), field("decay_steps", &O::decay_steps),
-                      field("decay_rate", &O::decay_rate), field("staircase", &O::staircase), field("name", &O::name)};
+    return field_list(field("initial_learning_rate", &O::initial_learning_rate), field("decay_steps", &O::decay_steps),
+                      field("decay_rate", &O::decay_rate), field("staircase", &O::staircase), field("name", &O::name));
   }
 };
 // initial * decay_rate ^ (step / decay_steps); with staircase the exponent is rounded down.
@@ -80,7 +80,7 @@ struct PiecewiseConstantDecayOptions {
   std::string name;
   static constexpr auto fields() {
     using O = PiecewiseConstantDecayOptions;
-    return std::tuple{field("boundaries", &O::boundaries), field("values", &O::values), field("name", &O::name)};
+    return field_list(field("boundaries", &O::boundaries), field("values", &O::values), field("name", &O::name));
   }
 };
 // values[0] up to and with step boundaries[0], values[1] up to and with boundaries[1], ..., the last after all.
@@ -100,12 +100,9 @@ struct PolynomialDecayOptions {
   std::string name;
   static constexpr auto fields() {
     using O = PolynomialDecayOptions;
-    return std::tuple{field("initial_learning_rate", &O::initial_learning_rate),
-                      field("decay_steps", &O::decay_steps),
-                      field("end_learning_rate", &O::end_learning_rate),
-                      field("power", &O::power),
-                      field("cycle", &O::cycle),
-                      field("name", &O::name)};
+    return field_list(field("initial_learning_rate", &O::initial_learning_rate), field("decay_steps", &O::decay_steps),
+                      field("end_learning_rate", &O::end_learning_rate), field("power", &O::power),
+                      field("cycle", &O::cycle), field("name", &O::name));
   }
 };
 // (initial - end) * (1 - step / decay_steps) ^ power + end. After decay_steps it stays at the end, or with cycle
@@ -125,8 +122,8 @@ struct InverseTimeDecayOptions {
   std::string name;
   static constexpr auto fields() {
     using O = InverseTimeDecayOptions;
-    return std::tuple{field("initial_learning_rate", &O::initial_learning_rate), field("decay_steps", &O::decay_steps),
-                      field("decay_rate", &O::decay_rate), field("staircase", &O::staircase), field("name", &O::name)};
+    return field_list(field("initial_learning_rate", &O::initial_learning_rate), field("decay_steps", &O::decay_steps),
+                      field("decay_rate", &O::decay_rate), field("staircase", &O::staircase), field("name", &O::name));
   }
 };
 // initial / (1 + decay_rate * step / decay_steps); with staircase the quotient is rounded down.
@@ -146,12 +143,9 @@ struct CosineDecayOptions {
   double warmup_steps = 0;
   static constexpr auto fields() {
     using O = CosineDecayOptions;
-    return std::tuple{field("initial_learning_rate", &O::initial_learning_rate),
-                      field("decay_steps", &O::decay_steps),
-                      field("alpha", &O::alpha),
-                      field("name", &O::name),
-                      field("warmup_target", &O::warmup_target),
-                      field("warmup_steps", &O::warmup_steps)};
+    return field_list(field("initial_learning_rate", &O::initial_learning_rate), field("decay_steps", &O::decay_steps),
+                      field("alpha", &O::alpha), field("name", &O::name), field("warmup_target", &O::warmup_target),
+                      field("warmup_steps", &O::warmup_steps));
   }
 };
 // Half a cosine wave from the initial rate down to alpha times it, over decay_steps. With warmup_target the rate first
@@ -172,12 +166,9 @@ struct CosineDecayRestartsOptions {
   std::string name;
   static constexpr auto fields() {
     using O = CosineDecayRestartsOptions;
-    return std::tuple{field("initial_learning_rate", &O::initial_learning_rate),
-                      field("first_decay_steps", &O::first_decay_steps),
-                      field("t_mul", &O::t_mul),
-                      field("m_mul", &O::m_mul),
-                      field("alpha", &O::alpha),
-                      field("name", &O::name)};
+    return field_list(field("initial_learning_rate", &O::initial_learning_rate),
+                      field("first_decay_steps", &O::first_decay_steps), field("t_mul", &O::t_mul),
+                      field("m_mul", &O::m_mul), field("alpha", &O::alpha), field("name", &O::name));
   }
 };
 // Cosine decays one after the other, each t_mul times as long as the one before and starting from m_mul times its rate.

@@ -10,7 +10,7 @@ namespace {
 
 struct ArgAttrs {
   DType output_type = DType::int64;
-  static constexpr auto fields() { return std::tuple{field("output_type", &ArgAttrs::output_type)}; }
+  static constexpr auto fields() { return field_list(field("output_type", &ArgAttrs::output_type)); }
 };
 
 constexpr auto arg_shape = [](InferContext& c, const ArgAttrs& a) {

@@ -16,7 +16,7 @@ constexpr int64_t kChunk = 1 << 15;
 
 struct GatherAttrs {
   int64_t batch_dims = 0;
-  static constexpr auto fields() { return std::tuple{field("batch_dims", &GatherAttrs::batch_dims)}; }
+  static constexpr auto fields() { return field_list(field("batch_dims", &GatherAttrs::batch_dims)); }
 };
 
 int64_t product(const Dims& dims, int begin, int end) {

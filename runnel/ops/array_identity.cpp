@@ -8,7 +8,7 @@ namespace {
 
 struct IdentityNAttrs {
   std::vector<DType> T;
-  static constexpr auto fields() { return std::tuple{field("T", &IdentityNAttrs::T)}; }
+  static constexpr auto fields() { return field_list(field("T", &IdentityNAttrs::T)); }
 };
 
 // A handle of its own over the shared buffer: tapes tell input and output apart.

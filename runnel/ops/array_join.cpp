@@ -14,20 +14,20 @@ namespace {
 
 struct PackAttrs {
   int64_t axis = 0;
-  static constexpr auto fields() { return std::tuple{field("axis", &PackAttrs::axis)}; }
+  static constexpr auto fields() { return field_list(field("axis", &PackAttrs::axis)); }
 };
 
 struct UnpackAttrs {
   int64_t num = 0;
   int64_t axis = 0;
   static constexpr auto fields() {
-    return std::tuple{field("num", &UnpackAttrs::num), field("axis", &UnpackAttrs::axis)};
+    return field_list(field("num", &UnpackAttrs::num), field("axis", &UnpackAttrs::axis));
   }
 };
 
 struct SplitAttrs {
   int64_t num_split = 1;
-  static constexpr auto fields() { return std::tuple{field("num_split", &SplitAttrs::num_split)}; }
+  static constexpr auto fields() { return field_list(field("num_split", &SplitAttrs::num_split)); }
 };
 
 int64_t outer_size(const Shape& shape, int axis) {

@@ -15,7 +15,7 @@ namespace {
 
 struct BoundAttrs {
   DType out_type = DType::int32;
-  static constexpr auto fields() { return std::tuple{field("out_type", &BoundAttrs::out_type)}; }
+  static constexpr auto fields() { return field_list(field("out_type", &BoundAttrs::out_type)); }
 };
 
 void bound_shape(InferContext& c, const BoundAttrs& a) {

@@ -16,7 +16,7 @@ namespace {
 
 struct AlignAttrs {
   std::string align = "RIGHT_LEFT";
-  static constexpr auto fields() { return std::tuple{field("align", &AlignAttrs::align)}; }
+  static constexpr auto fields() { return field_list(field("align", &AlignAttrs::align)); }
 };
 
 // The diagonals k[0]..k[1] of a matrix of rows x cols, stored from the upper one down as rows of `length` elements.

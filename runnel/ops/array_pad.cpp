@@ -17,7 +17,7 @@ namespace {
 
 struct MirrorPadAttrs {
   std::string mode = "REFLECT";
-  static constexpr auto fields() { return std::tuple{field("mode", &MirrorPadAttrs::mode)}; }
+  static constexpr auto fields() { return field_list(field("mode", &MirrorPadAttrs::mode)); }
 };
 
 // Paddings as pairs {before, after} of a tensor of this rank; null when they are not known yet.

@@ -61,7 +61,7 @@ struct BlockAttrs {
   int64_t block_size = 2;
   std::string data_format = "NHWC";
   static constexpr auto fields() {
-    return std::tuple{field("block_size", &BlockAttrs::block_size), field("data_format", &BlockAttrs::data_format)};
+    return field_list(field("block_size", &BlockAttrs::block_size), field("data_format", &BlockAttrs::data_format));
   }
 };
 

@@ -16,7 +16,7 @@ inline constexpr auto range_types = floating + Types<int8_t, int16_t, int32_t, i
 
 struct OneHotAttrs {
   int64_t axis = -1;
-  static constexpr auto fields() { return std::tuple{field("axis", &OneHotAttrs::axis)}; }
+  static constexpr auto fields() { return field_list(field("axis", &OneHotAttrs::axis)); }
 };
 
 template <class T>

@@ -43,25 +43,25 @@ PartialShape reshaped(const PartialShape& from, const PartialShape& asked) {
 
 struct ShapeAttrs {
   DType out_type = DType::int32;
-  static constexpr auto fields() { return std::tuple{field("out_type", &ShapeAttrs::out_type)}; }
+  static constexpr auto fields() { return field_list(field("out_type", &ShapeAttrs::out_type)); }
 };
 
 struct ShapeNAttrs {
   int64_t N = 1;
   DType out_type = DType::int32;
   static constexpr auto fields() {
-    return std::tuple{field("N", &ShapeNAttrs::N), field("out_type", &ShapeNAttrs::out_type)};
+    return field_list(field("N", &ShapeNAttrs::N), field("out_type", &ShapeNAttrs::out_type));
   }
 };
 
 struct SqueezeAttrs {
   std::vector<int64_t> squeeze_dims;
-  static constexpr auto fields() { return std::tuple{field("squeeze_dims", &SqueezeAttrs::squeeze_dims)}; }
+  static constexpr auto fields() { return field_list(field("squeeze_dims", &SqueezeAttrs::squeeze_dims)); }
 };
 
 struct EnsureShapeAttrs {
   PartialShape shape = PartialShape::unknown();
-  static constexpr auto fields() { return std::tuple{field("shape", &EnsureShapeAttrs::shape)}; }
+  static constexpr auto fields() { return field_list(field("shape", &EnsureShapeAttrs::shape)); }
 };
 
 PartialShape expanded(const PartialShape& x, int64_t axis) {

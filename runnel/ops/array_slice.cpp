@@ -15,10 +15,10 @@ namespace {
 
 struct MaskAttrs : StridedSliceMasks {
   static constexpr auto fields() {
-    return std::tuple{field("begin_mask", &MaskAttrs::begin_mask), field("end_mask", &MaskAttrs::end_mask),
+    return field_list(field("begin_mask", &MaskAttrs::begin_mask), field("end_mask", &MaskAttrs::end_mask),
                       field("ellipsis_mask", &MaskAttrs::ellipsis_mask),
                       field("new_axis_mask", &MaskAttrs::new_axis_mask),
-                      field("shrink_axis_mask", &MaskAttrs::shrink_axis_mask)};
+                      field("shrink_axis_mask", &MaskAttrs::shrink_axis_mask));
   }
 };
 

@@ -17,7 +17,7 @@ struct CastAttrs {
   DType DstT = DType::invalid;
   bool Truncate = false;
   static constexpr auto fields() {
-    return std::tuple{field("DstT", &CastAttrs::DstT), field("Truncate", &CastAttrs::Truncate)};
+    return field_list(field("DstT", &CastAttrs::DstT), field("Truncate", &CastAttrs::Truncate));
   }
 };
 
@@ -76,7 +76,7 @@ void cast_from(KernelContext& c, const CastAttrs& a) {
 
 struct BitcastAttrs {
   DType type = DType::invalid;
-  static constexpr auto fields() { return std::tuple{field("type", &BitcastAttrs::type)}; }
+  static constexpr auto fields() { return field_list(field("type", &BitcastAttrs::type)); }
 };
 
 PartialShape bitcast_shape(const PartialShape& x, DType from, DType to) {

@@ -10,7 +10,7 @@ namespace {
 struct EqualAttrs {
   bool incompatible_shape_error = true;
   static constexpr auto fields() {
-    return std::tuple{field("incompatible_shape_error", &EqualAttrs::incompatible_shape_error)};
+    return field_list(field("incompatible_shape_error", &EqualAttrs::incompatible_shape_error));
   }
 };
 

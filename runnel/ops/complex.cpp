@@ -13,11 +13,11 @@ DType part_dtype(DType complex) { return complex == DType::complex64 ? DType::fl
 
 struct PartAttrs {
   DType Tout = DType::float32;
-  static constexpr auto fields() { return std::tuple{field("Tout", &PartAttrs::Tout)}; }
+  static constexpr auto fields() { return field_list(field("Tout", &PartAttrs::Tout)); }
 };
 struct ComplexAttrs {
   DType Tout = DType::complex64;
-  static constexpr auto fields() { return std::tuple{field("Tout", &ComplexAttrs::Tout)}; }
+  static constexpr auto fields() { return field_list(field("Tout", &ComplexAttrs::Tout)); }
 };
 
 constexpr auto part_shape = [](InferContext& c, const PartAttrs& a) {

@@ -17,7 +17,7 @@ struct PrintAttrs {
   std::string output_stream = "stderr";
   std::string end = "\n";
   static constexpr auto fields() {
-    return std::tuple{field("output_stream", &PrintAttrs::output_stream), field("end", &PrintAttrs::end)};
+    return field_list(field("output_stream", &PrintAttrs::output_stream), field("end", &PrintAttrs::end));
   }
 };
 
@@ -25,7 +25,7 @@ struct AssertAttrs {
   std::vector<DType> T;
   int64_t summarize = 3;
   static constexpr auto fields() {
-    return std::tuple{field("T", &AssertAttrs::T), field("summarize", &AssertAttrs::summarize)};
+    return field_list(field("T", &AssertAttrs::T), field("summarize", &AssertAttrs::summarize));
   }
 };
 
@@ -39,8 +39,8 @@ struct HostCallAttrs {
   std::vector<DType> Tout;
   std::vector<PartialShape> output_shapes;
   static constexpr auto fields() {
-    return std::tuple{field("f", &HostCallAttrs::f), field("Tin", &HostCallAttrs::Tin),
-                      field("Tout", &HostCallAttrs::Tout), field("_output_shapes", &HostCallAttrs::output_shapes)};
+    return field_list(field("f", &HostCallAttrs::f), field("Tin", &HostCallAttrs::Tin),
+                      field("Tout", &HostCallAttrs::Tout), field("_output_shapes", &HostCallAttrs::output_shapes));
   }
 };
 

@@ -20,7 +20,7 @@ struct ScanAttrs {
   bool exclusive = false;
   bool reverse = false;
   static constexpr auto fields() {
-    return std::tuple{field("exclusive", &ScanAttrs::exclusive), field("reverse", &ScanAttrs::reverse)};
+    return field_list(field("exclusive", &ScanAttrs::exclusive), field("reverse", &ScanAttrs::reverse));
   }
 };
 

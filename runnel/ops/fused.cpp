@@ -23,10 +23,10 @@ struct FusedMatMulAttrs {
   double epsilon = 1e-4;
   double leakyrelu_alpha = 0.2;
   static constexpr auto fields() {
-    return std::tuple{field("transpose_a", &FusedMatMulAttrs::transpose_a),
+    return field_list(field("transpose_a", &FusedMatMulAttrs::transpose_a),
                       field("transpose_b", &FusedMatMulAttrs::transpose_b),
                       field("fused_ops", &FusedMatMulAttrs::fused_ops), field("epsilon", &FusedMatMulAttrs::epsilon),
-                      field("leakyrelu_alpha", &FusedMatMulAttrs::leakyrelu_alpha)};
+                      field("leakyrelu_alpha", &FusedMatMulAttrs::leakyrelu_alpha));
   }
 };
 
@@ -42,15 +42,11 @@ struct FusedConv2DAttrs {
   double leakyrelu_alpha = 0.2;
   static constexpr auto fields() {
     using A = FusedConv2DAttrs;
-    return std::tuple{field("strides", &A::strides),
-                      field("padding", &A::padding),
-                      field("explicit_paddings", &A::explicit_paddings),
-                      field("data_format", &A::data_format),
-                      field("dilations", &A::dilations),
-                      field("use_cudnn_on_gpu", &A::use_cudnn_on_gpu),
-                      field("fused_ops", &A::fused_ops),
-                      field("epsilon", &A::epsilon),
-                      field("leakyrelu_alpha", &A::leakyrelu_alpha)};
+    return field_list(field("strides", &A::strides), field("padding", &A::padding),
+                      field("explicit_paddings", &A::explicit_paddings), field("data_format", &A::data_format),
+                      field("dilations", &A::dilations), field("use_cudnn_on_gpu", &A::use_cudnn_on_gpu),
+                      field("fused_ops", &A::fused_ops), field("epsilon", &A::epsilon),
+                      field("leakyrelu_alpha", &A::leakyrelu_alpha));
   }
   static constexpr int dims = 2;
   static constexpr bool depthwise = false;

@@ -16,12 +16,12 @@ inline constexpr Types<int32_t, int64_t, float, double> count_types;
 
 struct DenseBincountAttrs {
   bool binary_output = false;
-  static constexpr auto fields() { return std::tuple{field("binary_output", &DenseBincountAttrs::binary_output)}; }
+  static constexpr auto fields() { return field_list(field("binary_output", &DenseBincountAttrs::binary_output)); }
 };
 
 struct HistogramAttrs {
   DType dtype = DType::int32;
-  static constexpr auto fields() { return std::tuple{field("dtype", &HistogramAttrs::dtype)}; }
+  static constexpr auto fields() { return field_list(field("dtype", &HistogramAttrs::dtype)); }
 };
 
 void check_bins(InferContext& c, int size_input, int weights_input) {

@@ -19,13 +19,13 @@ struct CropAttrs {
   std::string method = "bilinear";
   double extrapolation_value = 0;
   static constexpr auto fields() {
-    return std::tuple{field("method", &CropAttrs::method),
-                      field("extrapolation_value", &CropAttrs::extrapolation_value)};
+    return field_list(field("method", &CropAttrs::method),
+                      field("extrapolation_value", &CropAttrs::extrapolation_value));
   }
 };
 struct MethodAttrs {
   std::string method = "bilinear";
-  static constexpr auto fields() { return std::tuple{field("method", &MethodAttrs::method)}; }
+  static constexpr auto fields() { return field_list(field("method", &MethodAttrs::method)); }
 };
 
 bool is_bilinear(const std::string& method) {
@@ -233,7 +233,7 @@ struct GradImageAttrs {
   DType T = DType::invalid;
   std::string method = "bilinear";
   static constexpr auto fields() {
-    return std::tuple{field("T", &GradImageAttrs::T), field("method", &GradImageAttrs::method)};
+    return field_list(field("T", &GradImageAttrs::T), field("method", &GradImageAttrs::method));
   }
 };
 

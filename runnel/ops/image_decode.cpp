@@ -25,23 +25,21 @@ struct DecodeJpegAttrs {
   std::string dct_method;
   static constexpr auto fields() {
     using A = DecodeJpegAttrs;
-    return std::tuple{field("channels", &A::channels),
-                      field("ratio", &A::ratio),
+    return field_list(field("channels", &A::channels), field("ratio", &A::ratio),
                       field("fancy_upscaling", &A::fancy_upscaling),
                       field("try_recover_truncated", &A::try_recover_truncated),
-                      field("acceptable_fraction", &A::acceptable_fraction),
-                      field("dct_method", &A::dct_method)};
+                      field("acceptable_fraction", &A::acceptable_fraction), field("dct_method", &A::dct_method));
   }
 };
 struct ChannelsAttrs {
   int64_t channels = 0;
-  static constexpr auto fields() { return std::tuple{field("channels", &ChannelsAttrs::channels)}; }
+  static constexpr auto fields() { return field_list(field("channels", &ChannelsAttrs::channels)); }
 };
 struct DecodePngAttrs {
   int64_t channels = 0;
   DType dtype = DType::uint8;
   static constexpr auto fields() {
-    return std::tuple{field("channels", &DecodePngAttrs::channels), field("dtype", &DecodePngAttrs::dtype)};
+    return field_list(field("channels", &DecodePngAttrs::channels), field("dtype", &DecodePngAttrs::dtype));
   }
 };
 struct DecodeImageAttrs {
@@ -49,13 +47,13 @@ struct DecodeImageAttrs {
   DType dtype = DType::uint8;
   bool expand_animations = true;
   static constexpr auto fields() {
-    return std::tuple{field("channels", &DecodeImageAttrs::channels), field("dtype", &DecodeImageAttrs::dtype),
-                      field("expand_animations", &DecodeImageAttrs::expand_animations)};
+    return field_list(field("channels", &DecodeImageAttrs::channels), field("dtype", &DecodeImageAttrs::dtype),
+                      field("expand_animations", &DecodeImageAttrs::expand_animations));
   }
 };
 struct JpegShapeAttrs {
   DType output_type = DType::int32;
-  static constexpr auto fields() { return std::tuple{field("output_type", &JpegShapeAttrs::output_type)}; }
+  static constexpr auto fields() { return field_list(field("output_type", &JpegShapeAttrs::output_type)); }
 };
 
 // Which formats an op reads and what it makes of frames.

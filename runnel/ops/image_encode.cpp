@@ -22,20 +22,15 @@ struct EncodeJpegAttrs {
   std::string xmp_metadata;
   static constexpr auto fields() {
     using A = EncodeJpegAttrs;
-    return std::tuple{field("format", &A::format),
-                      field("quality", &A::quality),
-                      field("progressive", &A::progressive),
-                      field("optimize_size", &A::optimize_size),
-                      field("chroma_downsampling", &A::chroma_downsampling),
-                      field("density_unit", &A::density_unit),
-                      field("x_density", &A::x_density),
-                      field("y_density", &A::y_density),
-                      field("xmp_metadata", &A::xmp_metadata)};
+    return field_list(field("format", &A::format), field("quality", &A::quality), field("progressive", &A::progressive),
+                      field("optimize_size", &A::optimize_size), field("chroma_downsampling", &A::chroma_downsampling),
+                      field("density_unit", &A::density_unit), field("x_density", &A::x_density),
+                      field("y_density", &A::y_density), field("xmp_metadata", &A::xmp_metadata));
   }
 };
 struct EncodePngAttrs {
   int64_t compression = -1;
-  static constexpr auto fields() { return std::tuple{field("compression", &EncodePngAttrs::compression)}; }
+  static constexpr auto fields() { return field_list(field("compression", &EncodePngAttrs::compression)); }
 };
 
 void write_jpeg(KernelContext& c, const EncodeJpegAttrs& a, int64_t quality) {

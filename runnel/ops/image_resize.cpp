@@ -22,8 +22,8 @@ struct ResizeAttrs {
   bool align_corners = false;
   bool half_pixel_centers = false;
   static constexpr auto fields() {
-    return std::tuple{field("align_corners", &ResizeAttrs::align_corners),
-                      field("half_pixel_centers", &ResizeAttrs::half_pixel_centers)};
+    return field_list(field("align_corners", &ResizeAttrs::align_corners),
+                      field("half_pixel_centers", &ResizeAttrs::half_pixel_centers));
   }
   cpu::ResizeRule rule() const {
     if (align_corners && half_pixel_centers) {
@@ -37,16 +37,16 @@ struct ScaledAttrs {
   bool half_pixel_centers = false;
   double scale = 1;
   static constexpr auto fields() {
-    return std::tuple{field("align_corners", &ScaledAttrs::align_corners),
+    return field_list(field("align_corners", &ScaledAttrs::align_corners),
                       field("half_pixel_centers", &ScaledAttrs::half_pixel_centers),
-                      field("scale", &ScaledAttrs::scale)};
+                      field("scale", &ScaledAttrs::scale));
   }
   ResizeAttrs plain() const { return {align_corners, half_pixel_centers}; }
   cpu::ResizeRule rule() const { return plain().rule(); }
 };
 struct AreaAttrs {
   bool align_corners = false;
-  static constexpr auto fields() { return std::tuple{field("align_corners", &AreaAttrs::align_corners)}; }
+  static constexpr auto fields() { return field_list(field("align_corners", &AreaAttrs::align_corners)); }
   cpu::ResizeRule rule() const { return {align_corners, false}; }
 };
 

@@ -15,7 +15,7 @@ struct ScaleAttrs {
   std::string kernel_type = "lanczos3";
   bool antialias = true;
   static constexpr auto fields() {
-    return std::tuple{field("kernel_type", &ScaleAttrs::kernel_type), field("antialias", &ScaleAttrs::antialias)};
+    return field_list(field("kernel_type", &ScaleAttrs::kernel_type), field("antialias", &ScaleAttrs::antialias));
   }
 };
 

@@ -16,8 +16,8 @@ struct DecodeRawAttrs {
   DType out_type = DType::invalid;
   bool little_endian = true;
   static constexpr auto fields() {
-    return std::tuple{field("out_type", &DecodeRawAttrs::out_type),
-                      field("little_endian", &DecodeRawAttrs::little_endian)};
+    return field_list(field("out_type", &DecodeRawAttrs::out_type),
+                      field("little_endian", &DecodeRawAttrs::little_endian));
   }
 };
 struct DecodeCsvAttrs {
@@ -28,9 +28,9 @@ struct DecodeCsvAttrs {
   std::vector<int64_t> select_cols;
   static constexpr auto fields() {
     using A = DecodeCsvAttrs;
-    return std::tuple{field("OUT_TYPE", &A::OUT_TYPE), field("field_delim", &A::field_delim),
+    return field_list(field("OUT_TYPE", &A::OUT_TYPE), field("field_delim", &A::field_delim),
                       field("use_quote_delim", &A::use_quote_delim), field("na_value", &A::na_value),
-                      field("select_cols", &A::select_cols)};
+                      field("select_cols", &A::select_cols));
   }
 };
 

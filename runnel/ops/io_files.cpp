@@ -19,7 +19,7 @@ namespace {
 
 struct ParseTensorAttrs {
   DType out_type = DType::invalid;
-  static constexpr auto fields() { return std::tuple{field("out_type", &ParseTensorAttrs::out_type)}; }
+  static constexpr auto fields() { return field_list(field("out_type", &ParseTensorAttrs::out_type)); }
 };
 
 // Runs a step whose errors name something below the op, so that they are told as the op's.

@@ -11,18 +11,18 @@ namespace {
 
 struct QrAttrs {
   bool full_matrices = false;
-  static constexpr auto fields() { return std::tuple{field("full_matrices", &QrAttrs::full_matrices)}; }
+  static constexpr auto fields() { return field_list(field("full_matrices", &QrAttrs::full_matrices)); }
 };
 struct SvdAttrs {
   bool compute_uv = true;
   bool full_matrices = false;
   static constexpr auto fields() {
-    return std::tuple{field("compute_uv", &SvdAttrs::compute_uv), field("full_matrices", &SvdAttrs::full_matrices)};
+    return field_list(field("compute_uv", &SvdAttrs::compute_uv), field("full_matrices", &SvdAttrs::full_matrices));
   }
 };
 struct EighAttrs {
   bool compute_v = true;
-  static constexpr auto fields() { return std::tuple{field("compute_v", &EighAttrs::compute_v)}; }
+  static constexpr auto fields() { return field_list(field("compute_v", &EighAttrs::compute_v)); }
 };
 
 using linalg::adjoint;

@@ -12,18 +12,18 @@ namespace {
 
 struct AdjointAttrs {
   bool adjoint = false;
-  static constexpr auto fields() { return std::tuple{field("adjoint", &AdjointAttrs::adjoint)}; }
+  static constexpr auto fields() { return field_list(field("adjoint", &AdjointAttrs::adjoint)); }
 };
 struct TriangularAttrs {
   bool lower = true;
   bool adjoint = false;
   static constexpr auto fields() {
-    return std::tuple{field("lower", &TriangularAttrs::lower), field("adjoint", &TriangularAttrs::adjoint)};
+    return field_list(field("lower", &TriangularAttrs::lower), field("adjoint", &TriangularAttrs::adjoint));
   }
 };
 struct LuAttrs {
   DType output_idx_type = DType::int32;
-  static constexpr auto fields() { return std::tuple{field("output_idx_type", &LuAttrs::output_idx_type)}; }
+  static constexpr auto fields() { return field_list(field("output_idx_type", &LuAttrs::output_idx_type)); }
 };
 
 void solve_shape(InferContext& c, bool broadcast_batch) {

@@ -16,7 +16,7 @@ struct MatMulAttrs {
   bool transpose_a = false;
   bool transpose_b = false;
   static constexpr auto fields() {
-    return std::tuple{field("transpose_a", &MatMulAttrs::transpose_a), field("transpose_b", &MatMulAttrs::transpose_b)};
+    return field_list(field("transpose_a", &MatMulAttrs::transpose_a), field("transpose_b", &MatMulAttrs::transpose_b));
   }
 };
 
@@ -24,7 +24,7 @@ struct BatchMatMulAttrs {
   bool adj_x = false;
   bool adj_y = false;
   static constexpr auto fields() {
-    return std::tuple{field("adj_x", &BatchMatMulAttrs::adj_x), field("adj_y", &BatchMatMulAttrs::adj_y)};
+    return field_list(field("adj_x", &BatchMatMulAttrs::adj_x), field("adj_y", &BatchMatMulAttrs::adj_y));
   }
 };
 

@@ -12,7 +12,7 @@ namespace {
 
 struct LeakyReluAttrs {
   double alpha = 0.2;
-  static constexpr auto fields() { return std::tuple{field("alpha", &LeakyReluAttrs::alpha)}; }
+  static constexpr auto fields() { return field_list(field("alpha", &LeakyReluAttrs::alpha)); }
 };
 
 Tensor relu_grad(const Operand& gradients, const Operand& features) {

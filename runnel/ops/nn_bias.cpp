@@ -11,7 +11,7 @@ namespace {
 
 struct BiasAttrs {
   std::string data_format = "NHWC";
-  static constexpr auto fields() { return std::tuple{field("data_format", &BiasAttrs::data_format)}; }
+  static constexpr auto fields() { return field_list(field("data_format", &BiasAttrs::data_format)); }
 };
 
 struct PlusBias {

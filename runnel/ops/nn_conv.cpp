@@ -95,10 +95,10 @@ struct Conv2DAttrs {
   std::string data_format = "NHWC";
   std::vector<int64_t> dilations = {1, 1, 1, 1};
   static constexpr auto fields() {
-    return std::tuple{
-        field("strides", &Conv2DAttrs::strides),         field("use_cudnn_on_gpu", &Conv2DAttrs::use_cudnn_on_gpu),
-        field("padding", &Conv2DAttrs::padding),         field("explicit_paddings", &Conv2DAttrs::explicit_paddings),
-        field("data_format", &Conv2DAttrs::data_format), field("dilations", &Conv2DAttrs::dilations)};
+    return field_list(
+        field("strides", &Conv2DAttrs::strides), field("use_cudnn_on_gpu", &Conv2DAttrs::use_cudnn_on_gpu),
+        field("padding", &Conv2DAttrs::padding), field("explicit_paddings", &Conv2DAttrs::explicit_paddings),
+        field("data_format", &Conv2DAttrs::data_format), field("dilations", &Conv2DAttrs::dilations));
   }
   static constexpr int dims = 2;
   static constexpr bool depthwise = false;
@@ -114,8 +114,8 @@ struct Conv3DAttrs {
   std::string data_format = "NDHWC";
   std::vector<int64_t> dilations = {1, 1, 1, 1, 1};
   static constexpr auto fields() {
-    return std::tuple{field("strides", &Conv3DAttrs::strides), field("padding", &Conv3DAttrs::padding),
-                      field("data_format", &Conv3DAttrs::data_format), field("dilations", &Conv3DAttrs::dilations)};
+    return field_list(field("strides", &Conv3DAttrs::strides), field("padding", &Conv3DAttrs::padding),
+                      field("data_format", &Conv3DAttrs::data_format), field("dilations", &Conv3DAttrs::dilations));
   }
   static constexpr int dims = 3;
   static constexpr bool depthwise = false;

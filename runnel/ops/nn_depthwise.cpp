@@ -12,10 +12,10 @@ struct DepthwiseAttrs {
   std::string data_format = "NHWC";
   std::vector<int64_t> dilations = {1, 1, 1, 1};
   static constexpr auto fields() {
-    return std::tuple{field("strides", &DepthwiseAttrs::strides), field("padding", &DepthwiseAttrs::padding),
+    return field_list(field("strides", &DepthwiseAttrs::strides), field("padding", &DepthwiseAttrs::padding),
                       field("explicit_paddings", &DepthwiseAttrs::explicit_paddings),
                       field("data_format", &DepthwiseAttrs::data_format),
-                      field("dilations", &DepthwiseAttrs::dilations)};
+                      field("dilations", &DepthwiseAttrs::dilations));
   }
   static constexpr int dims = 2;
   static constexpr bool depthwise = true;

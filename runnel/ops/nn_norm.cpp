@@ -20,10 +20,10 @@ struct BatchNormAttrs {
   std::string data_format = "NHWC";
   bool is_training = true;
   static constexpr auto fields() {
-    return std::tuple{field("epsilon", &BatchNormAttrs::epsilon),
+    return field_list(field("epsilon", &BatchNormAttrs::epsilon),
                       field("exponential_avg_factor", &BatchNormAttrs::exponential_avg_factor),
                       field("data_format", &BatchNormAttrs::data_format),
-                      field("is_training", &BatchNormAttrs::is_training)};
+                      field("is_training", &BatchNormAttrs::is_training));
   }
 };
 struct BatchNormGradAttrs {
@@ -31,9 +31,9 @@ struct BatchNormGradAttrs {
   std::string data_format = "NHWC";
   bool is_training = true;
   static constexpr auto fields() {
-    return std::tuple{field("epsilon", &BatchNormGradAttrs::epsilon),
+    return field_list(field("epsilon", &BatchNormGradAttrs::epsilon),
                       field("data_format", &BatchNormGradAttrs::data_format),
-                      field("is_training", &BatchNormGradAttrs::is_training)};
+                      field("is_training", &BatchNormGradAttrs::is_training));
   }
 };
 

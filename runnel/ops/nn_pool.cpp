@@ -23,10 +23,10 @@ struct MaxPool2DAttrs {
   std::vector<int64_t> explicit_paddings;
   std::string data_format = "NHWC";
   static constexpr auto fields() {
-    return std::tuple{field("ksize", &MaxPool2DAttrs::ksize), field("strides", &MaxPool2DAttrs::strides),
+    return field_list(field("ksize", &MaxPool2DAttrs::ksize), field("strides", &MaxPool2DAttrs::strides),
                       field("padding", &MaxPool2DAttrs::padding),
                       field("explicit_paddings", &MaxPool2DAttrs::explicit_paddings),
-                      field("data_format", &MaxPool2DAttrs::data_format)};
+                      field("data_format", &MaxPool2DAttrs::data_format));
   }
   static constexpr int dims = 2;
   static constexpr const char* forward = "MaxPool";
@@ -43,8 +43,8 @@ struct PlainPoolAttrs {
   std::string padding = "VALID";
   std::string data_format = D == 2 ? "NHWC" : "NDHWC";
   static constexpr auto fields() {
-    return std::tuple{field("ksize", &PlainPoolAttrs::ksize), field("strides", &PlainPoolAttrs::strides),
-                      field("padding", &PlainPoolAttrs::padding), field("data_format", &PlainPoolAttrs::data_format)};
+    return field_list(field("ksize", &PlainPoolAttrs::ksize), field("strides", &PlainPoolAttrs::strides),
+                      field("padding", &PlainPoolAttrs::padding), field("data_format", &PlainPoolAttrs::data_format));
   }
   static constexpr int dims = D;
   static constexpr const char* forward = "MaxPool3D";

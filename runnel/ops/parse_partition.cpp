@@ -15,8 +15,8 @@ struct PartitionAttrs {
   int64_t length = 0;   // of uniform rows
   std::string feature;  // for errors
   static constexpr auto fields() {
-    return std::tuple{field("kind", &PartitionAttrs::kind), field("length", &PartitionAttrs::length),
-                      field("feature", &PartitionAttrs::feature)};
+    return field_list(field("kind", &PartitionAttrs::kind), field("length", &PartitionAttrs::length),
+                      field("feature", &PartitionAttrs::feature));
   }
 };
 

@@ -17,12 +17,9 @@ struct ParseExampleAttrs {
   std::vector<PartialShape> dense_shapes;
   static constexpr auto fields() {
     using A = ParseExampleAttrs;
-    return std::tuple{field("Tdense", &A::Tdense),
-                      field("num_sparse", &A::num_sparse),
-                      field("sparse_types", &A::sparse_types),
-                      field("ragged_value_types", &A::ragged_value_types),
-                      field("ragged_split_types", &A::ragged_split_types),
-                      field("dense_shapes", &A::dense_shapes)};
+    return field_list(field("Tdense", &A::Tdense), field("num_sparse", &A::num_sparse),
+                      field("sparse_types", &A::sparse_types), field("ragged_value_types", &A::ragged_value_types),
+                      field("ragged_split_types", &A::ragged_split_types), field("dense_shapes", &A::dense_shapes));
   }
 };
 
@@ -42,8 +39,7 @@ struct ParseSequenceAttrs {
   std::vector<PartialShape> feature_list_dense_shapes;
   static constexpr auto fields() {
     using A = ParseSequenceAttrs;
-    return std::tuple{field("Ncontext_sparse", &A::Ncontext_sparse),
-                      field("Tcontext_dense", &A::Tcontext_dense),
+    return field_list(field("Ncontext_sparse", &A::Ncontext_sparse), field("Tcontext_dense", &A::Tcontext_dense),
                       field("context_sparse_types", &A::context_sparse_types),
                       field("context_ragged_value_types", &A::context_ragged_value_types),
                       field("context_ragged_split_types", &A::context_ragged_split_types),
@@ -54,7 +50,7 @@ struct ParseSequenceAttrs {
                       field("feature_list_sparse_types", &A::feature_list_sparse_types),
                       field("feature_list_ragged_value_types", &A::feature_list_ragged_value_types),
                       field("feature_list_ragged_split_types", &A::feature_list_ragged_split_types),
-                      field("feature_list_dense_shapes", &A::feature_list_dense_shapes)};
+                      field("feature_list_dense_shapes", &A::feature_list_dense_shapes));
   }
 };
 

@@ -19,7 +19,7 @@ namespace {
 
 struct ProbabilityLossAttrs {
   double epsilon = 1e-7;
-  static constexpr auto fields() { return std::tuple{field("epsilon", &ProbabilityLossAttrs::epsilon)}; }
+  static constexpr auto fields() { return field_list(field("epsilon", &ProbabilityLossAttrs::epsilon)); }
 };
 
 template <class T, class Label>

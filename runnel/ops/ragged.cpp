@@ -21,8 +21,8 @@ struct ToTensorAttrs {
   int64_t num_row_partition_tensors = 1;
   std::vector<std::string> row_partition_types;
   static constexpr auto fields() {
-    return std::tuple{field("num_row_partition_tensors", &ToTensorAttrs::num_row_partition_tensors),
-                      field("row_partition_types", &ToTensorAttrs::row_partition_types)};
+    return field_list(field("num_row_partition_tensors", &ToTensorAttrs::num_row_partition_tensors),
+                      field("row_partition_types", &ToTensorAttrs::row_partition_types));
   }
 };
 

@@ -21,15 +21,15 @@ struct DrawAttrs {
   int64_t seed2 = 0;
   DType dtype = DType::float32;
   static constexpr auto fields() {
-    return std::tuple{field("seed", &DrawAttrs::seed), field("seed2", &DrawAttrs::seed2),
-                      field("dtype", &DrawAttrs::dtype)};
+    return field_list(field("seed", &DrawAttrs::seed), field("seed2", &DrawAttrs::seed2),
+                      field("dtype", &DrawAttrs::dtype));
   }
 };
 struct SeedAttrs {
   int64_t seed = 0;
   int64_t seed2 = 0;
   static constexpr auto fields() {
-    return std::tuple{field("seed", &SeedAttrs::seed), field("seed2", &SeedAttrs::seed2)};
+    return field_list(field("seed", &SeedAttrs::seed), field("seed2", &SeedAttrs::seed2));
   }
 };
 struct MultinomialAttrs {
@@ -37,8 +37,8 @@ struct MultinomialAttrs {
   int64_t seed2 = 0;
   DType output_dtype = DType::int64;
   static constexpr auto fields() {
-    return std::tuple{field("seed", &MultinomialAttrs::seed), field("seed2", &MultinomialAttrs::seed2),
-                      field("output_dtype", &MultinomialAttrs::output_dtype)};
+    return field_list(field("seed", &MultinomialAttrs::seed), field("seed2", &MultinomialAttrs::seed2),
+                      field("output_dtype", &MultinomialAttrs::output_dtype));
   }
 };
 

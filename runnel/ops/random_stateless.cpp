@@ -15,11 +15,11 @@ namespace {
 
 struct StatelessDrawAttrs {
   DType dtype = DType::float32;
-  static constexpr auto fields() { return std::tuple{field("dtype", &StatelessDrawAttrs::dtype)}; }
+  static constexpr auto fields() { return field_list(field("dtype", &StatelessDrawAttrs::dtype)); }
 };
 struct CategoryAttrs {
   DType output_dtype = DType::int64;
-  static constexpr auto fields() { return std::tuple{field("output_dtype", &CategoryAttrs::output_dtype)}; }
+  static constexpr auto fields() { return field_list(field("output_dtype", &CategoryAttrs::output_dtype)); }
 };
 
 constexpr int kPhiloxAlgorithm = 1;  // TensorFlow's number for it

@@ -18,7 +18,7 @@ using cpu::Reduction;
 
 struct ReduceAttrs {
   bool keep_dims = false;
-  static constexpr auto fields() { return std::tuple{field("keep_dims", &ReduceAttrs::keep_dims)}; }
+  static constexpr auto fields() { return field_list(field("keep_dims", &ReduceAttrs::keep_dims)); }
 };
 
 constexpr auto reduce_shape = [](InferContext& c, const ReduceAttrs& a) {

@@ -14,7 +14,7 @@ namespace {
 
 struct ScatterAttrs {
   DType dtype = DType::invalid;
-  static constexpr auto fields() { return std::tuple{field("dtype", &ScatterAttrs::dtype)}; }
+  static constexpr auto fields() { return field_list(field("dtype", &ScatterAttrs::dtype)); }
 };
 
 // A variable, locked, and the rows of it that an op changes: what does not depend on the dtype.

@@ -19,7 +19,7 @@ struct TopKAttrs {
   bool sorted = true;
   DType index_type = DType::int32;
   static constexpr auto fields() {
-    return std::tuple{field("sorted", &TopKAttrs::sorted), field("index_type", &TopKAttrs::index_type)};
+    return field_list(field("sorted", &TopKAttrs::sorted), field("index_type", &TopKAttrs::index_type));
   }
 };
 

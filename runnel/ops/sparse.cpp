@@ -20,7 +20,7 @@ namespace {
 struct SparseToDenseAttrs {
   bool validate_indices = true;
   static constexpr auto fields() {
-    return std::tuple{field("validate_indices", &SparseToDenseAttrs::validate_indices)};
+    return field_list(field("validate_indices", &SparseToDenseAttrs::validate_indices));
   }
 };
 

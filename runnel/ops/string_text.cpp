@@ -18,11 +18,11 @@ namespace {
 
 struct ReplaceAttrs {
   bool replace_global = true;
-  static constexpr auto fields() { return std::tuple{field("replace_global", &ReplaceAttrs::replace_global)}; }
+  static constexpr auto fields() { return field_list(field("replace_global", &ReplaceAttrs::replace_global)); }
 };
 struct NumberAttrs {
   DType out_type = DType::float32;
-  static constexpr auto fields() { return std::tuple{field("out_type", &NumberAttrs::out_type)}; }
+  static constexpr auto fields() { return field_list(field("out_type", &NumberAttrs::out_type)); }
 };
 struct AsStringAttrs {
   int64_t precision = -1;
@@ -31,9 +31,9 @@ struct AsStringAttrs {
   int64_t width = -1;
   std::string fill;
   static constexpr auto fields() {
-    return std::tuple{field("precision", &AsStringAttrs::precision), field("scientific", &AsStringAttrs::scientific),
+    return field_list(field("precision", &AsStringAttrs::precision), field("scientific", &AsStringAttrs::scientific),
                       field("shortest", &AsStringAttrs::shortest), field("width", &AsStringAttrs::width),
-                      field("fill", &AsStringAttrs::fill)};
+                      field("fill", &AsStringAttrs::fill));
   }
 };
 struct FormatAttrs {
@@ -41,8 +41,8 @@ struct FormatAttrs {
   std::string placeholder = "%s";
   int64_t summarize = 3;
   static constexpr auto fields() {
-    return std::tuple{field("template", &FormatAttrs::text), field("placeholder", &FormatAttrs::placeholder),
-                      field("summarize", &FormatAttrs::summarize)};
+    return field_list(field("template", &FormatAttrs::text), field("placeholder", &FormatAttrs::placeholder),
+                      field("summarize", &FormatAttrs::summarize));
   }
 };
 

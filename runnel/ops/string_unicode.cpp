@@ -16,9 +16,9 @@ struct DecodeAttrs {
   int64_t replacement_char = 0xFFFD;
   bool replace_control_characters = false;
   static constexpr auto fields() {
-    return std::tuple{field("input_encoding", &DecodeAttrs::input_encoding), field("errors", &DecodeAttrs::errors),
+    return field_list(field("input_encoding", &DecodeAttrs::input_encoding), field("errors", &DecodeAttrs::errors),
                       field("replacement_char", &DecodeAttrs::replacement_char),
-                      field("replace_control_characters", &DecodeAttrs::replace_control_characters)};
+                      field("replace_control_characters", &DecodeAttrs::replace_control_characters));
   }
 };
 

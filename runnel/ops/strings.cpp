@@ -21,19 +21,19 @@ namespace {
 
 struct JoinAttrs {
   std::string separator;
-  static constexpr auto fields() { return std::tuple{field("separator", &JoinAttrs::separator)}; }
+  static constexpr auto fields() { return field_list(field("separator", &JoinAttrs::separator)); }
 };
 struct StringSplitAttrs {
   int64_t maxsplit = -1;
-  static constexpr auto fields() { return std::tuple{field("maxsplit", &StringSplitAttrs::maxsplit)}; }
+  static constexpr auto fields() { return field_list(field("maxsplit", &StringSplitAttrs::maxsplit)); }
 };
 struct UnitAttrs {
   std::string unit = "BYTE";
-  static constexpr auto fields() { return std::tuple{field("unit", &UnitAttrs::unit)}; }
+  static constexpr auto fields() { return field_list(field("unit", &UnitAttrs::unit)); }
 };
 struct EncodingAttrs {
   std::string encoding;
-  static constexpr auto fields() { return std::tuple{field("encoding", &EncodingAttrs::encoding)}; }
+  static constexpr auto fields() { return field_list(field("encoding", &EncodingAttrs::encoding)); }
 };
 bool is_utf8_unit(const std::string& unit) {
   if (unit != "BYTE" && unit != "UTF8_CHAR") throw invalid_argument("unit must be BYTE or UTF8_CHAR, got '{}'", unit);

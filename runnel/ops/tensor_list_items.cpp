@@ -12,18 +12,18 @@ namespace {
 
 struct ListAttrs {
   DType element_dtype = DType::invalid;
-  static constexpr auto fields() { return std::tuple{field("element_dtype", &ListAttrs::element_dtype)}; }
+  static constexpr auto fields() { return field_list(field("element_dtype", &ListAttrs::element_dtype)); }
 };
 
 struct ElementShapeAttrs {
   DType shape_type = DType::invalid;
-  static constexpr auto fields() { return std::tuple{field("shape_type", &ElementShapeAttrs::shape_type)}; }
+  static constexpr auto fields() { return field_list(field("shape_type", &ElementShapeAttrs::shape_type)); }
 };
 
 struct SetItemAttrs {
   bool resize_if_index_out_of_bounds = false;
   static constexpr auto fields() {
-    return std::tuple{field("resize_if_index_out_of_bounds", &SetItemAttrs::resize_if_index_out_of_bounds)};
+    return field_list(field("resize_if_index_out_of_bounds", &SetItemAttrs::resize_if_index_out_of_bounds));
   }
 };
 

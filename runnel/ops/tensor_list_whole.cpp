@@ -15,15 +15,15 @@ namespace {
 
 struct WholeListAttrs {
   DType element_dtype = DType::invalid;
-  static constexpr auto fields() { return std::tuple{field("element_dtype", &WholeListAttrs::element_dtype)}; }
+  static constexpr auto fields() { return field_list(field("element_dtype", &WholeListAttrs::element_dtype)); }
 };
 
 struct StackAttrs {
   DType element_dtype = DType::invalid;
   int64_t num_elements = -1;
   static constexpr auto fields() {
-    return std::tuple{field("element_dtype", &StackAttrs::element_dtype),
-                      field("num_elements", &StackAttrs::num_elements)};
+    return field_list(field("element_dtype", &StackAttrs::element_dtype),
+                      field("num_elements", &StackAttrs::num_elements));
   }
 };
 

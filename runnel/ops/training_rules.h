@@ -5,7 +5,6 @@
 // slots) for the gradient element g. C is the type computed in.
 #include <array>
 #include <cmath>
-#include <tuple>
 
 #include "runnel/op/attr.h"
 
@@ -13,21 +12,21 @@ namespace runnel::rules {
 
 struct LockAttrs {
   bool use_locking = false;
-  static constexpr auto fields() { return std::tuple{field("use_locking", &LockAttrs::use_locking)}; }
+  static constexpr auto fields() { return field_list(field("use_locking", &LockAttrs::use_locking)); }
 };
 struct NesterovAttrs {
   bool use_locking = false;
   bool use_nesterov = false;
   static constexpr auto fields() {
-    return std::tuple{field("use_locking", &NesterovAttrs::use_locking),
-                      field("use_nesterov", &NesterovAttrs::use_nesterov)};
+    return field_list(field("use_locking", &NesterovAttrs::use_locking),
+                      field("use_nesterov", &NesterovAttrs::use_nesterov));
   }
 };
 struct SlotAttrs {
   bool use_locking = false;
   bool update_slots = true;
   static constexpr auto fields() {
-    return std::tuple{field("use_locking", &SlotAttrs::use_locking), field("update_slots", &SlotAttrs::update_slots)};
+    return field_list(field("use_locking", &SlotAttrs::use_locking), field("update_slots", &SlotAttrs::update_slots));
   }
 };
 

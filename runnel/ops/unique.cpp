@@ -13,7 +13,7 @@ namespace {
 
 struct UniqueAttrs {
   DType out_idx = DType::int32;
-  static constexpr auto fields() { return std::tuple{field("out_idx", &UniqueAttrs::out_idx)}; }
+  static constexpr auto fields() { return field_list(field("out_idx", &UniqueAttrs::out_idx)); }
 };
 
 constexpr auto unique_shape = [](InferContext& c, const UniqueAttrs& a) {

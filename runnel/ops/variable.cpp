@@ -16,7 +16,7 @@ namespace {
 
 struct VariableAttrs {
   DType dtype = DType::invalid;
-  static constexpr auto fields() { return std::tuple{field("dtype", &VariableAttrs::dtype)}; }
+  static constexpr auto fields() { return field_list(field("dtype", &VariableAttrs::dtype)); }
 };
 
 void check_dtype(const VariableSlot& slot, const Tensor& value) {

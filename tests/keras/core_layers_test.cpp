@@ -360,7 +360,7 @@ struct ScaleOptions {
   std::string name;
   Policy dtype;
   bool trainable = true;
-  static constexpr auto fields() { return std::tuple{field("factor", &ScaleOptions::factor)}; }
+  static constexpr auto fields() { return field_list(field("factor", &ScaleOptions::factor)); }
 };
 struct Scale : LayerOf<Scale, ScaleOptions> {
   static constexpr const char* kClassName = "Scale";

@@ -73,7 +73,7 @@ struct LargestError : Metric {
 // Callables: an initializer with a setting, one without.
 struct Ramp {
   double step = 1;
-  static constexpr auto fields() { return std::tuple{field("step", &Ramp::step)}; }
+  static constexpr auto fields() { return field_list(field("step", &Ramp::step)); }
   Tensor operator()(const Shape& shape, DType dtype) const {
     return reshape(cast(range(shape.num_elements()), dtype) * step, shape);
   }

@@ -19,7 +19,7 @@ using ::testing::Pointwise;
 Tensor counted(const Shape& shape) { return reshape(cast(range(shape.num_elements()), float32), shape); }
 Tensor noise(const Shape& shape, int seed = 1) { return random::stateless_uniform(shape, {seed, 2}); }
 
-void expect_close(const Tensor& a, const Tensor& b, float tolerance = 1e-5f) {
+void expect_images_close(const Tensor& a, const Tensor& b, float tolerance = 1e-5f) {
   ASSERT_EQ(a.shape(), b.shape());
   ASSERT_EQ(a.dtype(), b.dtype());
   EXPECT_THAT(cast(a, float32).to_vector<float>(),
@@ -31,7 +31,7 @@ Tensor both(const std::function<Tensor(const Tensor&)>& f, const Tensor& x) {
   const Tensor eager = f(x);
   auto traced = function([&](const Tensor& t) { return f(t); },
                          {.input_signature = {TensorSpec{PartialShape::unknown_dims(x.rank()), x.dtype()}}});
-  expect_close(traced(x), eager, 0);
+  expect_images_close(traced(x), eager, 0);
   return eager;
 }
 
@@ -41,7 +41,7 @@ TEST(ImageSize, Resize) {
   // Halving with half-pixel centres is the mean of four.
   const Tensor half = image::resize(x, {2, 3});
   EXPECT_FLOAT_EQ(half(0, 0, 0).item<float>(), (0 + 3 + 18 + 21) / 4.f);
-  expect_close(image::resize(x, {2, 3}, {.method = "area"}), half);
+  expect_images_close(image::resize(x, {2, 3}, {.method = "area"}), half);
   EXPECT_THAT(image::resize(cast(x, uint8), {2, 2}, {.method = "nearest"})(0, slice(0, 2), 0).to_vector<uint8_t>(),
               ElementsAre(18 + 3, 18 + 12));
   EXPECT_EQ(image::resize(cast(x, uint8), {2, 2}, {.method = "nearest"}).dtype(), uint8);
@@ -50,19 +50,19 @@ TEST(ImageSize, Resize) {
   for (const char* method : {"bilinear", "bicubic", "lanczos3", "lanczos5", "gaussian", "mitchellcubic", "area"}) {
     const Tensor flat = ones({7, 5, 2}) * 9;
     for (bool antialias : {false, true}) {
-      expect_close(both(
-                       [&](const Tensor& t) {
-                         return image::resize(t, {3, 11}, {.method = method, .antialias = antialias});
-                       },
-                       flat),
-                   ones({3, 11, 2}) * 9, 1e-4f);
+      expect_images_close(both(
+                              [&](const Tensor& t) {
+                                return image::resize(t, {3, 11}, {.method = method, .antialias = antialias});
+                              },
+                              flat),
+                          ones({3, 11, 2}) * 9, 1e-4f);
     }
   }
   for (const char* method : {"bilinear", "bicubic", "area"}) {
-    expect_close(image::resize(x, {3, 5}, {.method = method, .scale = 0.5}),
-                 image::resize(x, {3, 5}, {.method = method}) * 0.5);
+    expect_images_close(image::resize(x, {3, 5}, {.method = method, .scale = 0.5}),
+                        image::resize(x, {3, 5}, {.method = method}) * 0.5);
   }
-  expect_close(image::resize(x, {4, 6}, {.scale = 0.5}), x * 0.5);
+  expect_images_close(image::resize(x, {4, 6}, {.scale = 0.5}), x * 0.5);
   expect_error(
       [&] {
         image::resize(cast(x, uint8), {2, 3}, {.method = "nearest", .scale = 2});
@@ -113,11 +113,11 @@ TEST(ImageSize, FlipsAndTurns) {
   EXPECT_THAT(both([](const Tensor& t) { return image::rot90(t); }, x).to_vector<float>(),
               ElementsAre(2, 5, 1, 4, 0, 3));
   EXPECT_EQ(image::rot90(x).shape(), (Shape{3, 2, 1}));
-  expect_close(image::rot90(x, 2), image::rot90(image::rot90(x)));
-  expect_close(image::rot90(x, 3), image::rot90(image::rot90(x, 2)));
-  expect_close(image::rot90(x, -1), image::rot90(x, 3));
-  expect_close(image::rot90(x, 4), x);
-  expect_close(image::rot90(expand_dims(x, 0))[0], image::rot90(x));
+  expect_images_close(image::rot90(x, 2), image::rot90(image::rot90(x)));
+  expect_images_close(image::rot90(x, 3), image::rot90(image::rot90(x, 2)));
+  expect_images_close(image::rot90(x, -1), image::rot90(x, 3));
+  expect_images_close(image::rot90(x, 4), x);
+  expect_images_close(image::rot90(expand_dims(x, 0))[0], image::rot90(x));
 }
 
 TEST(ImageValues, ConvertDtype) {
@@ -146,11 +146,11 @@ TEST(ImageValues, Adjustments) {
   EXPECT_THAT(image::adjust_contrast(Tensor{{{uint8_t{100}}, {uint8_t{200}}}}, 3).to_vector<uint8_t>(),
               ElementsAre(0, 255));
   const Tensor x = noise({5, 4, 3});
-  expect_close(image::hsv_to_rgb(image::rgb_to_hsv(x)), x);
-  expect_close(image::adjust_hue(image::adjust_hue(x, 0.3), -0.3), x);
-  expect_close(image::adjust_hue(x, 1), x);
-  expect_close(image::adjust_saturation(x, 0), broadcast_to(reduce_max(x, -1, true), x.shape()));
-  expect_close(image::adjust_saturation(x, 1), x);
+  expect_images_close(image::hsv_to_rgb(image::rgb_to_hsv(x)), x);
+  expect_images_close(image::adjust_hue(image::adjust_hue(x, 0.3), -0.3), x);
+  expect_images_close(image::adjust_hue(x, 1), x);
+  expect_images_close(image::adjust_saturation(x, 0), broadcast_to(reduce_max(x, -1, true), x.shape()));
+  expect_images_close(image::adjust_saturation(x, 1), x);
   EXPECT_EQ(image::adjust_hue(image::convert_image_dtype(x, uint8), .1).dtype(), uint8);
   expect_error([&] { image::adjust_hue(x, 1.5); }, Code::invalid_argument, "delta must be in [-1, 1]");
   expect_error([&] { image::adjust_gamma(x, -1); }, Code::invalid_argument, "gamma");
@@ -158,7 +158,7 @@ TEST(ImageValues, Adjustments) {
 
 TEST(ImageValues, Grey) {
   const Tensor x = Tensor{{{1.f, 0.f, 0.f}, {0.f, 1.f, 0.f}, {0.f, 0.f, 1.f}}};
-  expect_close(image::rgb_to_grayscale(x), Tensor{{{.2989f}, {.5870f}, {.1140f}}});
+  expect_images_close(image::rgb_to_grayscale(x), Tensor{{{.2989f}, {.5870f}, {.1140f}}});
   EXPECT_THAT(image::rgb_to_grayscale(Tensor{{{uint8_t{200}, uint8_t{100}, uint8_t{50}}}}).to_vector<uint8_t>(),
               ElementsAre(124));
   EXPECT_EQ(image::grayscale_to_rgb(ones({2, 2, 1})).shape(), (Shape{2, 2, 3}));
@@ -169,9 +169,9 @@ TEST(ImageValues, Grey) {
 TEST(ImageValues, Standardization) {
   const Tensor x = noise({2, 6, 5, 3});
   const Tensor y = both([](const Tensor& t) { return image::per_image_standardization(t); }, x);
-  expect_close(reduce_mean(y, {1, 2, 3}), zeros({2}), 1e-5f);
-  expect_close(math::reduce_variance(y, {1, 2, 3}), ones({2}), 1e-4f);
-  expect_close(image::per_image_standardization(ones({4, 4, 1})), zeros({4, 4, 1}));
+  expect_images_close(reduce_mean(y, {1, 2, 3}), zeros({2}), 1e-5f);
+  expect_images_close(math::reduce_variance(y, {1, 2, 3}), ones({2}), 1e-4f);
+  expect_images_close(image::per_image_standardization(ones({4, 4, 1})), zeros({4, 4, 1}));
   EXPECT_EQ(image::per_image_standardization(cast(x * 255, uint8)).dtype(), float32);
 }
 
@@ -181,7 +181,7 @@ TEST(ImageRandom, StatelessAreFixedBySeed) {
     SCOPED_TRACE(name);
     bool differs = false;
     const Tensor first = f(x, Tensor{1, 2});
-    expect_close(f(x, Tensor{1, 2}), first, 0);
+    expect_images_close(f(x, Tensor{1, 2}), first, 0);
     for (int s = 3; s < 20; ++s)
       differs = differs || f(x, Tensor{s, 2}).template to_vector<float>() != first.to_vector<float>();
     EXPECT_TRUE(differs);
@@ -209,7 +209,7 @@ TEST(ImageRandom, DrawsWithinBounds) {
     ASSERT_EQ(c(2, 3, 0).item<float>(), static_cast<float>(first + 2 * 9 + 3));
     const Tensor f = image::random_flip_left_right(x);
     const bool flipped = f(0, 0, 0).item<float>() == 8;
-    expect_close(f, flipped ? image::flip_left_right(x) : x, 0);
+    expect_images_close(f, flipped ? image::flip_left_right(x) : x, 0);
     flips += flipped ? 1 : 0;
     const float delta = image::random_brightness(zeros({1, 1, 1}), 0.3).to_vector<float>()[0];
     ASSERT_LE(std::abs(delta), 0.3f);

@@ -12,7 +12,7 @@ namespace {
 
 struct FactorAttrs {
   double factor = 2;
-  static constexpr auto fields() { return std::tuple{field("factor", &FactorAttrs::factor)}; }
+  static constexpr auto fields() { return field_list(field("factor", &FactorAttrs::factor)); }
 };
 
 class SelfTest : public ::testing::Test {

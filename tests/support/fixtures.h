@@ -4,6 +4,7 @@
 // is missing.
 #include <gtest/gtest.h>
 
+#include <source_dir.h>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -16,7 +17,7 @@ namespace runnel::test {
 inline std::filesystem::path fixtures() {
   namespace fs = std::filesystem;
   if (const char* wish = std::getenv("RUNNEL_FIXTURES")) return fs::is_directory(wish) ? fs::path(wish) : fs::path();
-  for (fs::path at = fs::absolute(RUNNEL_SOURCE_DIR); at.has_relative_path(); at = at.parent_path()) {
+  for (fs::path at = fs::absolute(kSourceDir); at.has_relative_path(); at = at.parent_path()) {
     if (fs::is_directory(at / "shared" / "fixtures")) return at / "shared" / "fixtures";
   }
   return {};

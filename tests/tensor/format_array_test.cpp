@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <source_dir.h>
 #include <complex>
 #include <cstring>
 #include <fstream>
@@ -115,7 +116,7 @@ void check_case(const std::vector<std::string>& fields) {
 }
 
 TEST(FormatArray, PrintsWhatNumPyPrints) {
-  const std::string path = RUNNEL_TEST_DATA "/numpy_cases.txt";
+  const std::string path = std::string(kSourceDir) + "/tests/tensor/data/numpy_cases.txt";
   std::ifstream file(path);
   ASSERT_TRUE(file) << path;
   int cases = 0;

@@ -9,7 +9,7 @@ struct ActivationOptions {
   std::string name;
   Policy dtype;
   bool trainable = true;
-  static constexpr auto fields() { return std::tuple{field("activation", &ActivationOptions::activation)}; }
+  static constexpr auto fields() { return field_list(field("activation", &ActivationOptions::activation)); }
 };
 // An activation as a layer; Keras calls it Activation, which is the type of activations here.
 class RUNNEL_API ActivationLayer : public LayerOf<ActivationLayer, ActivationOptions> {
@@ -28,7 +28,7 @@ struct SoftmaxOptions {
   std::string name;
   Policy dtype;
   bool trainable = true;
-  static constexpr auto fields() { return std::tuple{field("axis", &SoftmaxOptions::axis)}; }
+  static constexpr auto fields() { return field_list(field("axis", &SoftmaxOptions::axis)); }
 };
 // Positive numbers that sum to 1 over `axis`. Elements where the mask of the call (of the input's shape, or broadcast
 // to it) is false get 0.
@@ -49,9 +49,9 @@ struct ReLUOptions {
   Policy dtype;
   bool trainable = true;
   static constexpr auto fields() {
-    return std::tuple{field("max_value", &ReLUOptions::max_value),
+    return field_list(field("max_value", &ReLUOptions::max_value),
                       field("negative_slope", &ReLUOptions::negative_slope),
-                      field("threshold", &ReLUOptions::threshold)};
+                      field("threshold", &ReLUOptions::threshold));
   }
 };
 // max_value where x >= max_value, x from the threshold on, negative_slope * (x - threshold) below it.
@@ -68,7 +68,7 @@ struct LeakyReLUOptions {
   std::string name;
   Policy dtype;
   bool trainable = true;
-  static constexpr auto fields() { return std::tuple{field("alpha", &LeakyReLUOptions::alpha)}; }
+  static constexpr auto fields() { return field_list(field("alpha", &LeakyReLUOptions::alpha)); }
 };
 // x where it is positive, else alpha * x.
 class RUNNEL_API LeakyReLU : public LayerOf<LeakyReLU, LeakyReLUOptions> {
@@ -84,7 +84,7 @@ struct ELUOptions {
   std::string name;
   Policy dtype;
   bool trainable = true;
-  static constexpr auto fields() { return std::tuple{field("alpha", &ELUOptions::alpha)}; }
+  static constexpr auto fields() { return field_list(field("alpha", &ELUOptions::alpha)); }
 };
 // x where it is positive, else alpha * (exp(x) - 1).
 class RUNNEL_API ELU : public LayerOf<ELU, ELUOptions> {
@@ -105,9 +105,9 @@ struct PReLUOptions {
   bool trainable = true;
   static constexpr auto fields() {
     using O = PReLUOptions;
-    return std::tuple{field("alpha_initializer", &O::alpha_initializer),
+    return field_list(field("alpha_initializer", &O::alpha_initializer),
                       field("alpha_regularizer", &O::alpha_regularizer),
-                      field("alpha_constraint", &O::alpha_constraint), field("shared_axes", &O::shared_axes)};
+                      field("alpha_constraint", &O::alpha_constraint), field("shared_axes", &O::shared_axes));
   }
 };
 // x where it is positive, else alpha * x, with alpha learnt.

@@ -24,20 +24,13 @@ struct MultiHeadAttentionOptions {
   bool trainable = true;
   static constexpr auto fields() {
     using O = MultiHeadAttentionOptions;
-    return std::tuple{field("num_heads", &O::num_heads),
-                      field("key_dim", &O::key_dim),
-                      field("value_dim", &O::value_dim),
-                      field("dropout", &O::dropout),
-                      field("use_bias", &O::use_bias),
-                      field("output_shape", &O::output_shape),
-                      field("attention_axes", &O::attention_axes),
-                      field("kernel_initializer", &O::kernel_initializer),
-                      field("bias_initializer", &O::bias_initializer),
-                      field("kernel_regularizer", &O::kernel_regularizer),
-                      field("bias_regularizer", &O::bias_regularizer),
-                      field("activity_regularizer", &O::activity_regularizer),
-                      field("kernel_constraint", &O::kernel_constraint),
-                      field("bias_constraint", &O::bias_constraint)};
+    return field_list(
+        field("num_heads", &O::num_heads), field("key_dim", &O::key_dim), field("value_dim", &O::value_dim),
+        field("dropout", &O::dropout), field("use_bias", &O::use_bias), field("output_shape", &O::output_shape),
+        field("attention_axes", &O::attention_axes), field("kernel_initializer", &O::kernel_initializer),
+        field("bias_initializer", &O::bias_initializer), field("kernel_regularizer", &O::kernel_regularizer),
+        field("bias_regularizer", &O::bias_regularizer), field("activity_regularizer", &O::activity_regularizer),
+        field("kernel_constraint", &O::kernel_constraint), field("bias_constraint", &O::bias_constraint));
   }
 };
 // Every position of the query [batch, T, dim] gets a mean of the values [batch, S, dim], weighted by how well their

@@ -96,20 +96,14 @@ struct SimpleRNNCellOptions {
   bool trainable = true;
   static constexpr auto fields() {
     using O = SimpleRNNCellOptions;
-    return std::tuple{field("units", &O::units),
-                      field("activation", &O::activation),
-                      field("use_bias", &O::use_bias),
-                      field("kernel_initializer", &O::kernel_initializer),
-                      field("recurrent_initializer", &O::recurrent_initializer),
-                      field("bias_initializer", &O::bias_initializer),
-                      field("kernel_regularizer", &O::kernel_regularizer),
-                      field("recurrent_regularizer", &O::recurrent_regularizer),
-                      field("bias_regularizer", &O::bias_regularizer),
-                      field("kernel_constraint", &O::kernel_constraint),
-                      field("recurrent_constraint", &O::recurrent_constraint),
-                      field("bias_constraint", &O::bias_constraint),
-                      field("dropout", &O::dropout),
-                      field("recurrent_dropout", &O::recurrent_dropout)};
+    return field_list(
+        field("units", &O::units), field("activation", &O::activation), field("use_bias", &O::use_bias),
+        field("kernel_initializer", &O::kernel_initializer), field("recurrent_initializer", &O::recurrent_initializer),
+        field("bias_initializer", &O::bias_initializer), field("kernel_regularizer", &O::kernel_regularizer),
+        field("recurrent_regularizer", &O::recurrent_regularizer), field("bias_regularizer", &O::bias_regularizer),
+        field("kernel_constraint", &O::kernel_constraint), field("recurrent_constraint", &O::recurrent_constraint),
+        field("bias_constraint", &O::bias_constraint), field("dropout", &O::dropout),
+        field("recurrent_dropout", &O::recurrent_dropout));
   }
 };
 // h = activation(x . kernel + h . recurrent_kernel + bias)
@@ -150,23 +144,16 @@ struct LSTMCellOptions {
   bool trainable = true;
   static constexpr auto fields() {
     using O = LSTMCellOptions;
-    return std::tuple{field("units", &O::units),
-                      field("activation", &O::activation),
-                      field("recurrent_activation", &O::recurrent_activation),
-                      field("use_bias", &O::use_bias),
-                      field("kernel_initializer", &O::kernel_initializer),
-                      field("recurrent_initializer", &O::recurrent_initializer),
-                      field("bias_initializer", &O::bias_initializer),
-                      field("unit_forget_bias", &O::unit_forget_bias),
-                      field("kernel_regularizer", &O::kernel_regularizer),
-                      field("recurrent_regularizer", &O::recurrent_regularizer),
-                      field("bias_regularizer", &O::bias_regularizer),
-                      field("kernel_constraint", &O::kernel_constraint),
-                      field("recurrent_constraint", &O::recurrent_constraint),
-                      field("bias_constraint", &O::bias_constraint),
-                      field("dropout", &O::dropout),
-                      field("recurrent_dropout", &O::recurrent_dropout),
-                      field("implementation", &O::implementation)};
+    return field_list(
+        field("units", &O::units), field("activation", &O::activation),
+        field("recurrent_activation", &O::recurrent_activation), field("use_bias", &O::use_bias),
+        field("kernel_initializer", &O::kernel_initializer), field("recurrent_initializer", &O::recurrent_initializer),
+        field("bias_initializer", &O::bias_initializer), field("unit_forget_bias", &O::unit_forget_bias),
+        field("kernel_regularizer", &O::kernel_regularizer), field("recurrent_regularizer", &O::recurrent_regularizer),
+        field("bias_regularizer", &O::bias_regularizer), field("kernel_constraint", &O::kernel_constraint),
+        field("recurrent_constraint", &O::recurrent_constraint), field("bias_constraint", &O::bias_constraint),
+        field("dropout", &O::dropout), field("recurrent_dropout", &O::recurrent_dropout),
+        field("implementation", &O::implementation));
   }
 };
 // Gates i, f, c, o stand side by side in the weights: c = f * c + i * activation(..), h = o * activation(c). The states
@@ -211,23 +198,16 @@ struct GRUCellOptions {
   bool trainable = true;
   static constexpr auto fields() {
     using O = GRUCellOptions;
-    return std::tuple{field("units", &O::units),
-                      field("activation", &O::activation),
-                      field("recurrent_activation", &O::recurrent_activation),
-                      field("use_bias", &O::use_bias),
-                      field("kernel_initializer", &O::kernel_initializer),
-                      field("recurrent_initializer", &O::recurrent_initializer),
-                      field("bias_initializer", &O::bias_initializer),
-                      field("kernel_regularizer", &O::kernel_regularizer),
-                      field("recurrent_regularizer", &O::recurrent_regularizer),
-                      field("bias_regularizer", &O::bias_regularizer),
-                      field("kernel_constraint", &O::kernel_constraint),
-                      field("recurrent_constraint", &O::recurrent_constraint),
-                      field("bias_constraint", &O::bias_constraint),
-                      field("dropout", &O::dropout),
-                      field("recurrent_dropout", &O::recurrent_dropout),
-                      field("reset_after", &O::reset_after),
-                      field("implementation", &O::implementation)};
+    return field_list(
+        field("units", &O::units), field("activation", &O::activation),
+        field("recurrent_activation", &O::recurrent_activation), field("use_bias", &O::use_bias),
+        field("kernel_initializer", &O::kernel_initializer), field("recurrent_initializer", &O::recurrent_initializer),
+        field("bias_initializer", &O::bias_initializer), field("kernel_regularizer", &O::kernel_regularizer),
+        field("recurrent_regularizer", &O::recurrent_regularizer), field("bias_regularizer", &O::bias_regularizer),
+        field("kernel_constraint", &O::kernel_constraint), field("recurrent_constraint", &O::recurrent_constraint),
+        field("bias_constraint", &O::bias_constraint), field("dropout", &O::dropout),
+        field("recurrent_dropout", &O::recurrent_dropout), field("reset_after", &O::reset_after),
+        field("implementation", &O::implementation));
   }
 };
 // Gates z, r, h stand side by side in the weights: h = z * h + (1 - z) * activation(..).
@@ -258,7 +238,7 @@ struct StackedRNNCellsOptions {
   std::string name;
   Policy dtype;
   bool trainable = true;
-  static constexpr auto fields() { return std::tuple{field("cells", &StackedRNNCellsOptions::cells)}; }
+  static constexpr auto fields() { return field_list(field("cells", &StackedRNNCellsOptions::cells)); }
 };
 // Each cell gets the output of the one before it. The states are those of all cells in order.
 class RUNNEL_API StackedRNNCells : public CellOf<StackedRNNCells, StackedRNNCellsOptions> {

@@ -29,22 +29,14 @@ struct RUNNEL_API ConvOptions {
   bool trainable = true;
   static constexpr auto fields() {
     using O = ConvOptions;
-    return std::tuple{field("filters", &O::filters),
-                      field("kernel_size", &O::kernel_size),
-                      field("strides", &O::strides),
-                      field("padding", &O::padding),
-                      field("data_format", &O::data_format),
-                      field("dilation_rate", &O::dilation_rate),
-                      field("groups", &O::groups),
-                      field("activation", &O::activation),
-                      field("use_bias", &O::use_bias),
-                      field("kernel_initializer", &O::kernel_initializer),
-                      field("bias_initializer", &O::bias_initializer),
-                      field("kernel_regularizer", &O::kernel_regularizer),
-                      field("bias_regularizer", &O::bias_regularizer),
-                      field("activity_regularizer", &O::activity_regularizer),
-                      field("kernel_constraint", &O::kernel_constraint),
-                      field("bias_constraint", &O::bias_constraint)};
+    return field_list(
+        field("filters", &O::filters), field("kernel_size", &O::kernel_size), field("strides", &O::strides),
+        field("padding", &O::padding), field("data_format", &O::data_format), field("dilation_rate", &O::dilation_rate),
+        field("groups", &O::groups), field("activation", &O::activation), field("use_bias", &O::use_bias),
+        field("kernel_initializer", &O::kernel_initializer), field("bias_initializer", &O::bias_initializer),
+        field("kernel_regularizer", &O::kernel_regularizer), field("bias_regularizer", &O::bias_regularizer),
+        field("activity_regularizer", &O::activity_regularizer), field("kernel_constraint", &O::kernel_constraint),
+        field("bias_constraint", &O::bias_constraint));
   }
 };
 
@@ -70,22 +62,15 @@ struct RUNNEL_API Conv2DTransposeOptions {
   bool trainable = true;
   static constexpr auto fields() {
     using O = Conv2DTransposeOptions;
-    return std::tuple{field("filters", &O::filters),
-                      field("kernel_size", &O::kernel_size),
-                      field("strides", &O::strides),
-                      field("padding", &O::padding),
-                      field("output_padding", &O::output_padding),
-                      field("data_format", &O::data_format),
-                      field("dilation_rate", &O::dilation_rate),
-                      field("activation", &O::activation),
-                      field("use_bias", &O::use_bias),
-                      field("kernel_initializer", &O::kernel_initializer),
-                      field("bias_initializer", &O::bias_initializer),
-                      field("kernel_regularizer", &O::kernel_regularizer),
-                      field("bias_regularizer", &O::bias_regularizer),
-                      field("activity_regularizer", &O::activity_regularizer),
-                      field("kernel_constraint", &O::kernel_constraint),
-                      field("bias_constraint", &O::bias_constraint)};
+    return field_list(
+        field("filters", &O::filters), field("kernel_size", &O::kernel_size), field("strides", &O::strides),
+        field("padding", &O::padding), field("output_padding", &O::output_padding),
+        field("data_format", &O::data_format), field("dilation_rate", &O::dilation_rate),
+        field("activation", &O::activation), field("use_bias", &O::use_bias),
+        field("kernel_initializer", &O::kernel_initializer), field("bias_initializer", &O::bias_initializer),
+        field("kernel_regularizer", &O::kernel_regularizer), field("bias_regularizer", &O::bias_regularizer),
+        field("activity_regularizer", &O::activity_regularizer), field("kernel_constraint", &O::kernel_constraint),
+        field("bias_constraint", &O::bias_constraint));
   }
 };
 
@@ -110,21 +95,14 @@ struct RUNNEL_API DepthwiseConv2DOptions {
   bool trainable = true;
   static constexpr auto fields() {
     using O = DepthwiseConv2DOptions;
-    return std::tuple{field("kernel_size", &O::kernel_size),
-                      field("strides", &O::strides),
-                      field("padding", &O::padding),
-                      field("depth_multiplier", &O::depth_multiplier),
-                      field("data_format", &O::data_format),
-                      field("dilation_rate", &O::dilation_rate),
-                      field("activation", &O::activation),
-                      field("use_bias", &O::use_bias),
-                      field("depthwise_initializer", &O::depthwise_initializer),
-                      field("bias_initializer", &O::bias_initializer),
-                      field("depthwise_regularizer", &O::depthwise_regularizer),
-                      field("bias_regularizer", &O::bias_regularizer),
-                      field("activity_regularizer", &O::activity_regularizer),
-                      field("depthwise_constraint", &O::depthwise_constraint),
-                      field("bias_constraint", &O::bias_constraint)};
+    return field_list(
+        field("kernel_size", &O::kernel_size), field("strides", &O::strides), field("padding", &O::padding),
+        field("depth_multiplier", &O::depth_multiplier), field("data_format", &O::data_format),
+        field("dilation_rate", &O::dilation_rate), field("activation", &O::activation), field("use_bias", &O::use_bias),
+        field("depthwise_initializer", &O::depthwise_initializer), field("bias_initializer", &O::bias_initializer),
+        field("depthwise_regularizer", &O::depthwise_regularizer), field("bias_regularizer", &O::bias_regularizer),
+        field("activity_regularizer", &O::activity_regularizer),
+        field("depthwise_constraint", &O::depthwise_constraint), field("bias_constraint", &O::bias_constraint));
   }
 };
 
@@ -153,25 +131,17 @@ struct RUNNEL_API SeparableConv2DOptions {
   bool trainable = true;
   static constexpr auto fields() {
     using O = SeparableConv2DOptions;
-    return std::tuple{field("filters", &O::filters),
-                      field("kernel_size", &O::kernel_size),
-                      field("strides", &O::strides),
-                      field("padding", &O::padding),
-                      field("data_format", &O::data_format),
-                      field("dilation_rate", &O::dilation_rate),
-                      field("depth_multiplier", &O::depth_multiplier),
-                      field("activation", &O::activation),
-                      field("use_bias", &O::use_bias),
-                      field("depthwise_initializer", &O::depthwise_initializer),
-                      field("pointwise_initializer", &O::pointwise_initializer),
-                      field("bias_initializer", &O::bias_initializer),
-                      field("depthwise_regularizer", &O::depthwise_regularizer),
-                      field("pointwise_regularizer", &O::pointwise_regularizer),
-                      field("bias_regularizer", &O::bias_regularizer),
-                      field("activity_regularizer", &O::activity_regularizer),
-                      field("depthwise_constraint", &O::depthwise_constraint),
-                      field("pointwise_constraint", &O::pointwise_constraint),
-                      field("bias_constraint", &O::bias_constraint)};
+    return field_list(
+        field("filters", &O::filters), field("kernel_size", &O::kernel_size), field("strides", &O::strides),
+        field("padding", &O::padding), field("data_format", &O::data_format), field("dilation_rate", &O::dilation_rate),
+        field("depth_multiplier", &O::depth_multiplier), field("activation", &O::activation),
+        field("use_bias", &O::use_bias), field("depthwise_initializer", &O::depthwise_initializer),
+        field("pointwise_initializer", &O::pointwise_initializer), field("bias_initializer", &O::bias_initializer),
+        field("depthwise_regularizer", &O::depthwise_regularizer),
+        field("pointwise_regularizer", &O::pointwise_regularizer), field("bias_regularizer", &O::bias_regularizer),
+        field("activity_regularizer", &O::activity_regularizer),
+        field("depthwise_constraint", &O::depthwise_constraint),
+        field("pointwise_constraint", &O::pointwise_constraint), field("bias_constraint", &O::bias_constraint));
   }
 };
 

@@ -20,16 +20,12 @@ struct DenseOptions {
   bool trainable = true;
   static constexpr auto fields() {
     using O = DenseOptions;
-    return std::tuple{field("units", &O::units),
-                      field("activation", &O::activation),
-                      field("use_bias", &O::use_bias),
-                      field("kernel_initializer", &O::kernel_initializer),
-                      field("bias_initializer", &O::bias_initializer),
-                      field("kernel_regularizer", &O::kernel_regularizer),
-                      field("bias_regularizer", &O::bias_regularizer),
-                      field("activity_regularizer", &O::activity_regularizer),
-                      field("kernel_constraint", &O::kernel_constraint),
-                      field("bias_constraint", &O::bias_constraint)};
+    return field_list(
+        field("units", &O::units), field("activation", &O::activation), field("use_bias", &O::use_bias),
+        field("kernel_initializer", &O::kernel_initializer), field("bias_initializer", &O::bias_initializer),
+        field("kernel_regularizer", &O::kernel_regularizer), field("bias_regularizer", &O::bias_regularizer),
+        field("activity_regularizer", &O::activity_regularizer), field("kernel_constraint", &O::kernel_constraint),
+        field("bias_constraint", &O::bias_constraint));
   }
 };
 // activation(x . kernel + bias) over the last dimension of x.

@@ -21,17 +21,12 @@ struct EinsumDenseOptions {
   bool trainable = true;
   static constexpr auto fields() {
     using O = EinsumDenseOptions;
-    return std::tuple{field("output_shape", &O::output_shape),
-                      field("equation", &O::equation),
-                      field("activation", &O::activation),
-                      field("bias_axes", &O::bias_axes),
-                      field("kernel_initializer", &O::kernel_initializer),
-                      field("bias_initializer", &O::bias_initializer),
-                      field("kernel_regularizer", &O::kernel_regularizer),
-                      field("bias_regularizer", &O::bias_regularizer),
-                      field("activity_regularizer", &O::activity_regularizer),
-                      field("kernel_constraint", &O::kernel_constraint),
-                      field("bias_constraint", &O::bias_constraint)};
+    return field_list(
+        field("output_shape", &O::output_shape), field("equation", &O::equation), field("activation", &O::activation),
+        field("bias_axes", &O::bias_axes), field("kernel_initializer", &O::kernel_initializer),
+        field("bias_initializer", &O::bias_initializer), field("kernel_regularizer", &O::kernel_regularizer),
+        field("bias_regularizer", &O::bias_regularizer), field("activity_regularizer", &O::activity_regularizer),
+        field("kernel_constraint", &O::kernel_constraint), field("bias_constraint", &O::bias_constraint));
   }
 };
 // activation(einsum(equation, input, kernel) + bias), where every label is a letter ("..." is not supported).

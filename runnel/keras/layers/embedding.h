@@ -18,14 +18,12 @@ struct EmbeddingOptions {
   bool trainable = true;
   static constexpr auto fields() {
     using O = EmbeddingOptions;
-    return std::tuple{field("input_dim", &O::input_dim),
-                      field("output_dim", &O::output_dim),
+    return field_list(field("input_dim", &O::input_dim), field("output_dim", &O::output_dim),
                       field("embeddings_initializer", &O::embeddings_initializer),
                       field("embeddings_regularizer", &O::embeddings_regularizer),
                       field("activity_regularizer", &O::activity_regularizer),
-                      field("embeddings_constraint", &O::embeddings_constraint),
-                      field("mask_zero", &O::mask_zero),
-                      field("input_length", &O::input_length)};
+                      field("embeddings_constraint", &O::embeddings_constraint), field("mask_zero", &O::mask_zero),
+                      field("input_length", &O::input_length));
   }
 };
 // A row of `embeddings` for every id: [...] -> [..., output_dim]. The gradient of the weight is IndexedSlices.

@@ -35,7 +35,7 @@ struct LambdaOptions {
   std::string name;
   Policy dtype;
   bool trainable = true;
-  static constexpr auto fields() { return std::tuple<>{}; }
+  static constexpr auto fields() { return field_list(); }
 };
 // A function as a layer: y = Lambda([](const Tensor& x) { return x * 2; })(x). It has no weights, and no configuration,
 // since C++ code cannot be written down: to save a model, make a layer of your own.

@@ -8,7 +8,7 @@ struct MergeOptions {
   std::string name;
   Policy dtype;
   bool trainable = true;
-  static constexpr auto fields() { return std::tuple<>{}; }
+  static constexpr auto fields() { return field_list(); }
 };
 
 namespace merge_detail {
@@ -95,7 +95,7 @@ struct ConcatenateOptions {
   std::string name;
   Policy dtype;
   bool trainable = true;
-  static constexpr auto fields() { return std::tuple{field("axis", &ConcatenateOptions::axis)}; }
+  static constexpr auto fields() { return field_list(field("axis", &ConcatenateOptions::axis)); }
 };
 // The inputs one after the other along an axis; their other dimensions are equal.
 class RUNNEL_API Concatenate : public MergeOf<Concatenate, ConcatenateOptions> {
@@ -114,7 +114,7 @@ struct DotOptions {
   Policy dtype;
   bool trainable = true;
   static constexpr auto fields() {
-    return std::tuple{field("axes", &DotOptions::axes), field("normalize", &DotOptions::normalize)};
+    return field_list(field("axes", &DotOptions::axes), field("normalize", &DotOptions::normalize));
   }
 };
 // The sums of products of two inputs along an axis of each, example by example: [batch, other axes of the first, other

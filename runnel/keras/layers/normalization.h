@@ -23,19 +23,14 @@ struct BatchNormalizationOptions {
   bool trainable = true;
   static constexpr auto fields() {
     using O = BatchNormalizationOptions;
-    return std::tuple{field("axis", &O::axis),
-                      field("momentum", &O::momentum),
-                      field("epsilon", &O::epsilon),
-                      field("center", &O::center),
-                      field("scale", &O::scale),
-                      field("beta_initializer", &O::beta_initializer),
-                      field("gamma_initializer", &O::gamma_initializer),
-                      field("moving_mean_initializer", &O::moving_mean_initializer),
-                      field("moving_variance_initializer", &O::moving_variance_initializer),
-                      field("beta_regularizer", &O::beta_regularizer),
-                      field("gamma_regularizer", &O::gamma_regularizer),
-                      field("beta_constraint", &O::beta_constraint),
-                      field("gamma_constraint", &O::gamma_constraint)};
+    return field_list(
+        field("axis", &O::axis), field("momentum", &O::momentum), field("epsilon", &O::epsilon),
+        field("center", &O::center), field("scale", &O::scale), field("beta_initializer", &O::beta_initializer),
+        field("gamma_initializer", &O::gamma_initializer),
+        field("moving_mean_initializer", &O::moving_mean_initializer),
+        field("moving_variance_initializer", &O::moving_variance_initializer),
+        field("beta_regularizer", &O::beta_regularizer), field("gamma_regularizer", &O::gamma_regularizer),
+        field("beta_constraint", &O::beta_constraint), field("gamma_constraint", &O::gamma_constraint));
   }
 };
 // gamma * (x - mean) / sqrt(variance + epsilon) + beta per channel: in training with the statistics of the batch, which
@@ -75,16 +70,11 @@ struct LayerNormalizationOptions {
   bool trainable = true;
   static constexpr auto fields() {
     using O = LayerNormalizationOptions;
-    return std::tuple{field("axis", &O::axis),
-                      field("epsilon", &O::epsilon),
-                      field("center", &O::center),
-                      field("scale", &O::scale),
-                      field("beta_initializer", &O::beta_initializer),
-                      field("gamma_initializer", &O::gamma_initializer),
-                      field("beta_regularizer", &O::beta_regularizer),
-                      field("gamma_regularizer", &O::gamma_regularizer),
-                      field("beta_constraint", &O::beta_constraint),
-                      field("gamma_constraint", &O::gamma_constraint)};
+    return field_list(
+        field("axis", &O::axis), field("epsilon", &O::epsilon), field("center", &O::center), field("scale", &O::scale),
+        field("beta_initializer", &O::beta_initializer), field("gamma_initializer", &O::gamma_initializer),
+        field("beta_regularizer", &O::beta_regularizer), field("gamma_regularizer", &O::gamma_regularizer),
+        field("beta_constraint", &O::beta_constraint), field("gamma_constraint", &O::gamma_constraint));
   }
 };
 // gamma * (x - mean) / sqrt(variance + epsilon) + beta with the mean and variance of every sample over `axis`.

@@ -14,8 +14,8 @@ struct RUNNEL_API PoolingOptions {
   bool trainable = true;
   static constexpr auto fields() {
     using O = PoolingOptions;
-    return std::tuple{field("pool_size", &O::pool_size), field("strides", &O::strides), field("padding", &O::padding),
-                      field("data_format", &O::data_format)};
+    return field_list(field("pool_size", &O::pool_size), field("strides", &O::strides), field("padding", &O::padding),
+                      field("data_format", &O::data_format));
   }
 };
 
@@ -64,7 +64,7 @@ struct RUNNEL_API GlobalPoolingOptions {
   bool trainable = true;
   static constexpr auto fields() {
     using O = GlobalPoolingOptions;
-    return std::tuple{field("data_format", &O::data_format), field("keepdims", &O::keepdims)};
+    return field_list(field("data_format", &O::data_format), field("keepdims", &O::keepdims));
   }
 };
 

@@ -15,7 +15,7 @@ struct RescalingOptions {
   Policy dtype;
   bool trainable = true;
   static constexpr auto fields() {
-    return std::tuple{field("scale", &RescalingOptions::scale), field("offset", &RescalingOptions::offset)};
+    return field_list(field("scale", &RescalingOptions::scale), field("offset", &RescalingOptions::offset));
   }
 };
 // x * scale + offset: {.scale = 1 / 255.0} brings pixels to 0 to 1.
@@ -37,8 +37,8 @@ struct ResizingOptions {
   bool trainable = true;
   static constexpr auto fields() {
     using O = ResizingOptions;
-    return std::tuple{field("height", &O::height), field("width", &O::width), field("interpolation", &O::interpolation),
-                      field("crop_to_aspect_ratio", &O::crop_to_aspect_ratio)};
+    return field_list(field("height", &O::height), field("width", &O::width), field("interpolation", &O::interpolation),
+                      field("crop_to_aspect_ratio", &O::crop_to_aspect_ratio));
   }
 };
 // Images, one or a batch, of another size.
@@ -59,8 +59,8 @@ struct NormalizationOptions {
   bool trainable = true;
   static constexpr auto fields() {
     using O = NormalizationOptions;
-    return std::tuple{field("axis", &O::axis), field("mean", &O::mean), field("variance", &O::variance),
-                      field("invert", &O::invert)};
+    return field_list(field("axis", &O::axis), field("mean", &O::mean), field("variance", &O::variance),
+                      field("invert", &O::invert));
   }
 };
 // (x - mean) / sqrt(variance), with statistics that are given or those of the data that `adapt` saw.

@@ -12,7 +12,7 @@ struct RandomFlipOptions {
   Policy dtype;
   bool trainable = true;
   static constexpr auto fields() {
-    return std::tuple{field("mode", &RandomFlipOptions::mode), field("seed", &RandomFlipOptions::seed)};
+    return field_list(field("mode", &RandomFlipOptions::mode), field("seed", &RandomFlipOptions::seed));
   }
 };
 // Every image is mirrored or not.
@@ -48,9 +48,9 @@ struct RandomRotationOptions {
   bool trainable = true;
   static constexpr auto fields() {
     using O = RandomRotationOptions;
-    return std::tuple{field("factor", &O::factor), field("fill_mode", &O::fill_mode),
+    return field_list(field("factor", &O::factor), field("fill_mode", &O::fill_mode),
                       field("interpolation", &O::interpolation), field("seed", &O::seed),
-                      field("fill_value", &O::fill_value)};
+                      field("fill_value", &O::fill_value));
   }
 };
 // Every image is turned about its middle.
@@ -74,12 +74,9 @@ struct RandomZoomOptions {
   bool trainable = true;
   static constexpr auto fields() {
     using O = RandomZoomOptions;
-    return std::tuple{field("height_factor", &O::height_factor),
-                      field("width_factor", &O::width_factor),
-                      field("fill_mode", &O::fill_mode),
-                      field("interpolation", &O::interpolation),
-                      field("seed", &O::seed),
-                      field("fill_value", &O::fill_value)};
+    return field_list(field("height_factor", &O::height_factor), field("width_factor", &O::width_factor),
+                      field("fill_mode", &O::fill_mode), field("interpolation", &O::interpolation),
+                      field("seed", &O::seed), field("fill_value", &O::fill_value));
   }
 };
 // Every image is seen from nearer or further away.
@@ -100,7 +97,7 @@ struct RandomCropOptions {
   bool trainable = true;
   static constexpr auto fields() {
     using O = RandomCropOptions;
-    return std::tuple{field("height", &O::height), field("width", &O::width), field("seed", &O::seed)};
+    return field_list(field("height", &O::height), field("width", &O::width), field("seed", &O::seed));
   }
 };
 // A part of that size from a random place, the same for a whole batch. When not training, and of images that are

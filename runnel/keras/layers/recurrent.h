@@ -137,13 +137,9 @@ struct RNNOptions {
   bool trainable = true;
   static constexpr auto fields() {
     using O = RNNOptions;
-    return std::tuple{field("return_sequences", &O::return_sequences),
-                      field("return_state", &O::return_state),
-                      field("go_backwards", &O::go_backwards),
-                      field("stateful", &O::stateful),
-                      field("unroll", &O::unroll),
-                      field("time_major", &O::time_major),
-                      field("cell", &O::cell)};
+    return field_list(field("return_sequences", &O::return_sequences), field("return_state", &O::return_state),
+                      field("go_backwards", &O::go_backwards), field("stateful", &O::stateful),
+                      field("unroll", &O::unroll), field("time_major", &O::time_major), field("cell", &O::cell));
   }
 };
 // Any cell: RNN({.cell = keras::make<LSTMCell>({.units = 8})}).
@@ -184,27 +180,17 @@ struct SimpleRNNOptions {
   bool trainable = true;
   static constexpr auto fields() {
     using O = SimpleRNNOptions;
-    return std::tuple{field("return_sequences", &O::return_sequences),
-                      field("return_state", &O::return_state),
-                      field("go_backwards", &O::go_backwards),
-                      field("stateful", &O::stateful),
-                      field("unroll", &O::unroll),
-                      field("time_major", &O::time_major),
-                      field("units", &O::units),
-                      field("activation", &O::activation),
-                      field("use_bias", &O::use_bias),
-                      field("kernel_initializer", &O::kernel_initializer),
-                      field("recurrent_initializer", &O::recurrent_initializer),
-                      field("bias_initializer", &O::bias_initializer),
-                      field("kernel_regularizer", &O::kernel_regularizer),
-                      field("recurrent_regularizer", &O::recurrent_regularizer),
-                      field("bias_regularizer", &O::bias_regularizer),
-                      field("activity_regularizer", &O::activity_regularizer),
-                      field("kernel_constraint", &O::kernel_constraint),
-                      field("recurrent_constraint", &O::recurrent_constraint),
-                      field("bias_constraint", &O::bias_constraint),
-                      field("dropout", &O::dropout),
-                      field("recurrent_dropout", &O::recurrent_dropout)};
+    return field_list(
+        field("return_sequences", &O::return_sequences), field("return_state", &O::return_state),
+        field("go_backwards", &O::go_backwards), field("stateful", &O::stateful), field("unroll", &O::unroll),
+        field("time_major", &O::time_major), field("units", &O::units), field("activation", &O::activation),
+        field("use_bias", &O::use_bias), field("kernel_initializer", &O::kernel_initializer),
+        field("recurrent_initializer", &O::recurrent_initializer), field("bias_initializer", &O::bias_initializer),
+        field("kernel_regularizer", &O::kernel_regularizer), field("recurrent_regularizer", &O::recurrent_regularizer),
+        field("bias_regularizer", &O::bias_regularizer), field("activity_regularizer", &O::activity_regularizer),
+        field("kernel_constraint", &O::kernel_constraint), field("recurrent_constraint", &O::recurrent_constraint),
+        field("bias_constraint", &O::bias_constraint), field("dropout", &O::dropout),
+        field("recurrent_dropout", &O::recurrent_dropout));
   }
 };
 class RUNNEL_API SimpleRNN : public RecurrentOf<SimpleRNN, SimpleRNNOptions, SimpleRNNCell> {
@@ -244,30 +230,18 @@ struct LSTMOptions {
   bool trainable = true;
   static constexpr auto fields() {
     using O = LSTMOptions;
-    return std::tuple{field("return_sequences", &O::return_sequences),
-                      field("return_state", &O::return_state),
-                      field("go_backwards", &O::go_backwards),
-                      field("stateful", &O::stateful),
-                      field("unroll", &O::unroll),
-                      field("time_major", &O::time_major),
-                      field("units", &O::units),
-                      field("activation", &O::activation),
-                      field("recurrent_activation", &O::recurrent_activation),
-                      field("use_bias", &O::use_bias),
-                      field("kernel_initializer", &O::kernel_initializer),
-                      field("recurrent_initializer", &O::recurrent_initializer),
-                      field("bias_initializer", &O::bias_initializer),
-                      field("unit_forget_bias", &O::unit_forget_bias),
-                      field("kernel_regularizer", &O::kernel_regularizer),
-                      field("recurrent_regularizer", &O::recurrent_regularizer),
-                      field("bias_regularizer", &O::bias_regularizer),
-                      field("activity_regularizer", &O::activity_regularizer),
-                      field("kernel_constraint", &O::kernel_constraint),
-                      field("recurrent_constraint", &O::recurrent_constraint),
-                      field("bias_constraint", &O::bias_constraint),
-                      field("dropout", &O::dropout),
-                      field("recurrent_dropout", &O::recurrent_dropout),
-                      field("implementation", &O::implementation)};
+    return field_list(
+        field("return_sequences", &O::return_sequences), field("return_state", &O::return_state),
+        field("go_backwards", &O::go_backwards), field("stateful", &O::stateful), field("unroll", &O::unroll),
+        field("time_major", &O::time_major), field("units", &O::units), field("activation", &O::activation),
+        field("recurrent_activation", &O::recurrent_activation), field("use_bias", &O::use_bias),
+        field("kernel_initializer", &O::kernel_initializer), field("recurrent_initializer", &O::recurrent_initializer),
+        field("bias_initializer", &O::bias_initializer), field("unit_forget_bias", &O::unit_forget_bias),
+        field("kernel_regularizer", &O::kernel_regularizer), field("recurrent_regularizer", &O::recurrent_regularizer),
+        field("bias_regularizer", &O::bias_regularizer), field("activity_regularizer", &O::activity_regularizer),
+        field("kernel_constraint", &O::kernel_constraint), field("recurrent_constraint", &O::recurrent_constraint),
+        field("bias_constraint", &O::bias_constraint), field("dropout", &O::dropout),
+        field("recurrent_dropout", &O::recurrent_dropout), field("implementation", &O::implementation));
   }
 };
 // Long short-term memory; the states are h and c.
@@ -308,30 +282,18 @@ struct GRUOptions {
   bool trainable = true;
   static constexpr auto fields() {
     using O = GRUOptions;
-    return std::tuple{field("return_sequences", &O::return_sequences),
-                      field("return_state", &O::return_state),
-                      field("go_backwards", &O::go_backwards),
-                      field("stateful", &O::stateful),
-                      field("unroll", &O::unroll),
-                      field("time_major", &O::time_major),
-                      field("units", &O::units),
-                      field("activation", &O::activation),
-                      field("recurrent_activation", &O::recurrent_activation),
-                      field("use_bias", &O::use_bias),
-                      field("kernel_initializer", &O::kernel_initializer),
-                      field("recurrent_initializer", &O::recurrent_initializer),
-                      field("bias_initializer", &O::bias_initializer),
-                      field("kernel_regularizer", &O::kernel_regularizer),
-                      field("recurrent_regularizer", &O::recurrent_regularizer),
-                      field("bias_regularizer", &O::bias_regularizer),
-                      field("activity_regularizer", &O::activity_regularizer),
-                      field("kernel_constraint", &O::kernel_constraint),
-                      field("recurrent_constraint", &O::recurrent_constraint),
-                      field("bias_constraint", &O::bias_constraint),
-                      field("dropout", &O::dropout),
-                      field("recurrent_dropout", &O::recurrent_dropout),
-                      field("implementation", &O::implementation),
-                      field("reset_after", &O::reset_after)};
+    return field_list(
+        field("return_sequences", &O::return_sequences), field("return_state", &O::return_state),
+        field("go_backwards", &O::go_backwards), field("stateful", &O::stateful), field("unroll", &O::unroll),
+        field("time_major", &O::time_major), field("units", &O::units), field("activation", &O::activation),
+        field("recurrent_activation", &O::recurrent_activation), field("use_bias", &O::use_bias),
+        field("kernel_initializer", &O::kernel_initializer), field("recurrent_initializer", &O::recurrent_initializer),
+        field("bias_initializer", &O::bias_initializer), field("kernel_regularizer", &O::kernel_regularizer),
+        field("recurrent_regularizer", &O::recurrent_regularizer), field("bias_regularizer", &O::bias_regularizer),
+        field("activity_regularizer", &O::activity_regularizer), field("kernel_constraint", &O::kernel_constraint),
+        field("recurrent_constraint", &O::recurrent_constraint), field("bias_constraint", &O::bias_constraint),
+        field("dropout", &O::dropout), field("recurrent_dropout", &O::recurrent_dropout),
+        field("implementation", &O::implementation), field("reset_after", &O::reset_after));
   }
 };
 // Gated recurrent unit.

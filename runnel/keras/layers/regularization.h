@@ -13,8 +13,8 @@ struct DropoutOptions {
   Policy dtype;
   bool trainable = true;
   static constexpr auto fields() {
-    return std::tuple{field("rate", &DropoutOptions::rate), field("noise_shape", &DropoutOptions::noise_shape),
-                      field("seed", &DropoutOptions::seed)};
+    return field_list(field("rate", &DropoutOptions::rate), field("noise_shape", &DropoutOptions::noise_shape),
+                      field("seed", &DropoutOptions::seed));
   }
 };
 // While training, elements are 0 with probability `rate` and the others scaled up so that the expected sum stays.
@@ -35,7 +35,7 @@ struct SpatialDropout2DOptions {
   bool trainable = true;
   static constexpr auto fields() {
     using O = SpatialDropout2DOptions;
-    return std::tuple{field("rate", &O::rate), field("data_format", &O::data_format), field("seed", &O::seed)};
+    return field_list(field("rate", &O::rate), field("data_format", &O::data_format), field("seed", &O::seed));
   }
 };
 // Dropout of whole channels of images.
@@ -54,7 +54,7 @@ struct GaussianNoiseOptions {
   Policy dtype;
   bool trainable = true;
   static constexpr auto fields() {
-    return std::tuple{field("stddev", &GaussianNoiseOptions::stddev), field("seed", &GaussianNoiseOptions::seed)};
+    return field_list(field("stddev", &GaussianNoiseOptions::stddev), field("seed", &GaussianNoiseOptions::seed));
   }
 };
 // While training, normal noise with mean 0 is added.

@@ -9,7 +9,7 @@ struct FlattenOptions {
   std::string name;
   Policy dtype;
   bool trainable = true;
-  static constexpr auto fields() { return std::tuple{field("data_format", &FlattenOptions::data_format)}; }
+  static constexpr auto fields() { return field_list(field("data_format", &FlattenOptions::data_format)); }
 };
 // [batch, ...] as [batch, product of the rest].
 class RUNNEL_API Flatten : public LayerOf<Flatten, FlattenOptions> {
@@ -25,7 +25,7 @@ struct ReshapeOptions {
   std::string name;
   Policy dtype;
   bool trainable = true;
-  static constexpr auto fields() { return std::tuple{field("target_shape", &ReshapeOptions::target_shape)}; }
+  static constexpr auto fields() { return field_list(field("target_shape", &ReshapeOptions::target_shape)); }
 };
 // [batch, ...] as [batch, target_shape...].
 class RUNNEL_API Reshape : public LayerOf<Reshape, ReshapeOptions> {
@@ -41,7 +41,7 @@ struct PermuteOptions {
   std::string name;
   Policy dtype;
   bool trainable = true;
-  static constexpr auto fields() { return std::tuple{field("dims", &PermuteOptions::dims)}; }
+  static constexpr auto fields() { return field_list(field("dims", &PermuteOptions::dims)); }
 };
 // Dimension i of the output is dimension dims[i - 1] of the input; the batch stays first.
 class RUNNEL_API Permute : public LayerOf<Permute, PermuteOptions> {
@@ -57,7 +57,7 @@ struct RepeatVectorOptions {
   std::string name;
   Policy dtype;
   bool trainable = true;
-  static constexpr auto fields() { return std::tuple{field("n", &RepeatVectorOptions::n)}; }
+  static constexpr auto fields() { return field_list(field("n", &RepeatVectorOptions::n)); }
 };
 // [batch, features] n times: [batch, n, features].
 class RUNNEL_API RepeatVector : public LayerOf<RepeatVector, RepeatVectorOptions> {

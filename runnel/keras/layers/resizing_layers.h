@@ -28,7 +28,7 @@ struct ZeroPadding2DOptions {
   bool trainable = true;
   static constexpr auto fields() {
     using O = ZeroPadding2DOptions;
-    return std::tuple{field("padding", &O::padding), field("data_format", &O::data_format)};
+    return field_list(field("padding", &O::padding), field("data_format", &O::data_format));
   }
 };
 // Zeros around images.
@@ -48,7 +48,7 @@ struct Cropping2DOptions {
   bool trainable = true;
   static constexpr auto fields() {
     using O = Cropping2DOptions;
-    return std::tuple{field("cropping", &O::cropping), field("data_format", &O::data_format)};
+    return field_list(field("cropping", &O::cropping), field("data_format", &O::data_format));
   }
 };
 // Images without their sides.
@@ -69,8 +69,8 @@ struct UpSampling2DOptions {
   bool trainable = true;
   static constexpr auto fields() {
     using O = UpSampling2DOptions;
-    return std::tuple{field("size", &O::size), field("data_format", &O::data_format),
-                      field("interpolation", &O::interpolation)};
+    return field_list(field("size", &O::size), field("data_format", &O::data_format),
+                      field("interpolation", &O::interpolation));
   }
 };
 // Images enlarged by whole factors.

@@ -32,8 +32,8 @@ struct BidirectionalOptions {
   bool trainable = true;
   static constexpr auto fields() {
     using O = BidirectionalOptions;
-    return std::tuple{field("layer", &O::layer), field("merge_mode", &O::merge_mode),
-                      field("backward_layer", &O::backward_layer)};
+    return field_list(field("layer", &O::layer), field("merge_mode", &O::merge_mode),
+                      field("backward_layer", &O::backward_layer));
   }
 };
 // A recurrent layer over the sequence and another over the reversed sequence. Both are made anew by the
@@ -65,7 +65,7 @@ struct TimeDistributedOptions {
   std::string name;
   Policy dtype;
   bool trainable = true;
-  static constexpr auto fields() { return std::tuple{field("layer", &TimeDistributedOptions::layer)}; }
+  static constexpr auto fields() { return field_list(field("layer", &TimeDistributedOptions::layer)); }
 };
 // The layer applied to every step: [batch, time, ...] -> [batch, time, ...]. A mask [batch, time, ...] reaches it as
 // [batch * time, ...]; the mask of the result is what the layer makes of it, or tells which steps have anything.
