@@ -61,20 +61,51 @@ RUNNEL_AVX2 void rows_by_columns(int64_t rows, int64_t n, int64_t k, const float
   kRowTiles<1>[rows - 1](k, a, lda, b, ldb, c, ldc, first_lanes(n), more);
 }
 
-// R rows by 32 packed columns, of which `low` and `high` select those that exist. Meanwhile fetches memory that is
-// needed soon: one line for each p, at ahead + p * step.
-template <int R>
-RUNNEL_AVX512 void wide_tile(int64_t k, const float* a, int64_t lda, const float* b, float* c, int64_t ldc,
-                             __mmask16 low, __mmask16 high, bool more, const float* ahead, int64_t step) {
+// R rows by 32 columns, of which `low` and `high` select those that exist, of a packed B. Meanwhile fetches memory that
+// is needed soon: one line for each other p, at ahead + p * step.
+struct WideTile {
+  int64_t k;
+  const float* a;
+  int64_t lda;
+  float* packed;  // [k, 32]
+  float* c;
+  int64_t ldc;
+  __mmask16 low, high;
+  bool more;
+  const float* ahead;
+  int64_t step;
+};
+
+constexpr int64_t kFetchRows = 8;  // how far ahead the first-level cache is filled
+
+// With `Packs` B is read from where it lies, at b + p * ldb, and packed for the tiles below: the copy costs next to
+// nothing between the sums.
+template <int R, bool Packs>
+RUNNEL_AVX512 void wide_tile(const WideTile& t, const float* b, int64_t ldb) {
   __m512 sum[R][2];
 #pragma GCC unroll 16
   for (int i = 0; i < R; ++i) {
-    sum[i][0] = more ? _mm512_maskz_loadu_ps(low, c + i * ldc) : _mm512_setzero_ps();
-    sum[i][1] = more ? _mm512_maskz_loadu_ps(high, c + i * ldc + 16) : _mm512_setzero_ps();
+    sum[i][0] = t.more ? _mm512_maskz_loadu_ps(t.low, t.c + i * t.ldc) : _mm512_setzero_ps();
+    sum[i][1] = t.more ? _mm512_maskz_loadu_ps(t.high, t.c + i * t.ldc + 16) : _mm512_setzero_ps();
   }
-  for (int64_t p = 0; p < k; ++p) {
-    if (p % 2 == 0) _mm_prefetch(ahead + p * step, _MM_HINT_T1);
-    const __m512 row0 = _mm512_loadu_ps(b + p * 32), row1 = _mm512_loadu_ps(b + p * 32 + 16);
+  const float* a = t.a;
+  const int64_t lda = t.lda;
+  float* packed = t.packed;
+  for (int64_t p = 0; p < t.k; ++p, packed += 32) {
+    if (p % 2 == 0) _mm_prefetch(t.ahead + p * t.step, _MM_HINT_T1);
+    __m512 row0, row1;
+    if constexpr (Packs) {
+      _mm_prefetch(b + kFetchRows * ldb, _MM_HINT_T0);
+      _mm_prefetch(b + kFetchRows * ldb + 16, _MM_HINT_T0);
+      row0 = _mm512_maskz_loadu_ps(t.low, b);
+      row1 = _mm512_maskz_loadu_ps(t.high, b + 16);
+      _mm512_storeu_ps(packed, row0);
+      _mm512_storeu_ps(packed + 16, row1);
+      b += ldb;
+    } else {
+      row0 = _mm512_loadu_ps(packed);
+      row1 = _mm512_loadu_ps(packed + 16);
+    }
 #pragma GCC unroll 16
     for (int i = 0; i < R; ++i) {
       const __m512 x = _mm512_set1_ps(a[i * lda + p]);
@@ -84,17 +115,18 @@ RUNNEL_AVX512 void wide_tile(int64_t k, const float* a, int64_t lda, const float
   }
 #pragma GCC unroll 16
   for (int i = 0; i < R; ++i) {
-    _mm512_mask_storeu_ps(c + i * ldc, low, sum[i][0]);
-    _mm512_mask_storeu_ps(c + i * ldc + 16, high, sum[i][1]);
+    _mm512_mask_storeu_ps(t.c + i * t.ldc, t.low, sum[i][0]);
+    _mm512_mask_storeu_ps(t.c + i * t.ldc + 16, t.high, sum[i][1]);
   }
 }
 
 constexpr int64_t kWideRows = 10;  // times two vectors: 20 of 32 registers
 
-using WideTile = void (*)(int64_t, const float*, int64_t, const float*, float*, int64_t, __mmask16, __mmask16, bool,
-                          const float*, int64_t);
-constexpr WideTile kWideTiles[kWideRows] = {wide_tile<1>, wide_tile<2>, wide_tile<3>, wide_tile<4>, wide_tile<5>,
-                                            wide_tile<6>, wide_tile<7>, wide_tile<8>, wide_tile<9>, wide_tile<10>};
+using WideTileFn = void (*)(const WideTile&, const float*, int64_t);
+template <bool Packs>
+constexpr WideTileFn kWideTiles[kWideRows] = {
+    wide_tile<1, Packs>, wide_tile<2, Packs>, wide_tile<3, Packs>, wide_tile<4, Packs>, wide_tile<5, Packs>,
+    wide_tile<6, Packs>, wide_tile<7, Packs>, wide_tile<8, Packs>, wide_tile<9, Packs>, wide_tile<10, Packs>};
 
 // R rows by 64 packed columns, of which the first `columns` exist, for sums so short that storing the tile takes
 // longest: longer runs in fewer rows of C (4.1 us against 4.8 of ten rows by 32 columns at m = 50, n = 512, k = 10).
@@ -234,15 +266,16 @@ void gemm_skinny(bool tb, int64_t m, int64_t n, int64_t k, const float* a, int64
   const int64_t width = flat ? kFlatWidth : wide ? 2 * kNarrow : kNarrow;
   for (int64_t p = 0; p < k; p += kPackedRows) {
     const int64_t depth = std::min(kPackedRows, k - p);
+    const bool packs = wide && !flat && !tb;  // the tiles of the first rows do
     if (tb) {
       pack_transposed(n, depth, width, b + p, ldb, packed);
-    } else {
+    } else if (!packs) {
       pack(n, depth, width, b + p * ldb, ldb, packed);
     }
     const bool whole_next = !tb && p + kPackedRows + depth < k;
     int64_t tiles = 0;
     auto tile = [&](int64_t i, int64_t begin, int64_t rows) {
-      const float* block = packed + i * block_stride(depth, width);
+      float* block = packed + i * block_stride(depth, width);
       const int64_t j = i * width, columns = std::min(width, n - j);
       const float* x = a + begin * lda + p;
       float* y = c + begin * ldc + j;
@@ -254,8 +287,10 @@ void gemm_skinny(bool tb, int64_t m, int64_t n, int64_t k, const float* a, int64
       const bool fetch = whole_next && line < n;
       const float* ahead = fetch ? b + (p + kPackedRows + parity) * ldb + line : x;
       const uint64_t mask = (uint64_t{1} << columns) - 1;
-      kWideTiles[rows - 1](depth, x, lda, block, y, ldc, static_cast<__mmask16>(mask),
-                           static_cast<__mmask16>(mask >> 16), p > 0, ahead, fetch ? ldb : 0);
+      const auto* run = packs && begin == 0 ? kWideTiles<true> : kWideTiles<false>;
+      run[rows - 1]({depth, x, lda, block, y, ldc, static_cast<__mmask16>(mask), static_cast<__mmask16>(mask >> 16),
+                     p > 0, ahead, fetch ? ldb : 0},
+                    b + p * ldb + j, ldb);
     };
     const int64_t most = flat ? kFlatRows : wide ? kWideRows : kTileRows, blocks = (n + width - 1) / width;
     if (k <= kShortSum) {  // all of B is in the first-level cache: along the rows of C, which are written once
