@@ -48,7 +48,7 @@ class Exporter {
  private:
   using InputName = std::string (*)(const NodeOutput&);
 
-  static std::string free_name(std::string wish, std::set<std::string>& taken) {
+  static std::string free_name(const std::string& wish, std::set<std::string>& taken) {
     std::string name = wish;
     for (int k = 1; !taken.insert(name).second; ++k) name = fmt::format("{}_{}", wish, k);
     return name;

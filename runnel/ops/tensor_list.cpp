@@ -24,6 +24,7 @@ std::atomic<int64_t> copies{0};
 // sees. Items that were never written have no cell, so a list of n empty places costs nothing.
 class TensorList::Store {
  public:
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): its items are moved from
   explicit Store(std::vector<std::pair<int64_t, Tensor>> items) {
     live_.insert(0);
     for (auto& [i, item] : items) {

@@ -245,7 +245,7 @@ class RUNNEL_API Tensor {
     }
   }
   Tensor to_host() const;           // itself when it is there already
-  Tensor to(Device& device) const;  // itself when it is there already
+  Tensor to(Device& target) const;  // itself when it is there already
 
   // Truth of a tensor with one element, so that `if (x > 0)` works eagerly.
   explicit operator bool() const;

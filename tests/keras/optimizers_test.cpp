@@ -273,7 +273,7 @@ TEST(Optimizers, ClipNorm) {
 
 int count_ops(const Graph& graph, const std::string& op) {
   int n = 0;
-  for (const auto& node : graph.nodes()) n += node->is(op.c_str());
+  for (const auto& node : graph.nodes()) n += node->is(op);
   return n;
 }
 

@@ -62,7 +62,7 @@ void check_input_count(const Case& c) {
   }
   if (c.op->has_list_input) return;
   std::vector<Tensor> more = inputs;
-  more.push_back(Tensor(1.f));
+  more.emplace_back(1.f);
   expect_refused(c, more, "one input too many", "takes " + std::to_string(inputs.size()));
   if (inputs.empty()) return;
   std::vector<Tensor> fewer = inputs;

@@ -89,7 +89,7 @@ struct Builder {
     const dnnl::engine& e = dnnl_engine();
     const dnnl::primitive_attr attr = user_scratchpad();
     part.shape = s;
-    auto finish = [&](const auto& pd, auto&& primitive, const memory::desc& px, const memory::desc& pw,
+    auto finish = [&](const auto& pd, dnnl::primitive primitive, const memory::desc& px, const memory::desc& pw,
                       const memory::desc& py) {
       if (std::strstr(pd.impl_info_str(), "ref")) return false;
       part.primitive = std::move(primitive);

@@ -39,10 +39,7 @@ template <class T>
 template <class T>
 [[gnu::always_inline]] inline void tile_body(int64_t k, const T* a, const T* b, T* acc) {
   constexpr int kN = kColumns<T>;
-  T sum[kRows][kN];
-  for (int i = 0; i < kRows; ++i) {
-    for (int j = 0; j < kN; ++j) sum[i][j] = T{};
-  }
+  T sum[kRows][kN] = {};
   for (int64_t p = 0; p < k; ++p) {
     for (int i = 0; i < kRows; ++i) {
       for (int j = 0; j < kN; ++j) sum[i][j] = multiply_add(a[p * kRows + i], b[p * kN + j], sum[i][j]);
