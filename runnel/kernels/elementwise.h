@@ -4,6 +4,9 @@
 // The lambda takes one, two or three elements and is compiled for every type of the op; 16-bit floats compute in
 // float. Two and three operands broadcast. The output may have another element type (comparisons give bool): it is
 // the lambda's result type. elementwise_attrs passes the op's attributes as a last argument.
+//
+// fusible(...) and fusible_attrs(...) do the same with a lambda that also takes Lanes (op/lane.h): graphs then compile
+// chains of such ops into one loop.
 
 #include <concepts>
 #include <type_traits>
@@ -11,6 +14,7 @@
 #include "runnel/kernels/cpu/broadcast.h"
 #include "runnel/kernels/cpu/loops.h"
 #include "runnel/op/builder.h"
+#include "runnel/op/lane.h"
 
 namespace runnel {
 
@@ -61,12 +65,41 @@ struct Elementwise {
   }
 };
 
+template <class F, bool with_attrs>
+struct Fusible : Elementwise<F, with_attrs> {
+  template <class A>
+  static Lane lane(const Lane* x, const void* attrs) {
+    if constexpr (with_attrs) {
+      const A& a = *static_cast<const A*>(attrs);
+      if constexpr (std::invocable<F, Lane, const A&>) {
+        return F{}(x[0], a);
+      } else {
+        return F{}(x[0], x[1], a);
+      }
+    } else if constexpr (std::invocable<F, Lane>) {
+      return F{}(x[0]);
+    } else if constexpr (std::invocable<F, Lane, Lane>) {
+      return F{}(x[0], x[1]);
+    } else {
+      return F{}(x[0], x[1], x[2]);
+    }
+  }
+};
+
 template <class F>
 constexpr Elementwise<F, false> elementwise(F) {
   return {};
 }
 template <class F>
 constexpr Elementwise<F, true> elementwise_attrs(F) {
+  return {};
+}
+template <class F>
+constexpr Fusible<F, false> fusible(F) {
+  return {};
+}
+template <class F>
+constexpr Fusible<F, true> fusible_attrs(F) {
   return {};
 }
 

@@ -178,6 +178,7 @@ class OpBuilder {
     static_assert(std::is_empty_v<K>, "a captureless lambda, please: a function's address would be lost");
     auto& table = declaration_.def.kernels[static_cast<size_t>(kind)];
     if constexpr (requires { K::is_elementwise; }) declaration_.def.elementwise = true;
+    if constexpr (requires { &K::template lane<A>; }) declaration_.def.lane = &K::template lane<A>;
     if constexpr (std::invocable<K, KernelContext&>) {
       table[0] = [](KernelContext& c) { K{}(c); };
     } else if constexpr (std::invocable<K, KernelContext&, const A&>) {

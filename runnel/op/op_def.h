@@ -10,11 +10,15 @@
 
 namespace runnel {
 
+class Lane;
+
 using InferFn = void (*)(InferContext&);
 using KernelFn = void (*)(KernelContext&);
 using GradFn = Gradients (*)(const GradCtx&, const void* attrs);
 // The input that the only output equals bit for bit, as far as shapes (the output's too) and known values tell, or -1.
 using SameFn = int (*)(InferContext&);
+// What the op does to one float, written down: called with as many inputs as the op has (lane.h).
+using LaneFn = Lane (*)(const Lane* inputs, const void* attrs);
 // The same results from public ops.
 using DecomposeFn = std::vector<Tensor> (*)(const std::vector<Tensor>& inputs, const void* attrs);
 
@@ -85,6 +89,7 @@ struct RUNNEL_API OpDef {
 
   // What passes over graphs go by:
   SameFn same_as = nullptr;
+  LaneFn lane = nullptr;            // of elementwise ops that can be compiled together with others
   DecomposeFn decompose = nullptr;  // of ops that TensorFlow does not have: how it says the same
   const char* fused = nullptr;      // the op that does this one and then others that have a post_op
   const char* post_op = nullptr;    // what those ops call this one

@@ -30,7 +30,7 @@ void register_sums(Registry& r) {
       .in("y")
       .out("z")
       .shape(broadcast<0, 1>)
-      .cpu(elementwise(Plus{}))
+      .cpu(fusible(Plus{}))
       .grad([](const GradCtx& g) {
         return binary_gradients(
             g, [&] { return g.dy(); }, [&] { return g.dy(); });
@@ -49,7 +49,7 @@ void register_sums(Registry& r) {
       .in("y")
       .out("z")
       .shape(broadcast<0, 1>)
-      .cpu(elementwise([](auto x, auto y) { return static_cast<decltype(x)>(wrapping(x) - wrapping(y)); }))
+      .cpu(fusible([](auto x, auto y) { return static_cast<decltype(x)>(wrapping(x) - wrapping(y)); }))
       .grad([](const GradCtx& g) {
         return binary_gradients(
             g, [&] { return g.dy(); }, [&] { return negative(g.dy()); });
@@ -108,7 +108,7 @@ void register_products(Registry& r) {
       .in("y")
       .out("z")
       .shape(broadcast<0, 1>)
-      .cpu(elementwise([](auto x, auto y) { return static_cast<decltype(x)>(wrapping(x) * wrapping(y)); }))
+      .cpu(fusible([](auto x, auto y) { return static_cast<decltype(x)>(wrapping(x) * wrapping(y)); }))
       .grad([](const GradCtx& g) {
         return binary_gradients(
             g, [&] { return g.dy() * conj(g.x(1)); }, [&] { return g.dy() * conj(g.x(0)); });
@@ -142,7 +142,7 @@ void register_products(Registry& r) {
       .in("x", numbers)
       .out("y")
       .shape(like<0>)
-      .cpu(elementwise([](auto x) { return static_cast<decltype(x)>(wrapping(x) * wrapping(x)); }))
+      .cpu(fusible([](auto x) { return static_cast<decltype(x)>(wrapping(x) * wrapping(x)); }))
       .grad([](const GradCtx& g) { return g.dy() * (conj(g.x()) * 2); })
       .grad_reads({0})
       .doc("x * x, element by element.")
@@ -154,7 +154,7 @@ void register_products(Registry& r) {
       .in("y")
       .out("z")
       .shape(broadcast<0, 1>)
-      .cpu(elementwise([](auto x, auto y) {
+      .cpu(fusible([](auto x, auto y) {
         using T = decltype(x);
         const T d = static_cast<T>(wrapping(x) - wrapping(y));
         if constexpr (is_complex_element<T>) {
@@ -179,7 +179,7 @@ void register_products(Registry& r) {
       .in("x", numbers)
       .out("y")
       .shape(like<0>)
-      .cpu(elementwise([](auto x) {
+      .cpu(fusible([](auto x) {
         if constexpr (std::is_integral_v<decltype(x)>) {
           return static_cast<decltype(x)>(0 - wrapping(x));
         } else {
@@ -199,11 +199,11 @@ void register_extremes(Registry& r) {
       .in("y")
       .out("z")
       .shape(broadcast<0, 1>)
-      .cpu(elementwise([](auto x, auto y) {
+      .cpu(fusible([](auto x, auto y) {
         if constexpr (std::is_integral_v<decltype(x)>) {
           return x > y ? x : y;
         } else {
-          return x > y || x != x ? x : y;  // NaN wins
+          return choose(x > y || x != x, x, y);  // NaN wins
         }
       }))
       .grad([](const GradCtx& g) {
@@ -221,11 +221,11 @@ void register_extremes(Registry& r) {
       .in("y")
       .out("z")
       .shape(broadcast<0, 1>)
-      .cpu(elementwise([](auto x, auto y) {
+      .cpu(fusible([](auto x, auto y) {
         if constexpr (std::is_integral_v<decltype(x)>) {
           return x < y ? x : y;
         } else {
-          return x < y || x != x ? x : y;
+          return choose(x < y || x != x, x, y);
         }
       }))
       .grad([](const GradCtx& g) {
@@ -244,9 +244,9 @@ void register_extremes(Registry& r) {
       .in("clip_value_max")
       .out("output")
       .shape(clip_shape)
-      .cpu(elementwise([](auto t, auto low, auto high) {
-        const auto below = t > high ? high : t;  // NaN stays
-        return below < low ? low : below;
+      .cpu(fusible([](auto t, auto low, auto high) {
+        const auto below = choose(t > high, high, t);  // NaN stays
+        return choose(below < low, low, below);
       }))
       .grad([](const GradCtx& g) {
         const Tensor below = g.x(0) < g.x(1);
@@ -265,11 +265,12 @@ void register_extremes(Registry& r) {
       .in("x", floating + signed_integers)
       .out("y")
       .shape(like<0>)
-      .cpu(elementwise([](auto x) {
+      .cpu(fusible([](auto x) {
         if constexpr (std::is_integral_v<decltype(x)>) {
           return static_cast<decltype(x)>(x < 0 ? 0 - wrapping(x) : wrapping(x));
         } else {
-          return std::abs(x);
+          using std::abs;
+          return abs(x);
         }
       }))
       .grad([](const GradCtx& g) { return g.dy() * sign(g.x()); })

@@ -112,7 +112,7 @@ void register_division(Registry& r) {
       .in("y")
       .out("z")
       .shape(broadcast<0, 1>)
-      .cpu(elementwise([](auto x, auto y) { return x / y; }))
+      .cpu(fusible([](auto x, auto y) { return x / y; }))
       .grad([](const GradCtx& g) { return quotient_gradients(g); })
       .same_as(divided_by_one)
       .doc("x / y, element by element.")

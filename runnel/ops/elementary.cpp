@@ -130,7 +130,7 @@ void register_exponentials(Registry& r) {
       .in("dy")
       .out("z")
       .shape(broadcast<0, 1>)
-      .cpu(elementwise([](auto y, auto dy) { return dy * y * (decltype(y)(1) - y); }))
+      .cpu(fusible([](auto y, auto dy) { return dy * y * (decltype(y)(1) - y); }))
       .grad([](const GradCtx& g) {
         const Tensor y = conj(g.x(0));
         return Gradients{g.want(0, [&] { return g.dy() * conj(g.x(1)) * (1 - y * 2); }),
@@ -156,7 +156,7 @@ void register_exponentials(Registry& r) {
       .in("dy")
       .out("z")
       .shape(broadcast<0, 1>)
-      .cpu(elementwise([](auto y, auto dy) { return dy * (decltype(y)(1) - y * y); }))
+      .cpu(fusible([](auto y, auto dy) { return dy * (decltype(y)(1) - y * y); }))
       .grad([](const GradCtx& g) {
         const Tensor y = conj(g.x(0));
         return Gradients{g.want(0, [&] { return g.dy() * -2 * conj(g.x(1)) * y; }),
@@ -226,7 +226,7 @@ void register_roots(Registry& r) {
       .in("x", floating_or_complex)
       .out("y")
       .shape(like<0>)
-      .cpu(elementwise([](auto x) { return decltype(x)(1) / x; }))
+      .cpu(fusible([](auto x) { return decltype(x)(1) / x; }))
       .grad([](const GradCtx& g) { return reciprocal_grad(g.y(), g.dy()); })
       .grad_reads({}, {0})
       .doc("1 / x.")

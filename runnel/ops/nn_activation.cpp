@@ -55,7 +55,7 @@ void register_relu(Registry& r) {
       .in("features", real_numbers)
       .out("activations")
       .shape(like<0>)
-      .cpu(elementwise([](auto x) { return decltype(x)(0) > x ? decltype(x)(0) : x; }))
+      .cpu(fusible([](auto x) { return choose(decltype(x)(0) > x, decltype(x)(0), x); }))
       .grad([](const GradCtx& g) { return relu_grad(g.dy(), g.y()); })
       .post_op("Relu")
       .grad_reads({}, {0})
@@ -67,7 +67,7 @@ void register_relu(Registry& r) {
       .in("features")
       .out("backprops")
       .shape(same_shape)
-      .cpu(elementwise([](auto dy, auto x) { return x > decltype(x)(0) ? dy : decltype(dy)(0); }))
+      .cpu(fusible([](auto dy, auto x) { return choose(x > decltype(x)(0), dy, decltype(dy)(0)); }))
       .grad([](const GradCtx& g) {
         return Gradients{g.want(0, [&] { return relu_grad(g.dy(), g.x(1)); }),
                          g.want(1, [&] { return zeros_like(g.x(1)); })};
@@ -80,10 +80,10 @@ void register_relu(Registry& r) {
       .in("features", real_numbers)
       .out("activations")
       .shape(like<0>)
-      .cpu(elementwise([](auto x) {
+      .cpu(fusible([](auto x) {
         using T = decltype(x);
-        const T low = T(0) > x ? T(0) : x;
-        return T(6) < low ? T(6) : low;
+        const T low = choose(T(0) > x, T(0), x);
+        return choose(T(6) < low, T(6), low);
       }))
       .grad([](const GradCtx& g) { return relu6_grad(g.dy(), g.y()); })
       .post_op("Relu6")
@@ -95,9 +95,9 @@ void register_relu(Registry& r) {
       .in("features")
       .out("backprops")
       .shape(same_shape)
-      .cpu(elementwise([](auto dy, auto x) {
+      .cpu(fusible([](auto dy, auto x) {
         using T = decltype(x);
-        return x > T(0) && x < T(6) ? dy : T(0);
+        return choose(x > T(0) && x < T(6), dy, T(0));
       }))
       .grad([](const GradCtx& g) {
         return Gradients{g.want(0, [&] { return relu6_grad(g.dy(), g.x(1)); }),
@@ -110,8 +110,8 @@ void register_relu(Registry& r) {
       .in("features", floating)
       .out("activations")
       .shape(like<0>)
-      .cpu(elementwise_attrs(
-          [](auto x, const LeakyReluAttrs& a) { return x > 0 ? x : x * static_cast<decltype(x)>(a.alpha); }))
+      .cpu(fusible_attrs(
+          [](auto x, const LeakyReluAttrs& a) { return choose(x > 0, x, x * static_cast<decltype(x)>(a.alpha)); }))
       .grad([](const GradCtx& g, const LeakyReluAttrs& a) { return leaky_relu_grad(g.dy(), g.x(), a.alpha); })
       .post_op("LeakyRelu")
       .grad_reads({0})
@@ -123,8 +123,8 @@ void register_relu(Registry& r) {
       .in("features")
       .out("backprops")
       .shape(same_shape)
-      .cpu(elementwise_attrs([](auto dy, auto x, const LeakyReluAttrs& a) {
-        return x > 0 ? dy : dy * static_cast<decltype(dy)>(a.alpha);
+      .cpu(fusible_attrs([](auto dy, auto x, const LeakyReluAttrs& a) {
+        return choose(x > 0, dy, dy * static_cast<decltype(dy)>(a.alpha));
       }))
       .grad([](const GradCtx& g, const LeakyReluAttrs& a) {
         return Gradients{g.want(0, [&] { return leaky_relu_grad(g.dy(), g.x(1), a.alpha); }),
@@ -151,7 +151,7 @@ void register_elu(Registry& r) {
       .in("outputs")
       .out("backprops")
       .shape(same_shape)
-      .cpu(elementwise([](auto dy, auto y) { return y < 0 ? dy * (y + decltype(y)(1)) : dy; }))
+      .cpu(fusible([](auto dy, auto y) { return choose(y < 0, dy * (y + decltype(y)(1)), dy); }))
       .grad([](const GradCtx& g) {
         return Gradients{g.want(0, [&] { return elu_grad(g.dy(), g.x(1)); }),
                          g.want(1, [&] { return where_negative(g.dy(), g.x(0), g.x(1)); })};
@@ -176,11 +176,11 @@ void register_elu(Registry& r) {
       .in("outputs")
       .out("backprops")
       .shape(same_shape)
-      .cpu(elementwise([](auto dy, auto y) {
+      .cpu(fusible([](auto dy, auto y) {
         using T = decltype(y);
-        constexpr T scale = static_cast<T>(cpu::kSeluScale);
-        constexpr T negative = static_cast<T>(cpu::kSeluScale * cpu::kSeluAlpha);
-        return dy * (y < 0 ? y + negative : scale);
+        const T scale = static_cast<T>(cpu::kSeluScale);
+        const T negative = static_cast<T>(cpu::kSeluScale * cpu::kSeluAlpha);
+        return dy * choose(y < 0, y + negative, scale);
       }))
       .grad([](const GradCtx& g) {
         return Gradients{g.want(0, [&] { return selu_grad(g.dy(), g.x(1)); }),
@@ -232,7 +232,10 @@ void register_soft(Registry& r) {
       .in("features", floating)
       .out("activations")
       .shape(like<0>)
-      .cpu(elementwise([](auto x) { return x / (decltype(x)(1) + std::abs(x)); }))
+      .cpu(fusible([](auto x) {
+        using std::abs;
+        return x / (decltype(x)(1) + abs(x));
+      }))
       .grad([](const GradCtx& g) { return softsign_grad(g.dy(), g.x()); })
       .grad_reads({0})
       .doc("features / (1 + abs(features)).")
@@ -242,8 +245,9 @@ void register_soft(Registry& r) {
       .in("features")
       .out("backprops")
       .shape(same_shape)
-      .cpu(elementwise([](auto dy, auto x) {
-        const auto d = decltype(x)(1) + std::abs(x);
+      .cpu(fusible([](auto dy, auto x) {
+        using std::abs;
+        const auto d = decltype(x)(1) + abs(x);
         return dy / (d * d);
       }))
       .grad([](const GradCtx& g) {

@@ -34,9 +34,11 @@ void check(F f, const std::vector<Tensor>& inputs) {
     expect_same_bits(traced(inputs), eager);  // into memory that the frame kept
   }
   set_num_threads(before);
-  enable_pass("elementwise_blocks", false);
-  expect_same_bits(function(f)(inputs), eager);
-  enable_pass("elementwise_blocks", true);
+  for (const char* pass : {"elementwise_blocks", "compiled_chains"}) {
+    enable_pass(pass, false);
+    expect_same_bits(function(f)(inputs), eager);
+    enable_pass(pass, true);
+  }
 }
 
 using Tensors = std::vector<Tensor>;
@@ -66,6 +68,30 @@ TEST(BlockChain, OtherTypesScalarsAndValuesUsedOutside) {
         return Tensors{sum, total, count * kept + total, exp(sum) * sum};
       },
       {values({300, 301}, 1), values({300, 301}, 2), Tensor(0.5f)});
+}
+
+// Loops that pass values on to kernels, to each other and out; more values at a time than registers, so that a chain is
+// several loops.
+TEST(BlockChain, CompiledLoopsAmongKernels) {
+  for (const int64_t n : {32768, 70'001}) {
+    check(
+        [](const Tensors& in) {
+          const Tensor a = in[0] * 2 - in[1], b = square(a) + in[2];  // a is needed once more at the end
+          const Tensor c = tanh(b / 3);                               // a kernel
+          const Tensor d = nn::leaky_relu(c - in[0], 0.3), e = maximum(d, a) * in[2];
+          return Tensors{e, b, clip_by_value(exp(e) - a, -1, 1)};
+        },
+        {values({n}, 1), values({n}, 2), Tensor(0.75f)});
+    check(
+        [](const Tensors& in) {
+          Tensors many;
+          for (int i = 0; i < 40; ++i) many.push_back(in[0] * (0.5f + static_cast<float>(i)));
+          Tensor sum = in[1];
+          for (const Tensor& t : many) sum = sum - t * sum;
+          return Tensors{sum, many[7]};
+        },
+        {values({n}, 1), values({n}, 2)});
+  }
 }
 
 TEST(BlockChain, MatricesWithRowsAreLeftAlone) {

@@ -49,6 +49,7 @@ void check_large(const Case& c);
 void check_empty(const Case& c);
 void check_attributes(const Case& c);
 void check_traced(const Case& c);
+void check_lanes(const Case& c);
 void check_declaration(const OpDef& op);
 void check_kernels(const OpDef& op);
 void check_derivative(const OpDef& op);

@@ -41,6 +41,7 @@ TEST_P(Suite, MissingAndSurplusInputs) { check_input_count(GetParam()); }
 TEST_P(Suite, SameBitsWithOneAndTwoThreads) { check_same_bits(GetParam()); }
 TEST_P(Suite, LargeElementwise) { check_large(GetParam()); }
 TEST_P(Suite, EmptyElementwise) { check_empty(GetParam()); }
+TEST_P(Suite, CompiledAsItsKernel) { check_lanes(GetParam()); }
 TEST_P(Suite, AttributesRoundTrip) { check_attributes(GetParam()); }
 TEST_P(Suite, TracedAsEager) { check_traced(GetParam()); }
 

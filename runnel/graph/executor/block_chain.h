@@ -2,15 +2,18 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "runnel/graph/graph.h"
+#include "runnel/kernels/cpu/lane_loop.h"
 
 namespace runnel {
 
 // Steps of a plan that follow each other and work element by element on large tensors of one shape. They run together,
 // block by block: what one step makes is still in the cache for the next, and values that nobody outside wants are
-// never stored. Every step runs its own kernel, so the bits are those of the steps run one by one.
+// never stored. Steps on floats that say what they do to one (OpDef::lane) are compiled into loops, in which values
+// stay in registers; the others run their own kernels. So the bits are those of the steps run one by one.
 class BlockChain {
  public:
   struct Step {
@@ -26,7 +29,7 @@ class BlockChain {
     uint32_t slot;
     DType dtype;
     enum { whole, scalar, made, inner } kind;  // read in blocks, read as it is, stored, only of the chain
-    int place = 0;                             // of an inner value: which of the small buffers holds it
+    int place = -1;                            // of an inner value: which of the small buffers holds it; -1: a register
   };
 
   // Can the node be part of a chain? Its shape then is that of the chain.
@@ -43,12 +46,29 @@ class BlockChain {
   void run(Tensor* slots, const std::function<void(size_t)>& failed) const;
 
  private:
+  // Steps that are one compiled loop, or a single one that runs its kernel.
+  struct Stage {
+    size_t first, count;
+    std::unique_ptr<cpu::LaneLoop> loop;
+    std::vector<uint32_t> inputs, results;  // of the loop, as indices of values_
+  };
+
+  void find_values(const std::vector<const Node*>& nodes, const std::vector<bool>& is_inner);
+  void find_stages();
+  Stage compile(size_t first, size_t count) const;
+  void find_places();
+  void run_stage(const Stage& stage, const std::vector<Tensor>& views, int64_t n) const;
+  void run_kernel(size_t step, std::vector<Tensor>& views) const;
+
   Shape shape_;
   int64_t size_;
+  int64_t block_;  // elements that go through all stages before the next ones
   std::vector<Step> steps_;
   std::vector<Value> values_;
   std::vector<std::vector<uint32_t>> operands_;  // of each step: inputs, then the output, as indices of values_
-  std::vector<DType> places_;                    // the small buffers
+  std::vector<size_t> last_use_;                 // of each value: the step
+  std::vector<Stage> stages_;
+  std::vector<DType> places_;  // the small buffers
 };
 
 }  // namespace runnel

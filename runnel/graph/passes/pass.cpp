@@ -47,6 +47,7 @@ const std::vector<Pass>& all_passes() {
                                         {"early_updates", true, hoist_updates},
                                         {"parallel_branches", true, nullptr},
                                         {"elementwise_blocks", true, nullptr},
+                                        {"compiled_chains", true, nullptr},
                                         {"memory_plan", true, nullptr},
                                         {"in_place", true, nullptr}};
   return passes;
