@@ -1,7 +1,6 @@
 // Products and convolutions with bias and activation in one go: what passes make of MatMul and Conv2D. Names, inputs
 // and attributes of the first two are TensorFlow's.
 #include <algorithm>
-#include <cstring>
 #include <mutex>
 
 #include "runnel/base/format.h"
@@ -148,16 +147,11 @@ void run_matmul(KernelContext& c, const FusedMatMulAttrs& at, const float* b, in
                 std::max<int64_t>(1, ldb), 0.0f, c.out<float>(), std::max<int64_t>(1, n), epilogue_of(c, at));
 }
 
-// The matrix with its rows on 64-byte boundaries.
-Tensor padded_rows(const Tensor& matrix) {
-  const int64_t k = matrix.shape()[0], n = matrix.shape()[1], ld = cpu::gemm_packed_ld(n);
-  Tensor padded = Tensor::empty(DType::float32, {k, ld});
-  float* to = padded.mutable_data<float>();
-  for (int64_t i = 0; i < k; ++i, to += ld) {
-    std::memcpy(to, matrix.data<float>() + i * n, static_cast<size_t>(n) * sizeof(float));
-    std::fill(to + n, to + ld, 0.0f);
-  }
-  return padded;
+Tensor packed_rows(const Tensor& matrix) {
+  const int64_t k = matrix.shape()[0], n = matrix.shape()[1];
+  Tensor packed = Tensor::empty(DType::float32, {cpu::gemm_packed_size(n, k)});
+  cpu::gemm_pack(n, k, matrix.data<float>(), packed.mutable_data<float>());
+  return packed;
 }
 
 void conv_shape(InferContext& c, const FusedConv2DAttrs& a, const PartialShape& filter) {
@@ -261,8 +255,11 @@ void register_matmuls(Registry& r) {
       .out("product")
       .shape([](InferContext& c, const A& a) { matmul_shape(c, a, variable_shape(c)); })
       .cpu([](KernelContext& c, const A& a) {
-        const Tensor b = packed_variable(c, a.transpose_b ? "" : "rows", padded_rows);
-        run_matmul(c, a, b.data<float>(), b.shape()[1]);
+        const int64_t m = c.out().shape()[0], n = c.out().shape()[1], k = c.in(0).shape()[a.transpose_a ? 0 : 1];
+        const bool packs = !a.transpose_a && !a.transpose_b && cpu::gemm_packs(m, n, k);
+        const Tensor b = packed_variable(c, packs ? "rows" : "", packed_rows);
+        if (!packs) return run_matmul(c, a, b.data<float>(), b.shape()[1]);
+        cpu::gemm_packed_f32(n, k, c.in<float>(0), b.data<float>(), c.out<float>(), epilogue_of(c, a));
       })
       .decompose([](const std::vector<Tensor>& in, const A& a) {
         return std::vector{plain_matmul(in, read_variable(in[1]), a)};

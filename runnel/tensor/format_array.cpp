@@ -134,7 +134,9 @@ const char* numpy_name(DType dtype) { return dtype == DType::string ? "object" :
 
 bool is_handle(DType dtype) { return dtype == DType::resource || dtype == DType::variant; }
 
-std::string on_its_own_lines(const std::string& text) { return text.find('\n') == std::string::npos ? text : '\n' + text; }
+std::string on_its_own_lines(const std::string& text) {
+  return text.find('\n') == std::string::npos ? text : '\n' + text;
+}
 
 // "numpy=array(...)"; handles have no NumPy form and are described.
 std::string value_repr(const ArrayView& array, const ArrayFormat& options) {

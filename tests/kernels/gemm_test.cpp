@@ -7,6 +7,7 @@
 #include <cstring>
 #include <vector>
 
+#include "runnel/base/cpu.h"
 #include "runnel/base/parallel.h"
 #include "tests/support/random_vector.h"
 
@@ -198,6 +199,29 @@ TEST(PlainGemmInteger, WrapsAround) {
   int32_t c[1] = {7};
   gemm_plain<int32_t>(false, false, 1, 1, 1, 1, a, 1, b, 1, 1, c, 1);
   EXPECT_EQ(7, c[0]);
+}
+
+TEST(Gemm, APackedMatrixGivesTheSameBits) {
+  int packed_ones = 0;
+  for (const int64_t n : {40, 48, 49, 63, 64, 65, 80, 95, 96, 100, 103, 104, 105}) {
+    for (const int64_t k : {80, 200, 333, 784, 2000, 4000}) {
+      ASSERT_FALSE(gemm_packs(2, n, k));
+      if (!gemm_packs(1, n, k)) continue;
+      ++packed_ones;
+      const auto a = random_vector<float>(k, 1), b = random_vector<float>(k * n, 2), bias = random_vector<float>(n, 3);
+      std::vector<float> memory(gemm_packed_size(n, k) + 16, NAN);  // what is left unwritten must not count
+      float* packed = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64 / sizeof(float);
+      gemm_pack(n, k, b.data(), packed);
+      std::vector<float> want(n), got(n);
+      for (const int threads : {1, 2}) {
+        set_num_threads(threads);
+        gemm_f32(false, false, 1, n, k, 1, a.data(), k, b.data(), n, 0, want.data(), n, {bias.data(), true});
+        gemm_packed_f32(n, k, a.data(), packed, got.data(), {bias.data(), true});
+        ASSERT_EQ(want, got) << n << " x " << k;
+      }
+    }
+  }
+  EXPECT_EQ(packed_ones > 20, has_avx512()) << packed_ones;
 }
 
 }  // namespace

@@ -43,6 +43,12 @@ struct Range {
 };
 Range part(int64_t n, int64_t parts, int64_t i) { return {n * i / parts, n * (i + 1) / parts}; }
 
+// Part i of `parts` parts of [0, n), cut at multiples of 16 so that no block has a needless tail.
+Range aligned_part(int64_t n, int64_t parts, int64_t i) {
+  const Range r = part(ceil_div(n, 16), parts, i);
+  return {r.begin * 16, std::min(n, r.end * 16)};
+}
+
 // The epilogue for rows of C (starting at c) that already hold alpha * AB + beta * C.
 void finish_rows(const Problem& g, int64_t rows, Range columns, float* c) {
   if (!g.epilogue.empty()) finish_rows(g.epilogue, rows, columns.begin, columns.size(), c, g.ldc);
@@ -66,6 +72,7 @@ void finish_empty(const Problem& g) {
 
 // The tasks of run_vector, in as few lines of memory as they fit: a thread that gets some reads them from the caller's.
 struct alignas(64) VectorTasks {
+  enum Way : int8_t { rows, dots, packed };
   int64_t n, k;
   const float* x;
   int64_t incx;
@@ -74,11 +81,12 @@ struct alignas(64) VectorTasks {
   float* first;  // of the first part of the sum
   float* others;
   int columns, sums;
-  bool dots;
+  Way way;
 
   // A worker starts on the second of two parts a third of a microsecond after the caller has started on the first.
   Range part_of_sum(int64_t i) const {
-    if (sums != 2) return part(k, sums, i);
+    static_assert(16 % kPackedGroup == 0);
+    if (sums != 2) return aligned_part(k, sums, i);
     const int64_t cut = (k / 2 + k / 24) / 16 * 16;
     return i == 0 ? Range{0, cut} : Range{cut, k};
   }
@@ -86,8 +94,10 @@ struct alignas(64) VectorTasks {
     for (int64_t i = begin; i < end; ++i) {
       const Range r = part(n, columns, i % columns), s = part_of_sum(i / columns);
       float* out = (i < columns ? first : others + (i / columns - 1) * n) + r.begin;
-      if (dots) {
+      if (way == dots) {
         gemv_dots(r.size(), s.size(), x + s.begin, matrix + r.begin * ld + s.begin, ld, out);
+      } else if (way == packed) {
+        gemv_packed(n, s.size(), x + s.begin, matrix + s.begin * n, out);
       } else {
         gemv_rows(r.size(), s.size(), x + s.begin * incx, incx, matrix + s.begin * ld + r.begin, ld, out);
       }
@@ -95,8 +105,8 @@ struct alignas(64) VectorTasks {
   }
 };
 
-// One row (or, through the transposed problem, one column) of C.
-void run_vector(const Problem& g) {
+// One row (or, through the transposed problem, one column) of C. A packed B is of one row and not transposed.
+void run_vector(const Problem& g, bool packed = false) {
   const bool row = g.m == 1;
   const int64_t n = row ? g.n : g.m;
   const float* x = row ? g.a : g.b;
@@ -106,9 +116,9 @@ void run_vector(const Problem& g) {
   const bool dots = row ? g.tb : !g.ta;
   ScratchFrame frame;
   if (dots && incx != 1) {
-    float* packed = frame.get<float>(g.k);
-    for (int64_t p = 0; p < g.k; ++p) packed[p] = x[p * incx];
-    x = packed;
+    float* dense = frame.get<float>(g.k);
+    for (int64_t p = 0; p < g.k; ++p) dense[p] = x[p * incx];
+    x = dense;
     incx = 1;
   }
   // Cut the outputs; where they are few and the sum is long, cut the sum and add the parts in order. Rows of a matrix
@@ -127,8 +137,9 @@ void run_vector(const Problem& g) {
   const bool in_place = row && g.alpha == 1 && g.beta == 0;
   float* y = in_place ? g.c : frame.get<float>(n);  // holds the first part of the sum, then all of it
   float* others = frame.get<float>(n * (sums - 1));
-  const VectorTasks tasks{n,   g.k, x, incx, matrix, ld, y, others, static_cast<int>(columns), static_cast<int>(sums),
-                          dots};
+  const VectorTasks::Way way = packed ? VectorTasks::packed : dots ? VectorTasks::dots : VectorTasks::rows;
+  const VectorTasks tasks{n,  g.k, x, incx, matrix, ld, y, others, static_cast<int>(columns), static_cast<int>(sums),
+                          way};
   parallel_for(columns * sums, 1, tasks);
   for (int64_t s = 1; s < sums; ++s) {
     for (int64_t j = 0; j < n; ++j) y[j] += others[(s - 1) * n + j];
@@ -153,12 +164,6 @@ void run_block(const Problem& g, Range rows, Range columns) {
                 g.b + (g.tb ? columns.begin * g.ldb : columns.begin), g.ldb, g.beta, c, g.ldc);
   }
   finish_rows(g, rows.size(), columns, c);
-}
-
-// Part i of `parts` parts of [0, n), cut at multiples of 16 so that no block has a needless tail.
-Range aligned_part(int64_t n, int64_t parts, int64_t i) {
-  const Range r = part(ceil_div(n, 16), parts, i);
-  return {r.begin * 16, std::min(n, r.end * 16)};
 }
 
 void run_blocks(const Problem& g) {
@@ -270,7 +275,15 @@ void gemm_f32(bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha, co
 
 bool gemm_packs(int64_t m, int64_t n, int64_t k) {
   // What fits the second-level cache; beyond that memory is the limit however rows are aligned.
-  return m == 1 && n % 16 != 0 && gemv_rows_aligned(n) && n * k >= (8 << 10) && n * k <= (256 << 10);
+  return m == 1 && gemv_packs(n) && n * k >= (8 << 10) && n * k <= (256 << 10);
+}
+
+int64_t gemm_packed_size(int64_t n, int64_t k) { return gemv_packed_size(n, k); }
+
+void gemm_pack(int64_t n, int64_t k, const float* b, float* packed) { gemv_pack(n, k, b, packed); }
+
+void gemm_packed_f32(int64_t n, int64_t k, const float* a, const float* packed, float* c, const Epilogue& epilogue) {
+  run_vector({false, false, 1, n, k, 1.0f, a, k, packed, n, 0.0f, c, n, epilogue}, true);
 }
 
 void gemm_batched_f32(int64_t batch, bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha, const float* a,

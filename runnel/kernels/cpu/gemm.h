@@ -13,10 +13,13 @@ namespace runnel::cpu {
 RUNNEL_API void gemm_f32(bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha, const float* a, int64_t lda,
                          const float* b, int64_t ldb, float beta, float* c, int64_t ldc, const Epilogue& epilogue = {});
 
-// Is C[m,n] = A * B faster with rows of B that start on 64-byte boundaries, gemm_packed_ld(n) floats apart, so much
-// that a copy of B pays that is used again and again? The bits are the same.
+// Is C[m,n] = A * B faster with a packed copy of B[k,n], so much that one pays that is used again and again? (m is 1
+// then.) gemm_pack makes it, of gemm_packed_size(n, k) floats on a 64-byte boundary. The bits are the same.
 RUNNEL_API bool gemm_packs(int64_t m, int64_t n, int64_t k);
-inline int64_t gemm_packed_ld(int64_t n) { return (n + 15) / 16 * 16; }
+RUNNEL_API int64_t gemm_packed_size(int64_t n, int64_t k);
+RUNNEL_API void gemm_pack(int64_t n, int64_t k, const float* b, float* packed);
+RUNNEL_API void gemm_packed_f32(int64_t n, int64_t k, const float* a, const float* packed, float* c,
+                                const Epilogue& epilogue = {});
 
 // batch independent products; matrix i starts at a + i * stride_a and so on (a stride of 0 repeats one matrix).
 RUNNEL_API void gemm_batched_f32(int64_t batch, bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha,

@@ -123,30 +123,39 @@ constexpr HeldRows kShortRows[] = {short_rows_avx2<1>, short_rows_avx2<2>, short
 constexpr HeldRows kHeldRows[] = {held_rows_avx2<7>,  held_rows_avx2<8>,  held_rows_avx2<9>, held_rows_avx2<10>,
                                   held_rows_avx2<11>, held_rows_avx2<12>, held_rows_avx2<13>};
 
-// The same for rows that start on 64-byte boundaries: loads of half as many registers that cross no line. The same
-// chains of sums, so the same bits.
+// The same of a packed matrix (gemv.h), V whole vectors of 16 floats and a part of one to a row: loads of half as many
+// registers, of which only the last crosses lines. The same chains of sums, so the same bits.
 template <int V>
-RUNNEL_AVX512 void held_rows_avx512(int64_t n, int64_t k, const float* x, int64_t incx, const float* b, int64_t ldb,
-                                    float* y) {
-  const auto mask = static_cast<__mmask16>((1u << (n - 16 * (V - 1))) - 1);
-  __m512 sum[V];
+RUNNEL_AVX512 void packed_rows_avx512(int64_t n, int64_t k, const float* x, const float* b, float* y) {
+  const int64_t tail = n - 16 * V;
+  const auto mask = static_cast<__mmask16>((1u << tail) - 1);
+  __m512 sum[V], last = _mm512_setzero_ps();
 #pragma GCC unroll 16
   for (int v = 0; v < V; ++v) sum[v] = _mm512_setzero_ps();
-  for (int64_t p = 0; p < k; ++p, b += ldb) {
-    const __m512 x0 = _mm512_set1_ps(x[p * incx]);
+  for (int64_t p = 0; p < k; p += kPackedGroup, b += kPackedGroup * n) {
+    const float* whole = b;
+    const float* part = b + kPackedGroup * 16 * V;
+    const float* end = whole + std::min(kPackedGroup, k - p) * 16 * V;
+    for (; whole < end; whole += 16 * V, part += tail, ++x) {
+      const __m512 x0 = _mm512_set1_ps(*x);
 #pragma GCC unroll 16
-    for (int v = 0; v < V - 1; ++v) sum[v] = _mm512_fmadd_ps(x0, _mm512_load_ps(b + 16 * v), sum[v]);
-    sum[V - 1] = _mm512_fmadd_ps(x0, _mm512_maskz_load_ps(mask, b + 16 * (V - 1)), sum[V - 1]);
+      for (int v = 0; v < V; ++v) sum[v] = _mm512_fmadd_ps(x0, _mm512_load_ps(whole + 16 * v), sum[v]);
+      last = _mm512_fmadd_ps(x0, _mm512_maskz_loadu_ps(mask, part), last);
+    }
   }
 #pragma GCC unroll 16
-  for (int v = 0; v < V - 1; ++v) _mm512_storeu_ps(y + 16 * v, sum[v]);
-  _mm512_mask_storeu_ps(y + 16 * (V - 1), mask, sum[V - 1]);
+  for (int v = 0; v < V; ++v) _mm512_storeu_ps(y + 16 * v, sum[v]);
+  _mm512_mask_storeu_ps(y + 16 * V, mask, last);
 }
 
-constexpr HeldRows kHeldRows512[] = {held_rows_avx512<4>, held_rows_avx512<5>, held_rows_avx512<6>,
-                                     held_rows_avx512<7>};
+using PackedRows = void (*)(int64_t, int64_t, const float*, const float*, float*);
+constexpr PackedRows kPackedRows[] = {packed_rows_avx512<3>, packed_rows_avx512<4>, packed_rows_avx512<5>,
+                                      packed_rows_avx512<6>};
 
-bool on_lines(const float* b, int64_t ldb) { return reinterpret_cast<uintptr_t>(b) % 64 == 0 && ldb % 16 == 0; }
+// Rows of whole vectors, one after the other, are packed as they are.
+bool is_as_packed(int64_t n, const float* b, int64_t ldb) {
+  return n % 16 == 0 && ldb == n && reinterpret_cast<uintptr_t>(b) % 64 == 0;
+}
 
 template <int R>
 RUNNEL_AVX2 void dots_avx2(int64_t k, const float* x, const float* b, int64_t ldb, float* y) {
@@ -170,14 +179,30 @@ RUNNEL_AVX2 void dots_avx2(int64_t k, const float* x, const float* b, int64_t ld
 
 }  // namespace
 
-bool gemv_rows_aligned(int64_t n) { return has_avx512() && (n + 7) / 8 >= kFewestHeld && (n + 7) / 8 <= kMostHeld; }
+bool gemv_packs(int64_t n) {
+  return has_avx512() && n % 16 != 0 && (n + 7) / 8 >= kFewestHeld && (n + 7) / 8 <= kMostHeld;
+}
+
+void gemv_pack(int64_t n, int64_t k, const float* b, float* packed) {
+  const int64_t whole = n / 16 * 16, tail = n - whole;
+  for (int64_t p = 0; p < k; ++p, b += n) {
+    float* group = packed + p / kPackedGroup * kPackedGroup * n;
+    const int64_t row = p % kPackedGroup;
+    std::copy(b, b + whole, group + row * whole);
+    std::copy(b + whole, b + n, group + kPackedGroup * whole + row * tail);
+  }
+}
+
+void gemv_packed(int64_t n, int64_t k, const float* x, const float* packed, float* y) {
+  kPackedRows[n / 16 - 3](n, k, x, packed, y);
+}
 
 void gemv_rows(int64_t n, int64_t k, const float* x, int64_t incx, const float* b, int64_t ldb, float* y) {
   if (has_avx2()) {
     const int64_t vectors = (n + 7) / 8;
     if (vectors < kFewestHeld) return kShortRows[vectors - 1](n, k, x, incx, b, ldb, y);
     if (vectors > kMostHeld) return rows_avx2(n, k, x, incx, b, ldb, y);
-    if (has_avx512() && on_lines(b, ldb)) return kHeldRows512[(n + 15) / 16 - 4](n, k, x, incx, b, ldb, y);
+    if (has_avx512() && incx == 1 && is_as_packed(n, b, ldb)) return gemv_packed(n, k, x, b, y);
     return kHeldRows[vectors - kFewestHeld](n, k, x, incx, b, ldb, y);
   }
   std::fill(y, y + n, 0.0f);
