@@ -29,5 +29,7 @@ function(compile_together target count)
   endif()
   if(RUNNEL_PRECOMPILE)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${count})
+    # GCC takes the files for headers, whose types must not use anonymous namespaces.
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
   endif()
 endfunction()

@@ -250,7 +250,7 @@ void register_data_iterators(Registry& r) {
   r.define("_DatasetIterator")
       .in("dataset", DType::variant)
       .out("handle", DType::resource)
-      .shape([](InferContext& c) { c.output({}); })
+      .shape(scalar_shape)
       .cpu([](KernelContext& c) { c.forward(0, AnyIterator(from_variant(c.in(0))).handle()); })
       .forwards()
       .stateful()
@@ -258,7 +258,7 @@ void register_data_iterators(Registry& r) {
   r.define("_IteratorHasNext")
       .in("iterator", DType::resource)
       .out("has_next", DType::bool_)
-      .shape([](InferContext& c) { c.output({}); })
+      .shape(scalar_shape)
       .cpu([](KernelContext& c) { *c.out<bool>() = iterator_of(c.in(0)).has_next(); })
       .stateful()
       .doc("Is there another element? It is computed, and kept for IteratorGetNext.");

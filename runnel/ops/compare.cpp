@@ -26,7 +26,7 @@ bool fit(const PartialShape& x, const PartialShape& y) {
 
 void equal_shape(InferContext& c, const EqualAttrs& a) {
   if (a.incompatible_shape_error) return c.output(broadcast_shapes(c.input(0), c.input(1)));
-  if (!fit(c.input(0), c.input(1))) return c.output(PartialShape{});
+  if (!fit(c.input(0), c.input(1))) return scalar_shape(c);
   if (c.input(0).is_static() && c.input(1).is_static()) return c.output(broadcast_shapes(c.input(0), c.input(1)));
   c.output(PartialShape::unknown());  // a scalar when the sizes turn out not to fit
 }
