@@ -168,6 +168,7 @@ Tensor packed_variable(const KernelContext& c, const std::string& layout, Make m
     throw invalid_argument("{} holds {}, float32 is needed", slot.describe(), dtype_name(slot.dtype));
   }
   std::lock_guard lock(slot.mutex);
+  slot.require_value();
   return layout.empty() ? slot.value : slot.packed(layout, make);
 }
 

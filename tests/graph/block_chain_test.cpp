@@ -94,6 +94,30 @@ TEST(BlockChain, CompiledLoopsAmongKernels) {
   }
 }
 
+// A scalar that is a view of a tensor is read again for every block: nothing may be written over that tensor before the
+// last one.
+TEST(BlockChain, ViewsOfWhatAChainCouldOverwrite) {
+  for (const bool kernel : {false, true}) {
+    check(
+        [=](const Tensors& in) {
+          const Tensor t = tanh(in[0]), s = t[0], y = in[1] * s;
+          const Tensor b = t - (kernel ? exp(y) : y);
+          return Tensors{concat({b, b}, 0)};
+        },
+        {values({200'003}, 1), values({200'003}, 2)});
+  }
+}
+
+TEST(BlockChain, LongChains) {
+  check(
+      [](const Tensors& in) {
+        Tensor z = in[0];
+        for (int i = 0; i < 300; ++i) z = z * in[1] + 0.125f;
+        return Tensors{z};
+      },
+      {values({40'000}, 1), values({40'000}, 2) * 0.25f});
+}
+
 TEST(BlockChain, MatricesWithRowsAreLeftAlone) {
   check([](const Tensors& in) { return Tensors{nn::relu((in[0] + in[1]) * 2) - in[1]}; },
         {values({300, 301}, 1), values({301}, 2)});

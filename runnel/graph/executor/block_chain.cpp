@@ -13,6 +13,7 @@ constexpr int64_t kBlock = 2048;            // elements: a few blocks of floats 
 constexpr int64_t kTask = 32 * kBlock;      // elements of one task
 constexpr int64_t kSmallest = 16 * kBlock;  // tensors below this are in the cache anyway
 constexpr size_t kMostInputs = 4;
+constexpr size_t kMostCompiled = 64;  // steps of one loop: to find that so many are too many takes a while
 
 int64_t static_size(const PartialShape& s) { return s.is_static() ? Shape(s).num_elements() : -1; }
 
@@ -77,7 +78,7 @@ void BlockChain::find_values(const std::vector<const Node*>& nodes, const std::v
 }
 
 void BlockChain::find_stages() {
-  const bool compiles = pass_is_enabled("compiled_chains");
+  const bool compiles = cpu::LaneLoop::available() && pass_is_enabled("compiled_chains");
   const auto fits = [&](size_t i) {
     return compiles && steps_[i].op->lane && std::all_of(operands_[i].begin(), operands_[i].end(), [&](uint32_t v) {
              return values_[v].dtype == DType::float32;
@@ -85,7 +86,7 @@ void BlockChain::find_stages() {
   };
   for (size_t first = 0; first < steps_.size(); first += stages_.back().count) {
     size_t count = 0;
-    while (first + count < steps_.size() && fits(first + count)) ++count;
+    while (first + count < steps_.size() && count < kMostCompiled && fits(first + count)) ++count;
     Stage stage{first, 1, nullptr, {}, {}};
     for (; count > 1 && !stage.loop; count /= 2) stage = compile(first, count);
     if (!stage.loop) stage.count = 1;
@@ -111,7 +112,10 @@ BlockChain::Stage BlockChain::compile(size_t first, size_t count) const {
   for (size_t i = first; i < first + count; ++i) {
     std::vector<Lane> lanes;
     for (size_t k = 0; k + 1 < operands_[i].size(); ++k) lanes.push_back(lane_of(operands_[i][k]));
+    const size_t before = code.steps().size();
     const Lane out = steps_[i].op->lane(lanes.data(), steps_[i].attrs);
+    // A step of its own, for that is when the value is stored.
+    if (!out.code() || static_cast<size_t>(out.step_in(code)) < before) return stage;
     const uint32_t v = operands_[i].back();
     known.emplace_back(v, out);
     if (values_[v].kind == Value::inner && last_use_[v] < first + count) continue;  // never stored

@@ -13,7 +13,8 @@ namespace runnel {
 // Steps of a plan that follow each other and work element by element on large tensors of one shape. They run together,
 // block by block: what one step makes is still in the cache for the next, and values that nobody outside wants are
 // never stored. Steps on floats that say what they do to one (OpDef::lane) are compiled into loops, in which values
-// stay in registers; the others run their own kernels. So the bits are those of the steps run one by one.
+// stay in registers; the others run their own kernels. So the bits are those of the steps run one by one, but that
+// of two NaN either may come out.
 class BlockChain {
  public:
   struct Step {

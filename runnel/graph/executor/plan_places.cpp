@@ -120,11 +120,17 @@ void Plan::plan_places(const std::vector<int>& last_use, const std::vector<bool>
             from.node->dtype(from.index) != step.node->dtype()) {
           continue;
         }
-        // Another view of the same memory among the inputs may show other elements than those just written.
+        // Another view of the same memory may show other elements than those just written: among the inputs of the
+        // step and, if it is one of a chain, of all its steps, which run again for the next block.
         bool viewed = false;
-        for (uint32_t other = 0; other < step.num_inputs; ++other) {
-          const uint32_t slot = input_slots_[step.first_input + other];
-          viewed = viewed || (slot != in && groups.of(slot) == group);
+        for (int other = first[static_cast<size_t>(i)]; other <= last[static_cast<size_t>(i)] && !viewed; ++other) {
+          const Step& reader = steps_[static_cast<size_t>(other)];
+          for (uint32_t input = 0; input < reader.num_inputs; ++input) {
+            const uint32_t slot = input_slots_[reader.first_input + input];
+            if (slot == in || groups.of(slot) != group) continue;
+            const NodeOutput& view = reader.node->inputs[input];
+            viewed = viewed || other == i || !(view.node->shape(view.index) == step.node->shape());
+          }
         }
         if (viewed) continue;
         const Life joined{true, bytes[out], std::min(lives[group].begin, lives[groups.of(out)].begin),

@@ -143,11 +143,18 @@ class LaneCompiler {
 
 }  // namespace
 
+bool LaneLoop::available() {
+#if defined(__x86_64__)
+  return has_avx2();
+#else
+  return false;
+#endif
+}
+
 std::unique_ptr<LaneLoop> LaneLoop::compile(const LaneCode& code, const std::vector<Input>& inputs,
                                             const std::vector<int>& results) {
-#if defined(__x86_64__)
   const auto num_arrays = static_cast<size_t>(std::count(inputs.begin(), inputs.end(), Input::array)) + results.size();
-  if (!has_avx2() || num_arrays > kMostArrays) return nullptr;
+  if (!available() || num_arrays > kMostArrays) return nullptr;
   std::unique_ptr<LaneLoop> loop(new LaneLoop);
   loop->inputs_ = inputs;
   loop->num_results_ = results.size();
@@ -178,10 +185,6 @@ std::unique_ptr<LaneLoop> LaneLoop::compile(const LaneCode& code, const std::vec
   std::memcpy(memory, machine.data(), machine.size());
   if (mprotect(memory, machine.size(), PROT_READ | PROT_EXEC) != 0) return nullptr;
   return loop;
-#else
-  static_cast<void>(code), static_cast<void>(inputs), static_cast<void>(results);
-  return nullptr;
-#endif
 }
 
 LaneLoop::~LaneLoop() {

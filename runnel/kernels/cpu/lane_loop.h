@@ -7,10 +7,13 @@
 namespace runnel::cpu {
 
 // LaneCode as a loop over arrays of floats, compiled to machine code for x86-64 with AVX2: one pass over memory, what
-// is computed in between stays in registers. IEEE arithmetic without contraction, so the bits of C++ compiled so.
+// is computed in between stays in registers. IEEE arithmetic without contraction, so the bits of C++ compiled so; which
+// of two NaN comes out of an operation is open, as it is there.
 class RUNNEL_API LaneLoop {
  public:
   enum class Input { array, scalar };
+
+  static bool available();  // on this machine
 
   // The inputs of the code by number, and the steps of it whose values are stored. Null where the machine or the system
   // does not let us, or where it takes more arrays or registers than there are.
