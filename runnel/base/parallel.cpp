@@ -174,7 +174,7 @@ class Pool {
 
 // Shares shrink towards the end: few claims, and still an even finish.
 uint64_t Pool::share_of(uint64_t open) const {
-  return std::max<uint64_t>(1, (last_of(open) - first_of(open)) / (2 * static_cast<uint64_t>(threads_)));
+  return std::max<uint64_t>(1, (last_of(open) - first_of(open)) / static_cast<uint64_t>(threads_));
 }
 
 void Pool::run_claimed(uint64_t first, uint64_t last) {
