@@ -14,11 +14,12 @@ namespace {
 
 using detail::ReduceKernels;
 
-constexpr int64_t kRowChunk = 8192;    // contiguous elements folded in one go
-constexpr int64_t kTask = 32768;       // elements worth a task of their own
-constexpr int64_t kColumnTile = 4096;  // columns folded together
-constexpr int64_t kFewRows = 512;      // rows folded into one accumulator row
-constexpr int64_t kNarrow = 32;        // below this, several rows are treated as one wider row
+constexpr int64_t kRowChunk = 8192;         // contiguous elements folded in one go
+constexpr int64_t kTask = 32768;            // elements worth a task of their own
+constexpr int64_t kColumnTask = 4 * kTask;  // of columns, whose parts are as long as the result
+constexpr int64_t kColumnTile = 4096;       // columns folded together
+constexpr int64_t kFewRows = 512;           // rows folded into one accumulator row
+constexpr int64_t kNarrow = 32;             // below this, several rows are treated as one wider row
 constexpr int64_t kWide = 64;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -44,6 +45,7 @@ void reduce_rows(const ReduceKernels<T>& k, const T* x, int64_t outer, int64_t n
   }
   if (n <= kTask) {
     parallel_for(outer, std::max<int64_t>(1, kTask / n), [&](int64_t begin, int64_t end) {
+      if (n <= kRowChunk) return k.rows(x + begin * n, end - begin, n, y + begin);
       for (int64_t o = begin; o < end; ++o) y[o] = fold_long_row(k, x + o * n, n);
     });
     return;
@@ -87,7 +89,7 @@ template <class T>
 void reduce_columns(const ReduceKernels<T>& k, const T* x, int64_t outer, int64_t rows, int64_t cols, T* y) {
   std::fill(y, y + outer * cols, k.identity);
   const int64_t tiles = ceil_div(cols, kColumnTile);
-  const int64_t chunk = std::max<int64_t>(64, kTask / cols);  // rows per task where rows are cut
+  const int64_t chunk = std::max<int64_t>(64, kColumnTask / cols);  // rows per task where rows are cut
   const int64_t chunks = ceil_div(rows, chunk);
   if (tiles > 1 || chunks == 1 || outer >= 64) {
     const int64_t work = rows * std::min(cols, kColumnTile);
@@ -100,8 +102,13 @@ void reduce_columns(const ReduceKernels<T>& k, const T* x, int64_t outer, int64_
     if (outer * rows * cols <= kTask) return body(0, outer * tiles);
     return parallel_for(outer * tiles, std::max<int64_t>(1, kTask / work), body);
   }
+  // Half a page off the rows of x: where rows are a multiple of a page long, eight of them fill a set of the
+  // first-level cache, and the row of sums must stand in another.
+  constexpr int64_t kPage = 4096;
   ScratchFrame scratch;
-  T* partials = scratch.get<T>(outer * chunks * cols);
+  T* partials = scratch.get<T>(outer * chunks * cols + kPage / static_cast<int64_t>(sizeof(T)));
+  const auto off = (reinterpret_cast<uintptr_t>(x) + kPage / 2 - reinterpret_cast<uintptr_t>(partials)) % kPage;
+  partials += off / sizeof(T);
   parallel_for(outer * chunks, 1, [&](int64_t i, int64_t) {
     T* partial = partials + i * cols;
     std::fill(partial, partial + cols, k.identity);

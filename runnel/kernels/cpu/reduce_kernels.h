@@ -190,6 +190,7 @@ template <class T>
 struct ReduceKernels {
   T identity;
   T (*row)(const T* x, int64_t n);
+  void (*rows)(const T* x, int64_t count, int64_t n, T* y);  // each of `count` rows of n elements by itself
   void (*columns)(const T* x, int64_t rows, int64_t stride, int64_t cols, T* y);
 };
 
@@ -200,6 +201,14 @@ T row_base(const T* x, int64_t n) {
 template <class Op, class T>
 RUNNEL_AVX2 RUNNEL_FLATTEN T row_avx2(const T* x, int64_t n) {
   return fold_row<Op, T, 32>(x, n);
+}
+template <class Op, class T>
+void rows_base(const T* x, int64_t count, int64_t n, T* y) {
+  for (int64_t i = 0; i < count; ++i) y[i] = fold_row<Op, T, 16>(x + i * n, n);
+}
+template <class Op, class T>
+RUNNEL_AVX2 RUNNEL_FLATTEN void rows_avx2(const T* x, int64_t count, int64_t n, T* y) {
+  for (int64_t i = 0; i < count; ++i) y[i] = fold_row<Op, T, 32>(x + i * n, n);
 }
 template <class Op, class T>
 void columns_base(const T* x, int64_t rows, int64_t stride, int64_t cols, T* y) {
@@ -215,9 +224,9 @@ ReduceKernels<T> reduce_kernels() {
   // Unsigned types of these sizes stand for the signed ones in sums and products.
   constexpr bool wide = std::is_arithmetic_v<T> && sizeof(T) >= 4;
   if constexpr (wide) {
-    if (has_avx2()) return {Op::template identity<T>(), &row_avx2<Op, T>, &columns_avx2<Op, T>};
+    if (has_avx2()) return {Op::template identity<T>(), &row_avx2<Op, T>, &rows_avx2<Op, T>, &columns_avx2<Op, T>};
   }
-  return {Op::template identity<T>(), &row_base<Op, T>, &columns_base<Op, T>};
+  return {Op::template identity<T>(), &row_base<Op, T>, &rows_base<Op, T>, &columns_base<Op, T>};
 }
 
 }  // namespace runnel::cpu::detail
