@@ -371,7 +371,7 @@ namespace {
 
 using Spec = ElementSpec;
 
-TensorSpec with_dims(const TensorSpec& like, Dims dims) { return {PartialShape(dims), like.dtype, like.name}; }
+TensorSpec with_dims(const TensorSpec& like, const Dims& dims) { return {PartialShape(dims), like.dtype, like.name}; }
 
 // A SparseTensor of `more` ranks more.
 Spec sparse_spec(const Spec& n, int64_t more) {

@@ -147,8 +147,8 @@ class Exporter {
   }
 
   void write_library() {
-    for (size_t i = 0; i < pending_.size();
-         ++i) {  // NOLINT(modernize-loop-convert): it grows, functions call functions
+    // NOLINTNEXTLINE(modernize-loop-convert): it grows, functions call functions
+    for (size_t i = 0; i < pending_.size(); ++i) {
       write_function(*pending_[i], *def_.mutable_library()->add_function());
     }
   }

@@ -83,7 +83,7 @@ void BinaryIoU::update_state(const Tensor& y_true, const Tensor& y_pred, const T
 }
 
 Config BinaryIoU::get_config() const {
-  Config config = Metric::get_config();
+  Config config = Metric::get_config();  // NOLINT(bugprone-parent-virtual-call): not IoU's options
   for (auto& [key, value] : options_to_config(binary_)) config.set(key, std::move(value));
   return config;
 }

@@ -121,7 +121,7 @@ class PngDrawing : public ModelDrawing {
   void draw_head(std::vector<io::CanvasPoint>& points) {
     const io::CanvasPoint tip = points.back();
     io::CanvasPoint behind = points.front();
-    for (auto p = points.rbegin(); p != points.rend(); ++p) {
+    for (auto p = points.rbegin(); p != points.rend(); ++p) {  // NOLINT(modernize-loop-convert): backward
       behind = *p;
       if (std::hypot(tip.x - p->x, tip.y - p->y) >= kHeadLength) break;
     }

@@ -139,7 +139,7 @@ class ModelPicture {
     for (const DrawnLayer& layer : model_.layers) {
       double width = 0;
       for (const std::string& line : layer.lines) {
-        width = std::max(width, drawing_.text_width(line, &line == &layer.lines[0]));
+        width = std::max(width, drawing_.text_width(line, &line == layer.lines.data()));
       }
       widths_.push_back(width + 2 * ModelDrawing::kInside);
       heights_.push_back(ModelDrawing::kLineHeight * static_cast<double>(layer.lines.size()) + ModelDrawing::kInside);

@@ -25,8 +25,8 @@ Sequential::Sequential(const std::vector<LayerPtr>& layers, LayerOptions options
   for (const LayerPtr& layer : layers) add(layer);
 }
 
-void Sequential::add(LayerArg arg) {
-  const LayerPtr& layer = arg.layer();
+void Sequential::add(const LayerArg& argument) {
+  const LayerPtr& layer = argument.layer();
   for (const LayerPtr& known : layers_) {
     if (known == layer || known->name() == layer->name()) {
       throw invalid_argument("[Sequential] model '{}' has a layer '{}' already: names must differ", name(),

@@ -34,7 +34,7 @@ class RUNNEL_API Sequential : public Model {
  public:
   Sequential(std::initializer_list<LayerArg> layers = {}, LayerOptions options = {});
   explicit Sequential(const std::vector<LayerPtr>& layers, LayerOptions options = {});
-  void add(LayerArg layer);
+  void add(const LayerArg& argument);
   void pop();  // takes the last layer away
 
   std::string class_name() const override { return "Sequential"; }
