@@ -30,6 +30,11 @@ constexpr std::chrono::microseconds kCallerSpin{50};
 // Above 0 while this thread runs ranges, belongs to the pool, or stands in a SerialScope.
 thread_local int serial_depth = 0;
 
+// Whether this thread's last job began with the first range. Jobs take turns in their direction, for the next op mostly reads
+// or writes what this one did: it starts with what was touched last and is still in the caches, where an op that always
+// began at the front would find nothing of a tensor larger than they are.
+thread_local bool last_went_up = false;
+
 inline void cpu_relax() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
@@ -80,9 +85,9 @@ struct Failure {
   }
 };
 
-void run_ranges(int64_t n, int64_t grain, int64_t from, int64_t to, Body body, Failure& failure) {
-  for (int64_t c = from; c < to; ++c) {
-    const int64_t begin = c * grain;
+void run_ranges(int64_t n, int64_t grain, int64_t from, int64_t to, bool up, Body body, Failure& failure) {
+  for (int64_t i = 0; i < to - from; ++i) {
+    const int64_t begin = (up ? from + i : to - 1 - i) * grain;
     try {
       body(begin, n - begin > grain ? begin + grain : n);
     } catch (...) {
@@ -91,16 +96,16 @@ void run_ranges(int64_t n, int64_t grain, int64_t from, int64_t to, Body body, F
   }
 }
 
-void run_inline(int64_t n, int64_t grain, Body body) {
+void run_inline(int64_t n, int64_t grain, bool up, Body body) {
   const SerialScope nested_calls_run_inline;
   Failure failure;
-  run_ranges(n, grain, 0, (n - 1) / grain + 1, body, failure);
+  run_ranges(n, grain, 0, (n - 1) / grain + 1, up, body, failure);
   if (failure.error) std::rethrow_exception(failure.error);
 }
 
-// One job at a time. The ranges nobody has claimed yet are open_ = {first, last}: the caller claims at the
-// low end and the workers at the high end, so that over successive ops of one shape a thread meets the data
-// it has in cache.
+// One job at a time. The ranges nobody has claimed yet are open_ = {first, last}. The caller has the first ones and goes
+// up, while the workers claim at the high end and go down; in the next job the caller goes back down and the workers
+// come up from its end: over successive ops of one shape a thread meets the data it has in cache, the last first.
 //
 // A claim is one compare-and-swap on open_. Whoever holds a claim has not yet added it to done_, so the
 // caller has not returned and the job's plain fields stand still; a thread that comes late finds open_ empty,
@@ -127,7 +132,7 @@ class Pool {
   void release() { busy_.store(false, std::memory_order_release); }
 
   // The following need the pool acquired.
-  void run(int64_t n, int64_t grain, Body body);
+  void run(int64_t n, int64_t grain, bool up, Body body);
   void resize(int threads);
 
  private:
@@ -139,10 +144,10 @@ class Pool {
   static bool has_work(uint64_t open) { return first_of(open) < last_of(open); }
 
   bool try_lock() { return !busy_.load(std::memory_order_relaxed) && !busy_.exchange(true, std::memory_order_acquire); }
-  void run_job(int64_t n, int64_t grain, int64_t from, int64_t count, Body body);
+  void run_job(int64_t n, int64_t grain, int64_t from, int64_t count, bool up, Body body);
   uint64_t share_of(uint64_t open) const;
-  void run_claimed(uint64_t first, uint64_t last);
-  uint64_t work(bool low_end);
+  void run_claimed(uint64_t first, uint64_t last, bool up);
+  uint64_t work(bool is_caller);
   void work_as_worker();
   void worker_main();
   void sleep_until_work();
@@ -155,6 +160,7 @@ class Pool {
   Failure failure_;
 
   alignas(64) std::atomic<uint64_t> open_{0};
+  std::atomic<bool> caller_goes_up_{true};  // a worker may see that of another job, and then claims at the other end
   // The job; written by its caller before open_, read by claim holders.
   int64_t n_ = 0;
   int64_t grain_ = 1;
@@ -177,9 +183,9 @@ uint64_t Pool::share_of(uint64_t open) const {
   return std::max<uint64_t>(1, (last_of(open) - first_of(open)) / static_cast<uint64_t>(threads_));
 }
 
-void Pool::run_claimed(uint64_t first, uint64_t last) {
+void Pool::run_claimed(uint64_t first, uint64_t last, bool up) {
   Failure failure;
-  run_ranges(n_, grain_, from_ + static_cast<int64_t>(first), from_ + static_cast<int64_t>(last), body_, failure);
+  run_ranges(n_, grain_, from_ + static_cast<int64_t>(first), from_ + static_cast<int64_t>(last), up, body_, failure);
   if (failure.error) {
     const std::lock_guard lock(failure_mutex_);
     failure_.note(failure.begin, std::move(failure.error));
@@ -187,17 +193,18 @@ void Pool::run_claimed(uint64_t first, uint64_t last) {
 }
 
 // Claims and runs ranges until none is open; returns how many. They are not yet in done_.
-uint64_t Pool::work(bool low_end) {
+uint64_t Pool::work(bool is_caller) {
   uint64_t mine = 0;
   uint64_t open = open_.load(std::memory_order_acquire);
   while (has_work(open)) {
     const uint64_t first = first_of(open), last = last_of(open), share = share_of(open);
-    const uint64_t rest = low_end ? pack(first + share, last) : pack(first, last - share);
+    const bool up = caller_goes_up_.load(std::memory_order_relaxed) == is_caller;
+    const uint64_t rest = up ? pack(first + share, last) : pack(first, last - share);
     if (!open_.compare_exchange_weak(open, rest, std::memory_order_acquire, std::memory_order_acquire)) continue;
-    if (low_end) {
-      run_claimed(first, first + share);
+    if (up) {
+      run_claimed(first, first + share, up);
     } else {
-      run_claimed(last - share, last);
+      run_claimed(last - share, last, up);
     }
     mine += share;
     open = open_.load(std::memory_order_acquire);
@@ -252,7 +259,8 @@ void Pool::wait_done(uint64_t total) {
   caller_asleep_.store(false, std::memory_order_relaxed);
 }
 
-void Pool::run_job(int64_t n, int64_t grain, int64_t from, int64_t count, Body body) {
+void Pool::run_job(int64_t n, int64_t grain, int64_t from, int64_t count, bool up, Body body) {
+  caller_goes_up_.store(up, std::memory_order_relaxed);
   n_ = n;
   grain_ = grain;
   from_ = from;
@@ -263,18 +271,18 @@ void Pool::run_job(int64_t n, int64_t grain, int64_t from, int64_t count, Body b
     wake_signal_.fetch_add(1, std::memory_order_release);
     futex_wake(wake_signal_, static_cast<int>(std::min<int64_t>(sleepers, count - 1)));
   }
-  run_claimed(0, share);
+  run_claimed(0, share, up);
   done_before_ += static_cast<uint64_t>(count) - share - work(true);
   wait_done(done_before_);
 }
 
-void Pool::run(int64_t n, int64_t grain, Body body) {
+void Pool::run(int64_t n, int64_t grain, bool up, Body body) {
   // Read while the pool is ours: set_num_threads may have come between the caller's look and now.
   resize(thread_count.load(std::memory_order_relaxed));
   const SerialScope nested_calls_run_inline;
   const int64_t total = (n - 1) / grain + 1;
   for (int64_t from = 0; from < total; from += kMaxRanges) {
-    run_job(n, grain, from, std::min(kMaxRanges, total - from), body);
+    run_job(n, grain, from, std::min(kMaxRanges, total - from), up, body);
   }
   if (failure_.error) [[unlikely]] {
     Failure failure;
@@ -380,10 +388,12 @@ void parallel_for(int64_t n, int64_t grain, FunctionRef<void(int64_t, int64_t)> 
     if (n > 0) body(0, n);
     return;
   }
-  if (num_threads() == 1 || serial_depth > 0) return run_inline(n, grain, body);
+  if (serial_depth > 0) return run_inline(n, grain, true, body);
+  const bool up = last_went_up = !last_went_up;
+  if (num_threads() == 1) return run_inline(n, grain, up, body);
   Pool& p = pool();
-  if (!p.try_acquire()) return run_inline(n, grain, body);
-  p.run(n, grain, body);
+  if (!p.try_acquire()) return run_inline(n, grain, up, body);
+  p.run(n, grain, up, body);
 }
 
 }  // namespace runnel

@@ -18,8 +18,9 @@ RUNNEL_API int num_threads();
 RUNNEL_API void set_num_threads(int n);
 
 // Calls body(begin, end) for the ranges [0, grain), [grain, 2*grain), ... of [0, n), each exactly once,
-// on the compute pool and the caller. The cut depends on n and grain alone, never on the number of
-// threads, so a body that writes only its own range gives the same bits with any thread count.
+// on the compute pool and the caller, in an order that differs from call to call. The cut depends on n and grain
+// alone, never on the number of threads, so a body that writes only its own range gives the same bits with any thread
+// count.
 // Nested calls run inline (one single range runs on the caller alone and leaves the pool to calls inside it).
 // Every range runs even if one throws; the first exception (lowest range) is rethrown after all ranges ended.
 // Any number of threads may call at once: the pool serves one of them, the others run inline. A body must

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <mutex>
+#include <numeric>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -183,6 +184,28 @@ TEST_P(ParallelFor, ReduceHasTheBitsOfTheOrderedSum) {
   EXPECT_EQ(parallel_reduce(0, 3, std::string(">"), name, join), ">");
   EXPECT_TRUE(parallel_reduce(
       64, 1, false, [](int64_t b, int64_t) { return b == 50; }, [](bool a, bool b) { return a || b; }));
+}
+
+// What the caller touched last is what it touches first in the next call.
+TEST_P(ParallelFor, CallsTakeTurnsInTheirDirection) {
+  const auto me = std::this_thread::get_id();
+  const int64_t n = 60, first_share = n / GetParam();
+  const auto callers_order = [&] {
+    std::vector<int64_t> order;
+    parallel_for(n, 1, [&](int64_t i, int64_t) {
+      if (std::this_thread::get_id() == me) order.push_back(i);
+    });
+    order.resize(static_cast<size_t>(first_share));
+    return order;
+  };
+  std::vector<int64_t> up(static_cast<size_t>(first_share));
+  std::iota(up.begin(), up.end(), 0);
+  const std::vector<int64_t> down(up.rbegin(), up.rend());
+  bool goes_up = callers_order() == up;
+  for (int call = 0; call < 10; ++call) {
+    goes_up = !goes_up;
+    EXPECT_EQ(callers_order(), goes_up ? up : down);
+  }
 }
 
 TEST_P(ParallelFor, WakesWorkersThatWentToSleep) {
