@@ -11,6 +11,7 @@ namespace runnel::cpu {
 namespace {
 
 constexpr size_t kAlign = 64;
+constexpr size_t kPage = 4096;
 constexpr size_t kHuge = size_t{2} << 20;
 
 struct Block {
@@ -35,7 +36,7 @@ struct Arena {
   }
 
   void add(size_t size) {
-    const size_t align = size >= kHuge ? kHuge : 4096;
+    const size_t align = size >= kHuge ? kHuge : kPage;
     size = (size + align - 1) / align * align;
     char* data = static_cast<char*>(std::aligned_alloc(align, size));
     if (!data) throw std::bad_alloc();
@@ -77,6 +78,10 @@ ScratchFrame::ScratchFrame() {
   Arena& a = arena();
   block_ = a.block;
   used_ = a.used;
+  // Other threads may be reading what the frame around this one holds, and fetch lines beyond its end: processors up to
+  // the end of a page, oneDNN's kernels a kilobyte. If this thread wrote there, the lines would travel to and fro
+  // (conv 28x28x1->32, two threads: 350 us against 297).
+  if (a.used > 0) a.used += kPage;
   ++a.depth;
 }
 
