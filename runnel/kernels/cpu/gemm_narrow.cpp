@@ -61,6 +61,42 @@ RUNNEL_AVX2 void rows_by_columns(int64_t rows, int64_t n, int64_t k, const float
   kRowTiles<1>[rows - 1](k, a, lda, b, ldb, c, ldc, first_lanes(n), more);
 }
 
+// sum[i] += the terms p .. p + P of rows of A times the columns of B that `mask` selects. Row after
+// row, so that a line of A is used up before others of its set of the cache come: rows often lie a multiple of 4 KB apart.
+template <int R, int P>
+RUNNEL_AVX512 RUNNEL_INLINE void add_terms(int64_t p, const float* a, int64_t lda, const float* b, int64_t ldb,
+                                           __mmask16 mask, __m512 (&sum)[R]) {
+  __m512 row[P];
+#pragma GCC unroll 16
+  for (int t = 0; t < P; ++t) row[t] = _mm512_maskz_loadu_ps(mask, b + (p + t) * ldb);
+#pragma GCC unroll 16
+  for (int i = 0; i < R; ++i) {
+#pragma GCC unroll 16
+    for (int t = 0; t < P; ++t) sum[i] = _mm512_fmadd_ps(_mm512_set1_ps(a[i * lda + p + t]), row[t], sum[i]);
+  }
+}
+
+// R rows of A by the columns that `mask` selects, at most 16: one vector.
+template <int R>
+RUNNEL_AVX512 void narrow_tile(int64_t k, const float* a, int64_t lda, const float* b, int64_t ldb, float* c,
+                               int64_t ldc, __mmask16 mask) {
+  __m512 sum[R];
+#pragma GCC unroll 16
+  for (int i = 0; i < R; ++i) sum[i] = _mm512_setzero_ps();
+  int64_t p = 0;
+  for (; p + 8 <= k; p += 8) add_terms<R, 8>(p, a, lda, b, ldb, mask, sum);
+  for (; p < k; ++p) add_terms<R, 1>(p, a, lda, b, ldb, mask, sum);
+#pragma GCC unroll 16
+  for (int i = 0; i < R; ++i) _mm512_mask_storeu_ps(c + i * ldc, mask, sum[i]);
+}
+
+constexpr int64_t kNarrowRows = 9;  // and 8 rows of B: 17 of 32 registers
+
+using NarrowTile = void (*)(int64_t, const float*, int64_t, const float*, int64_t, float*, int64_t, __mmask16);
+constexpr NarrowTile kNarrowTiles[kNarrowRows] = {narrow_tile<1>, narrow_tile<2>, narrow_tile<3>,
+                                                  narrow_tile<4>, narrow_tile<5>, narrow_tile<6>,
+                                                  narrow_tile<7>, narrow_tile<8>, narrow_tile<9>};
+
 // R rows by 32 columns, of which `low` and `high` select those that exist, of a packed B. Meanwhile fetches memory that
 // is needed soon: one line for each other p, at ahead + p * step.
 struct WideTile {
@@ -243,6 +279,14 @@ void pack_transposed(int64_t n, int64_t depth, int64_t width, const float* b, in
 
 void gemm_narrow(bool ta, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* b, int64_t ldb,
                  float* c, int64_t ldc) {
+  if (!ta && has_avx512()) {
+    static_assert(kNarrow == 16);
+    const auto mask = static_cast<__mmask16>((1 << n) - 1);
+    for_row_groups(m, kNarrowRows, [&](int64_t begin, int64_t rows) {
+      kNarrowTiles[rows - 1](k, a + begin * lda, lda, b, ldb, c + begin * ldc, ldc, mask);
+    });
+    return;
+  }
   if (!ta) {
     for_row_groups(m, kTileRows, [&](int64_t begin, int64_t rows) {
       rows_by_columns(rows, n, k, a + begin * lda, lda, b, ldb, c + begin * ldc, ldc, false);
