@@ -2,12 +2,21 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <limits>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "runnel/base/cpu.h"
+#include "runnel/kernels/cpu/activations.h"
 #include "runnel/kernels/cpu/loops.h"
 
 namespace runnel::cpu {
@@ -103,6 +112,40 @@ TEST_P(Vmath, PlaceDoesNotChangeBits) {
 
 INSTANTIATE_TEST_SUITE_P(All, Vmath, testing::ValuesIn(kFunctions),
                          [](const auto& info) { return std::string(info.param.name); });
+
+// Run by the test below in a process of its own for each instruction set, which is chosen once.
+TEST(VmathBits, DISABLED_PrintsSumsOfAllBits) {
+  std::vector<float> x((uint64_t{1} << 32) / 1021), y(x.size());
+  for (size_t i = 0; i < x.size(); ++i) x[i] = std::bit_cast<float>(static_cast<uint32_t>(1021 * i));
+  std::vector<std::pair<const char*, void (*)(const float*, float*, int64_t)>> all = {
+      {"elu", velu}, {"selu", vselu}, {"softplus", vsoftplus}};
+  for (const Function& f : kFunctions) all.emplace_back(f.name, f.array);
+  for (const auto& [name, array] : all) {
+    array(x.data(), y.data(), static_cast<int64_t>(x.size()));
+    uint64_t sum = 0;
+    for (float v : y) sum = sum * 31 + (std::isnan(v) ? 0 : std::bit_cast<uint32_t>(v));
+    std::printf("bits of %s: %016llx\n", name, static_cast<unsigned long long>(sum));
+  }
+}
+
+std::string sums_of_bits(const std::string& isa) {
+  const std::string command = "RUNNEL_ISA=" + isa + " '" + std::filesystem::read_symlink("/proc/self/exe").string() +
+                              "' --gtest_also_run_disabled_tests --gtest_filter=VmathBits.DISABLED_*";
+  std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
+  std::string sums;
+  char line[256];
+  while (pipe != nullptr && std::fgets(line, sizeof(line), pipe.get()) != nullptr) {
+    if (std::string_view(line).starts_with("bits of")) sums += line;
+  }
+  return sums;
+}
+
+TEST(VmathBits, Avx512GivesThoseOfAvx2) {
+  if (!detect_cpu(nullptr).avx512) GTEST_SKIP() << "this machine has no AVX-512";
+  const std::string avx2 = sums_of_bits("avx2");
+  EXPECT_EQ(std::count(avx2.begin(), avx2.end(), '\n'), 14);
+  EXPECT_EQ(sums_of_bits("avx512"), avx2);
+}
 
 TEST(Vmath, FunctorsServeEveryFloatingType) {
   const int64_t n = 50000;

@@ -1,7 +1,9 @@
 // The float vector of one instruction set (see foreach_isa.h): F holds W floats, I as many int32. Arithmetic
 // and comparisons are the compiler's own vector operators; a comparison gives an I of 0 and -1.
 
-#if RUNNEL_ISA_AVX2
+#if RUNNEL_ISA_AVX512
+inline constexpr int W = 16;
+#elif RUNNEL_ISA_AVX2
 inline constexpr int W = 8;
 #else
 inline constexpr int W = 4;
@@ -24,7 +26,25 @@ VFN F abs(F x) { return from_bits(bits(x) & 0x7fffffff); }
 VFN F copysign(F x, F sign) { return from_bits((bits(x) & 0x7fffffff) | (bits(sign) & int32_t(0x80000000))); }
 VFN F pow2(I k) { return from_bits((k + 127) << 23); }  // -126 <= k <= 127
 
-#if RUNNEL_ISA_AVX2
+#if RUNNEL_ISA_AVX512
+
+VFN F fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }  // one rounding
+// With a full mask, because GCC warns of an uninitialised value inside the plain forms.
+VFN F sqrt(F x) { return _mm512_maskz_sqrt_ps(0xffff, x); }
+// The second operand where one is NaN.
+VFN F min(F a, F b) { return _mm512_maskz_min_ps(0xffff, a, b); }
+VFN F max(F a, F b) { return _mm512_maskz_max_ps(0xffff, a, b); }
+VFN bool all(I mask) { return _mm512_movepi32_mask((__m512i)mask) == 0xffff; }
+VFN bool any(I mask) { return _mm512_movepi32_mask((__m512i)mask) != 0; }
+VFN F load(const float* p) { return _mm512_loadu_ps(p); }
+VFN void store(float* p, F x) { _mm512_storeu_ps(p, x); }
+VFN __mmask16 lane_bits(int64_t n) { return static_cast<__mmask16>((1 << n) - 1); }
+VFN I first_lanes(int64_t n) { return (I)_mm512_movm_epi32(lane_bits(n)); }
+// The first n < W elements; the other lanes are 0.
+VFN F load_n(const float* p, int64_t n) { return _mm512_maskz_loadu_ps(lane_bits(n), p); }
+VFN void store_n(float* p, F x, int64_t n) { _mm512_mask_storeu_ps(p, lane_bits(n), x); }
+
+#elif RUNNEL_ISA_AVX2
 
 VFN F fma(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }  // one rounding
 VFN F sqrt(F x) { return _mm256_sqrt_ps(x); }

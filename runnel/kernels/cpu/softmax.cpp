@@ -36,7 +36,7 @@ const RowKernelsOf<T>& row_kernels();
 
 template <>
 const RowKernelsOf<float>& row_kernels<float>() {
-  return has_avx2() ? avx2::kRowKernels : base::kRowKernels;
+  return RUNNEL_BEST_ISA(kRowKernels);
 }
 
 template <>

@@ -1,14 +1,13 @@
 #include "runnel/kernels/cpu/vmath.h"
 
 #define RUNNEL_ISA_FILE "runnel/kernels/cpu/vmath_arrays_isa.h"
+#define RUNNEL_ISA_WITH_AVX512
 #include "runnel/kernels/cpu/foreach_isa.h"
 
 namespace runnel::cpu {
 
-#define RUNNEL_VMATH_DEFINE(name, Name)                                     \
-  void v##name(const float* x, float* y, int64_t n) {                       \
-    has_avx2() ? avx2::name##_array(x, y, n) : base::name##_array(x, y, n); \
-  }
+#define RUNNEL_VMATH_DEFINE(name, Name) \
+  void v##name(const float* x, float* y, int64_t n) { RUNNEL_BEST_ISA(name##_array)(x, y, n); }
 RUNNEL_VMATH_FUNCTIONS(RUNNEL_VMATH_DEFINE)
 #undef RUNNEL_VMATH_DEFINE
 

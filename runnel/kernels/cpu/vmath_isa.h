@@ -78,24 +78,24 @@ VFN F sigmoid(F x) {
   return select(x < 0.0f, e, splat(1.0f)) / (1.0f + e);
 }
 
-// log(1 + f) + k ln2 for sqrt(1/2) <= 1 + f <= sqrt(2). The float nearest to ln2 is good to 28 bits.
-VFN F log_reduced(F f, F k) {
+// log(1 + f) + k ln2 for sqrt(1/2) <= 1 + f <= sqrt(2), given k as k 2^23. The float nearest to ln2 is good to 28 bits.
+VFN F log_reduced(F f, I scaled) {
   const F q = poly(f, -0.5f, 0x1.555554p-2f, -0x1.000226p-2f, 0x1.99a01cp-3f, -0x1.54728ap-3f, 0x1.22d932p-3f,
                    -0x1.0d824ap-3f, 0x1.055e98p-3f, -0x1.38c91p-4f);
-  return fma(k, splat(0x1.62e430p-1f), fma(f * f, q, f));
+  return fma(to_float(scaled), splat(0x1.62e430p-24f), fma(f * f, q, f));
 }
 
-// u = m 2^k with sqrt(1/2) <= m < sqrt(2), for normal u > 0.
+// u = m 2^k with sqrt(1/2) <= m < sqrt(2), for normal u > 0; returns k 2^23, what k adds to an encoding.
 VFN I split_exponent(F u, F& m) {
-  const I k = sub_bits(bits(u), splat(0x3f3504f3)) >> 23;
-  m = from_bits(sub_bits(bits(u), k << 23));
-  return k;
+  const I scaled = sub_bits(bits(u), splat(0x3f3504f3)) & int32_t(0xff800000);
+  m = from_bits(sub_bits(bits(u), scaled));
+  return scaled;
 }
 
 VFN F log_normal(F x) {  // x positive, normal and finite
   F m;
-  const I k = split_exponent(x, m);
-  return log_reduced(m - 1.0f, to_float(k));
+  const I scaled = split_exponent(x, m);
+  return log_reduced(m - 1.0f, scaled);
 }
 
 // The same bits as log_normal where that is defined; everything else as it should be.
@@ -103,9 +103,9 @@ VFN F log_any(F x) {
   const float inf = std::numeric_limits<float>::infinity();
   const I denormal = x < std::numeric_limits<float>::min();
   F m;
-  I k = split_exponent(select(denormal, x * 0x1p23f, x), m);
-  k = k + (denormal & -23);
-  F y = log_reduced(m - 1.0f, to_float(k));
+  I scaled = split_exponent(select(denormal, x * 0x1p23f, x), m);
+  scaled = add_bits(scaled, denormal & -23 * (1 << 23));
+  F y = log_reduced(m - 1.0f, scaled);
   y = select(x == inf, x, y);
   y = select(x == 0.0f, splat(-inf), y);
   return select(x >= 0.0f, y, splat(std::numeric_limits<float>::quiet_NaN()));
@@ -123,9 +123,9 @@ VFN F log1p(F x) {
   const F u = 1.0f + x;
   const F lost = select(x >= 1.0f, 1.0f - (u - x), x - (u - 1.0f));  // what the rounding of 1 + x took away
   F m;
-  const I k = split_exponent(u, m);
-  const F scaled = select(x > 0x1p30f, splat(0.0f), lost * from_bits((127 - k) << 23));
-  F y = log_reduced(m - 1.0f + scaled, to_float(k));
+  const I scaled = split_exponent(u, m);
+  const F scaled_lost = select(x > 0x1p30f, splat(0.0f), lost * from_bits(sub_bits(splat(127 << 23), scaled)));
+  F y = log_reduced(m - 1.0f + scaled_lost, scaled);
   y = select(abs(x) < 0x1p-25f, x, y);
   y = select(x == inf, x, y);
   y = select(x == -1.0f, splat(-inf), y);
