@@ -30,9 +30,9 @@ constexpr std::chrono::microseconds kCallerSpin{50};
 // Above 0 while this thread runs ranges, belongs to the pool, or stands in a SerialScope.
 thread_local int serial_depth = 0;
 
-// Whether this thread's last job began with the first range. Jobs take turns in their direction, for the next op mostly reads
-// or writes what this one did: it starts with what was touched last and is still in the caches, where an op that always
-// began at the front would find nothing of a tensor larger than they are.
+// Whether this thread's last job began with the first range. Jobs take turns in their direction, for the next op mostly
+// reads or writes what this one did: it starts with what was touched last and is still in the caches, where an op that
+// always began at the front would find nothing of a tensor larger than they are.
 thread_local bool last_went_up = false;
 
 inline void cpu_relax() {
@@ -103,9 +103,10 @@ void run_inline(int64_t n, int64_t grain, bool up, Body body) {
   if (failure.error) std::rethrow_exception(failure.error);
 }
 
-// One job at a time. The ranges nobody has claimed yet are open_ = {first, last}. The caller has the first ones and goes
-// up, while the workers claim at the high end and go down; in the next job the caller goes back down and the workers
-// come up from its end: over successive ops of one shape a thread meets the data it has in cache, the last first.
+// One job at a time. The ranges nobody has claimed yet are open_ = {first, last}. The caller has the first ones and
+// goes up, while the workers claim at the high end and go down; in the next job the caller goes back down and the
+// workers come up from its end: over successive ops of one shape a thread meets the data it has in cache, the last
+// first.
 //
 // A claim is one compare-and-swap on open_. Whoever holds a claim has not yet added it to done_, so the
 // caller has not returned and the job's plain fields stand still; a thread that comes late finds open_ empty,

@@ -1,7 +1,7 @@
 // Compiles the file RUNNEL_ISA_FILE once per instruction set, in namespaces runnel::cpu::base and ::avx2, and with
-// RUNNEL_ISA_WITH_AVX512 in ::avx512, after the vector type and the vector mathematics of that set. For .cpp files only;
-// no include guard on purpose: a compiler lets vectors pass between functions only where both are compiled for the same
-// instruction set, so templates over the vector type cannot do this.
+// RUNNEL_ISA_WITH_AVX512 in ::avx512, after the vector type and the vector mathematics of that set. For .cpp files
+// only; no include guard on purpose: a compiler lets vectors pass between functions only where both are compiled for
+// the same instruction set, so templates over the vector type cannot do this.
 //
 //   #define RUNNEL_ISA_FILE "runnel/kernels/cpu/name_isa.h"
 //   #include "runnel/kernels/cpu/foreach_isa.h"
