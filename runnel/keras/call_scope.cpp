@@ -1,5 +1,7 @@
 #include "runnel/keras/call_scope.h"
 
+#include <ranges>
+
 namespace runnel::keras {
 namespace {
 
@@ -19,8 +21,8 @@ MaskScope::~MaskScope() {
 Tensor MaskScope::mask_of(const Tensor& t) {
   if (!outermost_masks) return {};
   const auto& masks = outermost_masks->masks_;
-  for (auto at = masks.rbegin(); at != masks.rend(); ++at) {
-    if (at->first.impl() == t.impl()) return at->second;
+  for (const auto& [tensor, mask] : std::views::reverse(masks)) {
+    if (tensor.impl() == t.impl()) return mask;
   }
   return {};
 }

@@ -86,7 +86,7 @@ class RUNNEL_API FunctionalGraph {
     int first_slot;
   };
   void order_layers();
-  Tensor conform(const Tensor& value, size_t i) const;
+  Tensor conform(const Tensor& given, size_t i) const;
   Source source_of(const Tensor& t) const;
 
   Nest inputs_, outputs_;

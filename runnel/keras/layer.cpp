@@ -39,6 +39,8 @@ Layer::Layer(Layer* parent, const std::string& attribute, LayerOptions options) 
   parent->adopt(attribute, *this);
 }
 
+// A copy is another object: it has no children and no owner yet.
+// NOLINTNEXTLINE(bugprone-copy-constructor-init)
 Layer::Layer(const Layer& other)
     : Trackable(),
       std::enable_shared_from_this<Layer>(),

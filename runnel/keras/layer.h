@@ -81,7 +81,7 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
   virtual void build(const PartialShape& input);
   virtual void build(const NestOf<PartialShape>& inputs);
   // Makes the weights for inputs of these shapes, unless they are there already.
-  void build_from_shapes(const NestOf<PartialShape>& inputs);
+  void build_from_shapes(const NestOf<PartialShape>& shapes);
   // The mask of the outputs; the layer's own mask by default if it supports masking, else none.
   virtual Tensor compute_mask(const Nest& inputs, const Tensor& mask);
   // The shape of the output for an input shape, by tracing a call.
@@ -172,7 +172,7 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
     Constraint constraint;
     bool trainable;
   };
-  Nest run(const Nest& inputs, const CallArgs& args);
+  Nest run(const Nest& given, const CallArgs& args);
   void ensure_prepared();
   virtual void build_for(const Nest& inputs);
   void check_inputs(const Nest& inputs) const;

@@ -35,7 +35,7 @@ class RUNNEL_API Dense : public LayerOf<Dense, DenseOptions> {
   using LayerOf::LayerOf;
   void prepare() override;
   void build(const PartialShape& input) override;
-  Tensor call(const Tensor& input, const CallArgs& args) override;
+  Tensor call(const Tensor& given, const CallArgs& args) override;
 
   Variable kernel;  // [inputs, units]
   Variable bias;    // [units]

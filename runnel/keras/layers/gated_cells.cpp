@@ -25,25 +25,25 @@ void check_gated_cell_options(const char* cell, const Options& o) {
 }
 
 template <class Options>
-WeightOptions cell_kernel(const Options& o, Shape shape) {
+WeightOptions cell_kernel(const Options& o, const Shape& shape) {
   return {.name = "kernel",
-          .shape = std::move(shape),
+          .shape = shape,
           .initializer = o.kernel_initializer,
           .regularizer = o.kernel_regularizer,
           .constraint = o.kernel_constraint};
 }
 template <class Options>
-WeightOptions cell_recurrent_kernel(const Options& o, Shape shape) {
+WeightOptions cell_recurrent_kernel(const Options& o, const Shape& shape) {
   return {.name = "recurrent_kernel",
-          .shape = std::move(shape),
+          .shape = shape,
           .initializer = o.recurrent_initializer,
           .regularizer = o.recurrent_regularizer,
           .constraint = o.recurrent_constraint};
 }
 template <class Options>
-WeightOptions cell_bias(const Options& o, Shape shape) {
+WeightOptions cell_bias(const Options& o, const Shape& shape) {
   return {.name = "bias",
-          .shape = std::move(shape),
+          .shape = shape,
           .initializer = o.bias_initializer,
           .regularizer = o.bias_regularizer,
           .constraint = o.bias_constraint};
