@@ -61,9 +61,8 @@ RUNNEL_AVX2 void rows_by_columns(int64_t rows, int64_t n, int64_t k, const float
   kRowTiles<1>[rows - 1](k, a, lda, b, ldb, c, ldc, first_lanes(n), more);
 }
 
-// sum[i] += the terms p .. p + P of rows of A times the columns of B that `mask` selects. Row after
-// row, so that a line of A is used up before others of its set of the cache come: rows often lie a multiple of 4 KB
-// apart.
+// sum[i] += the terms [p, p + P) of R rows of A times the columns of B that `mask` selects. Row after row, so that a
+// line of A is used up before others of its set of the cache come: rows often lie a multiple of 4 KB apart.
 template <int R, int P>
 RUNNEL_AVX512 RUNNEL_INLINE void add_terms(int64_t p, const float* a, int64_t lda, const float* b, int64_t ldb,
                                            __mmask16 mask, __m512 (&sum)[R]) {
