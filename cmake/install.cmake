@@ -7,8 +7,7 @@ install(TARGETS runnel EXPORT runnelTargets
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS runnel_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 
-runnel_public_headers(headers ${PROJECT_SOURCE_DIR})
-foreach(header IN LISTS headers)
+foreach(header IN LISTS RUNNEL_PUBLIC_HEADERS)
   cmake_path(GET header PARENT_PATH directory)
   install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${directory})
 endforeach()

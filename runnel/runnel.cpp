@@ -32,6 +32,7 @@ void register_all_ops(Registry& r) {
   register_cond(r);
   register_control(r);
   register_cumulative(r);
+  register_custom_gradient(r);
   data::register_data_iterators(r);
   register_division(r);
   register_elementary(r);

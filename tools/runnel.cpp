@@ -1,6 +1,7 @@
 #include <cstdio>
 #include <exception>
 
+#include "runnel/base/version.h"
 #include "tools/commands.h"
 
 namespace {
@@ -23,13 +24,15 @@ int main(int argc, char** argv) try {
   CLI::App app{"Runnel, a deep-learning framework: datasets, records and information from the command line", "runnel"};
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
+  app.set_version_flag("--version", std::string("runnel ") + runnel::version());
   runnel::tools::add_data(app);
+  runnel::tools::add_keras(app);
   runnel::tools::add_ops(app);
   runnel::tools::add_records(app);
   runnel::tools::add_version(app);
   try {
     app.parse(argc, argv);
-  } catch (const CLI::Success& request) {  // --help
+  } catch (const CLI::Success& request) {  // --help, --version
     return app.exit(request);
   } catch (const CLI::ParseError& error) {
     const CLI::App& command = parsed_command(app);

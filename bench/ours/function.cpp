@@ -45,8 +45,7 @@ Call loop10k() {
 
 // Two loops that do not need each other.
 Call two_loops(bool side_by_side) {
-  enable_pass("parallel_branches", side_by_side);
-  auto f = function([](const Tensor& bound, const Tensor& start) {
+  const auto loops = [](const Tensor& bound, const Tensor& start) {
     const auto loop = [&](const Tensor& from) {
       auto [i, y] = while_loop([&](const Tensor& i, const Tensor&) { return i < bound; },
                                [](const Tensor& i, const Tensor& y) { return std::tuple(i + 1, y * 0.999f + 0.5f); },
@@ -54,7 +53,8 @@ Call two_loops(bool side_by_side) {
       return y;
     };
     return loop(start) + loop(start * 2);
-  });
+  };
+  auto f = function(loops, {.plan = {.parallel_branches = side_by_side}});
   return [=, bound = Tensor(1000), start = Tensor(1.f)] { f(bound, start); };
 }
 

@@ -1,8 +1,7 @@
 #pragma once
 
-// What traced functions need of the tapes: to hide ops from them, and to tell them of a call as one step.
+// What traced functions need of the tapes: to tell them of a call as one step. (Unrecorded hides ops from them.)
 #include <functional>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -22,19 +21,6 @@ using BackwardFn = std::function<Gradients(std::span<const Gradient> dy, std::sp
 // Tells the tapes that record on this thread of a step that is no op. Trainable variables whose handles are among the
 // inputs are watched.
 RUNNEL_API void record_step(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs, BackwardFn backward);
-
-// The tapes of this thread record nothing while it lives; tapes made meanwhile do.
-class RUNNEL_API SuspendTapes {
- public:
-  SuspendTapes();
-  ~SuspendTapes();
-  SuspendTapes(const SuspendTapes&) = delete;
-  SuspendTapes& operator=(const SuspendTapes&) = delete;
-
- private:
-  struct Saved;
-  std::unique_ptr<Saved> saved_;
-};
 
 // sum += more; either may be nothing or IndexedSlices.
 RUNNEL_API void accumulate(Gradient& sum, Gradient more);

@@ -1,12 +1,15 @@
 #include "runnel/autodiff/tape.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "runnel/autodiff/id_map.h"
 #include "runnel/autodiff/record.h"
 #include "runnel/autodiff/unread_values.h"
 #include "runnel/base/format.h"
 #include "runnel/op/dispatch.h"
+#include "runnel/op/owned_symbol.h"
+#include "runnel/op/unrecorded.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
 
@@ -16,34 +19,41 @@ bool is_differentiable(DType t) { return is_float(t) || is_complex(t) || t == DT
 
 namespace {
 
-// The tapes that record on this thread, told of every op as one recorder.
-class ActiveTapes : public Recorder {
+// The tapes that were made on this thread, told of every op as one recorder. A tape records at the level it was made
+// at: it sees nothing of a trace or a callback around which it stands, and nothing after the one inside which it was
+// made.
+class ThreadTapes : public Recorder {
  public:
-  void record(const OpDef& op, Inputs inputs, const void* attrs, const Tensor* outputs, int num_outputs) override;
+  ThreadTapes() { of_this_thread = this; }
+  ~ThreadTapes() override {
+    of_this_thread = nullptr;
+    detail::current_context.recorder = nullptr;
+  }
+  ThreadTapes(const ThreadTapes&) = delete;
+  ThreadTapes& operator=(const ThreadTapes&) = delete;
 
-  void add(GradientTape::State* tape) {
-    tapes_.push_back(tape);
-    if (tapes_.size() == 1) set_recorder(this);
-  }
-  void remove(GradientTape::State* tape) {
-    std::erase(tapes_, tape);
-    if (tapes_.empty()) set_recorder(nullptr);
-  }
-  std::vector<GradientTape::State*>& tapes() { return tapes_; }
-  // Sets the tapes aside and takes up those given.
-  std::vector<GradientTape::State*> exchange(std::vector<GradientTape::State*> tapes) {
-    tapes_.swap(tapes);
-    set_recorder(tapes_.empty() ? nullptr : this);
+  static ThreadTapes& make() {
+    static thread_local ThreadTapes tapes;
     return tapes;
   }
 
+  void record(const OpDef& op, Inputs inputs, const void* attrs, const Tensor* outputs, int num_outputs) override;
+  void add(const std::shared_ptr<GradientTape::State>& tape);
+  void refresh();  // tapes began, ended, paused or went on
+  template <class F>
+  void for_each_recording(const F& f) const;
+
+  // Null: none was made, or the thread is ending.
+  static inline constinit thread_local ThreadTapes* of_this_thread = nullptr;
+
  private:
-  std::vector<GradientTape::State*> tapes_;
+  std::vector<std::shared_ptr<GradientTape::State>> tapes_;
 };
 
-ActiveTapes& active_tapes() {
-  static thread_local ActiveTapes tapes;
-  return tapes;
+// f(tape) for every tape that records here.
+template <class F>
+void for_each_recording_tape(const F& f) {
+  if (detail::current_context.recorder) ThreadTapes::of_this_thread->for_each_recording(f);
 }
 
 }  // namespace
@@ -51,7 +61,7 @@ ActiveTapes& active_tapes() {
 // Every tensor the tape follows has an id; entry tensors lie one after the other in `tensors_`.
 class GradientTape::State {
  public:
-  explicit State(const GradientTapeOptions& options) : options_(options) {}
+  explicit State(const GradientTapeOptions& options) : options_(options), level_(detail::current_context.tape_level) {}
 
   void record(const OpDef& op, Inputs inputs, const void* attrs, const Tensor* outputs, int num_outputs) {
     if (!op.grad) return;
@@ -86,13 +96,21 @@ class GradientTape::State {
   std::vector<Gradient> gradient(const std::vector<Tensor>& targets, const std::vector<GradSource>& sources,
                                  const std::vector<Tensor>& seeds, bool release);
 
+  // Any thread may call these; the one that records looks before every step.
   void pause() {
-    if (pauses_++ == 0) active_tapes().remove(this);
+    pauses_.fetch_add(1, std::memory_order_acq_rel);
+    if (ThreadTapes::of_this_thread) ThreadTapes::of_this_thread->refresh();
   }
   void resume() {
-    if (--pauses_ == 0) active_tapes().add(this);
+    pauses_.fetch_sub(1, std::memory_order_acq_rel);
+    if (ThreadTapes::of_this_thread) ThreadTapes::of_this_thread->refresh();
   }
-  bool recording() const { return pauses_ == 0; }
+  void end() {
+    ended_.store(true, std::memory_order_release);
+    pause();
+  }
+  bool has_ended() const { return ended_.load(std::memory_order_acquire); }
+  bool records_at(uint64_t level) const { return level_ == level && pauses_.load(std::memory_order_acquire) == 0; }
   void clear() {
     ids_.clear();
     entries_.clear();
@@ -111,8 +129,8 @@ class GradientTape::State {
     const OpDef* op;  // null: `attrs` is a BackwardFn
     SharedAttrs attrs;
     uint32_t first;  // of the inputs in tensors_, outputs follow
-    uint16_t inputs;
-    uint16_t outputs;
+    uint32_t inputs;
+    uint32_t outputs;
   };
 
   static bool is_trainable_variable(const Tensor& handle) {
@@ -128,7 +146,7 @@ class GradientTape::State {
 
   void push(const OpDef* op, SharedAttrs attrs, Inputs inputs, const Tensor* outputs, int num_outputs) {
     entries_.push_back({op, std::move(attrs), static_cast<uint32_t>(tensors_.size()),
-                        static_cast<uint16_t>(inputs.size()), static_cast<uint16_t>(num_outputs)});
+                        static_cast<uint32_t>(inputs.size()), static_cast<uint32_t>(num_outputs)});
     for (size_t i = 0; i < inputs.size(); ++i) {
       tensors_.push_back(*inputs[i]);
       tensor_ids_.push_back(ids_.find(inputs[i]->impl().get()));
@@ -147,7 +165,9 @@ class GradientTape::State {
   void back(const Entry& e, std::vector<Gradient>& grads, const std::vector<bool>& needed);
 
   GradientTapeOptions options_;
-  int pauses_ = 0;
+  const uint64_t level_;
+  std::atomic<int> pauses_ = 0;
+  std::atomic<bool> ended_ = false;
   int32_t num_ids_ = 0;
   IdMap ids_;
   std::vector<Entry> entries_;
@@ -159,8 +179,34 @@ class GradientTape::State {
 
 namespace {
 
-void ActiveTapes::record(const OpDef& op, Inputs inputs, const void* attrs, const Tensor* outputs, int num_outputs) {
-  for (GradientTape::State* tape : tapes_) tape->record(op, inputs, attrs, outputs, num_outputs);
+template <class F>
+void ThreadTapes::for_each_recording(const F& f) const {
+  const uint64_t level = detail::current_context.tape_level;
+  for (const auto& tape : tapes_) {
+    if (tape->records_at(level)) f(*tape);
+  }
+}
+
+void ThreadTapes::record(const OpDef& op, Inputs inputs, const void* attrs, const Tensor* outputs, int num_outputs) {
+  bool any = false;
+  for_each_recording([&](GradientTape::State& tape) {
+    tape.record(op, inputs, attrs, outputs, num_outputs);
+    any = true;
+  });
+  // The last one ended on another thread. One that is paused there goes on later, and nobody would tell this thread.
+  if (!any && std::all_of(tapes_.begin(), tapes_.end(), [](const auto& tape) { return tape->has_ended(); })) refresh();
+}
+
+void ThreadTapes::add(const std::shared_ptr<GradientTape::State>& tape) {
+  tapes_.push_back(tape);
+  refresh();
+}
+
+void ThreadTapes::refresh() {
+  std::erase_if(tapes_, [](const auto& tape) { return tape->has_ended(); });
+  Recorder* recorder = nullptr;
+  for_each_recording([&](const GradientTape::State&) { recorder = this; });
+  detail::current_context.recorder = recorder;
 }
 
 }  // namespace
@@ -181,14 +227,16 @@ void accumulate(Gradient& sum, Gradient more) {
 void GradientTape::State::back(const Entry& e, std::vector<Gradient>& grads, const std::vector<bool>& needed) {
   const int32_t* in_ids = tensor_ids_.data() + e.first;
   const int32_t* out_ids = in_ids + e.inputs;
+  const auto num_inputs = static_cast<int>(e.inputs);
+  const auto num_outputs = static_cast<int>(e.outputs);
   uint64_t wanted = 0;
-  for (int i = 0; i < e.inputs; ++i) {
+  for (int i = 0; i < num_inputs; ++i) {
     if (in_ids[i] >= 0 && needed[static_cast<size_t>(in_ids[i])]) wanted |= uint64_t{1} << std::min(i, 63);
   }
   if (wanted == 0) return;
-  ShortList<Gradient> dy(e.outputs);
+  ShortList<Gradient> dy(num_outputs);
   bool reached = false;
-  for (int i = 0; i < e.outputs; ++i) {
+  for (int i = 0; i < num_outputs; ++i) {
     if (out_ids[i] < 0) continue;
     dy[i] = std::move(grads[static_cast<size_t>(out_ids[i])]);
     grads[static_cast<size_t>(out_ids[i])] = Gradient();
@@ -203,7 +251,7 @@ void GradientTape::State::back(const Entry& e, std::vector<Gradient>& grads, con
     dx = e.op->grad(context, e.attrs.get());
   } else {
     std::unique_ptr<bool[]> asked(new bool[e.inputs]);
-    for (int i = 0; i < e.inputs; ++i)
+    for (int i = 0; i < num_inputs; ++i)
       asked[static_cast<size_t>(i)] = in_ids[i] >= 0 && needed[static_cast<size_t>(in_ids[i])];
     dx = (*static_cast<const BackwardFn*>(e.attrs.get()))(std::span<const Gradient>(dy.data(), e.outputs),
                                                           std::span<const bool>(asked.get(), e.inputs));
@@ -211,7 +259,7 @@ void GradientTape::State::back(const Entry& e, std::vector<Gradient>& grads, con
       throw invalid_argument("[custom_gradient] {} inputs, but {} gradients were returned", e.inputs, dx.size());
     }
   }
-  for (int i = 0; i < e.inputs; ++i) {
+  for (int i = 0; i < num_inputs; ++i) {
     if (in_ids[i] >= 0 && needed[static_cast<size_t>(in_ids[i])]) {
       accumulate(grads[static_cast<size_t>(in_ids[i])], std::move(dx[static_cast<size_t>(i)]));
     }
@@ -232,7 +280,7 @@ std::vector<Gradient> GradientTape::State::gradient(const std::vector<Tensor>& t
     const int32_t* ids = tensor_ids_.data() + e.first;
     const bool any =
         std::any_of(ids, ids + e.inputs, [&](int32_t id) { return id >= 0 && needed[static_cast<size_t>(id)]; });
-    for (int i = 0; any && i < e.outputs; ++i) {
+    for (uint32_t i = 0; any && i < e.outputs; ++i) {
       if (ids[e.inputs + i] >= 0) needed[static_cast<size_t>(ids[e.inputs + i])] = true;
     }
   }
@@ -268,13 +316,11 @@ std::vector<Gradient> GradientTape::State::gradient(const std::vector<Tensor>& t
   return result;
 }
 
-GradientTape::GradientTape(const GradientTapeOptions& options) : state_(std::make_unique<State>(options)) {
-  active_tapes().add(state_.get());
+GradientTape::GradientTape(const GradientTapeOptions& options) : state_(std::make_shared<State>(options)) {
+  ThreadTapes::make().add(state_);
 }
 
-GradientTape::~GradientTape() {
-  if (state_->recording()) active_tapes().remove(state_.get());
-}
+GradientTape::~GradientTape() { state_->end(); }
 
 void GradientTape::watch(const Tensor& tensor) {
   if (!is_differentiable(tensor.dtype())) {
@@ -300,15 +346,14 @@ std::vector<Gradient> GradientTape::gradient(const std::vector<Tensor>& targets,
                              output_gradients[i].partial_shape().str(), targets[i].partial_shape().str());
     }
   }
-  Pause pause(*this);
-  state_->spent = !state_->options().persistent;  // also where an error ends the walk
-  std::vector<Gradient> result = state_->gradient(targets, sources, output_gradients, state_->spent);
+  const Pause pause(*this);
+  const Finish finish_at_end(*this);
+  std::vector<Gradient> result = state_->gradient(targets, sources, output_gradients, !state_->options().persistent);
   if (unconnected == UnconnectedGradients::zero) {
     for (size_t i = 0; i < result.size(); ++i) {
       if (!result[i].defined()) result[i] = sources[i].zeros();
     }
   }
-  finish();
   return result;
 }
 
@@ -332,7 +377,8 @@ Gradient GradientTape::gradient(const Tensor& target, const GradSource& source, 
 
 Tensor GradientTape::jacobian(const Tensor& target, const GradSource& source) {
   require_unspent();
-  Pause pause(*this);
+  const Pause pause(*this);
+  const Finish finish_at_end(*this);
   const Tensor zero = source.zeros();
   std::vector<Tensor> rows;
   for (int64_t i = 0; i < target.num_elements(); ++i) {
@@ -345,7 +391,6 @@ Tensor GradientTape::jacobian(const Tensor& target, const GradSource& source) {
     const Gradient row = state_->gradient({target}, {source}, {seed.to(target.device())}, false)[0];
     rows.push_back(row.defined() ? row.value() : zero);
   }
-  finish();
   Dims dims = target.shape().dims();
   dims.insert(dims.end(), zero.shape().begin(), zero.shape().end());
   if (rows.empty()) return Tensor::empty(zero.dtype(), Shape(dims));
@@ -374,9 +419,13 @@ Tensor custom_gradient(const std::function<CustomGradient(const std::vector<Tens
   // The tapes record the ops inside, for tapes around a gradient() that uses their results; the value itself
   // comes from the inputs in one step: it gets a handle of its own, which no recorded op made.
   const CustomGradient result = f(in);
+  if (const OwnedSymbol* described = result.value.defined() ? owned_symbol(result.value) : nullptr) {
+    return described->owner().with_gradient(result.value, in, result.grad);
+  }
+  if (Interceptor* tracer = current_interceptor()) return tracer->with_gradient(result.value, in, result.grad);
   Tensor value;
   {
-    const SuspendTapes suspended;
+    const Unrecorded unrecorded;
     value = identity(result.value);
   }
   record_step(in, {value}, [grad = result.grad](std::span<const Gradient> dy, std::span<const bool>) {
@@ -386,32 +435,22 @@ Tensor custom_gradient(const std::function<CustomGradient(const std::vector<Tens
 }
 
 bool tapes_follow(const std::vector<Tensor>& inputs) {
-  for (GradientTape::State* tape : active_tapes().tapes()) {
-    if (tape->follows(inputs)) return true;
-  }
-  return false;
+  bool any = false;
+  for_each_recording_tape([&](const GradientTape::State& tape) { any = any || tape.follows(inputs); });
+  return any;
 }
 
-int num_recording_tapes() { return static_cast<int>(active_tapes().tapes().size()); }
+int num_recording_tapes() {
+  int n = 0;
+  for_each_recording_tape([&](const GradientTape::State&) { ++n; });
+  return n;
+}
 
 void record_step(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs, BackwardFn backward) {
   std::vector<const Tensor*> in;
   for (const Tensor& t : inputs) in.push_back(&t);
   const auto grad = std::make_shared<const BackwardFn>(std::move(backward));
-  for (GradientTape::State* tape : active_tapes().tapes()) tape->record_step(in, outputs, grad);
-}
-
-struct SuspendTapes::Saved {
-  std::vector<GradientTape::State*> tapes;
-  Recorder* recorder;
-};
-SuspendTapes::SuspendTapes() : saved_(std::make_unique<Saved>()) {
-  saved_->recorder = current_recorder();
-  saved_->tapes = active_tapes().exchange({});
-}
-SuspendTapes::~SuspendTapes() {
-  active_tapes().exchange(std::move(saved_->tapes));
-  set_recorder(saved_->recorder);
+  for_each_recording_tape([&](GradientTape::State& tape) { tape.record_step(in, outputs, grad); });
 }
 
 }  // namespace runnel

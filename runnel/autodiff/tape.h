@@ -31,12 +31,14 @@ struct GradientTapeOptions {
   bool watch_accessed_variables = true;
 };
 
-// Records the ops of this thread from its construction on and computes derivatives by a reverse walk.
+// Records the ops of the thread that made it, from its construction on, and computes derivatives by a reverse walk.
 //   GradientTape tape;
 //   Tensor loss = ...;
 //   auto grads = tape.gradient(loss, variables);
 // A tape that is not persistent stops recording and forgets with the first gradient(). A tape does not record its
-// own gradient(); tapes around it do, which is how higher derivatives are taken.
+// own gradient(); tapes around it do, which is how higher derivatives are taken. Another thread may ask it for
+// gradients and end it, one thread at a time. What it holds is then let go when its own thread records, tapes or ends
+// next.
 class RUNNEL_API GradientTape {
  public:
   explicit GradientTape(const GradientTapeOptions& options = {});
@@ -87,8 +89,16 @@ class RUNNEL_API GradientTape {
  private:
   void require_unspent() const;
   void finish();  // a tape that is not persistent forgets
+  // The end of a walk, also by an error.
+  struct Finish {
+    explicit Finish(GradientTape& t) : tape(t) {}
+    ~Finish() { tape.finish(); }
+    Finish(const Finish&) = delete;
+    Finish& operator=(const Finish&) = delete;
+    GradientTape& tape;
+  };
 
-  std::unique_ptr<State> state_;
+  std::shared_ptr<State> state_;  // shared with the thread that records into it
 };
 
 class RUNNEL_API GradientTape::Pause {

@@ -13,7 +13,9 @@ namespace runnel {
 
 using ByteSpan = std::span<const std::byte>;
 
-inline ByteSpan as_bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
+inline ByteSpan as_bytes(const std::string& text) {
+  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
+}
 
 // Open files are used by one thread at a time, except RandomAccessFile, whose read is safe from many.
 

@@ -18,13 +18,13 @@ std::atomic<int>& level_slot() {
 }  // namespace
 
 LogLevel log_level_from(const char* text) {
-  if (text == nullptr) return LogLevel::silent;
+  if (text == nullptr) return LogLevel::warning;
   for (int i = 0; i < 5; ++i) {
     if (kNames[i] == text) return static_cast<LogLevel>(i);
   }
   // Logging must not be what stops a program: say so and go on.
   write_log(LogLevel::error, fmt::format("RUNNEL_LOG must be silent, error, warning, info or debug, not '{}'", text));
-  return LogLevel::silent;
+  return LogLevel::warning;
 }
 
 LogLevel log_level() { return static_cast<LogLevel>(level_slot().load(std::memory_order_relaxed)); }

@@ -1,6 +1,7 @@
 #pragma once
 
-// Internal: messages for people on standard error. Nothing is written unless RUNNEL_LOG names a level.
+// Internal: messages for people on standard error, "runnel warning: ..." on a line each. Warnings and errors are
+// written unless RUNNEL_LOG (silent, error, warning, info, debug) names another level.
 #include <atomic>
 #include <string_view>
 #include <utility>
@@ -11,11 +12,11 @@ namespace runnel {
 
 enum class LogLevel { silent, error, warning, info, debug };
 
-// The level named by the text of RUNNEL_LOG; an unset or unknown one is silent.
+// The level named by the text of RUNNEL_LOG; an unset or unknown one is warning.
 RUNNEL_API LogLevel log_level_from(const char* text);
 RUNNEL_API LogLevel log_level();
 RUNNEL_API void set_log_level(LogLevel level);
-RUNNEL_API void write_log(LogLevel level, std::string_view message);
+RUNNEL_API void write_log(LogLevel level, std::string_view message);  // whatever the level is: call the ones below
 
 template <class... Args>
 void log(LogLevel level, fmt::format_string<Args...> text, Args&&... args) {

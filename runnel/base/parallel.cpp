@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "runnel/base/cpu_count.h"
+#include "runnel/base/flush_denormals.h"
 #include "runnel/base/format.h"
 
 namespace runnel {
@@ -97,6 +98,7 @@ void run_ranges(int64_t n, int64_t grain, int64_t from, int64_t to, bool up, Bod
 }
 
 void run_inline(int64_t n, int64_t grain, bool up, Body body) {
+  const FlushDenormals as_workers_do;
   const SerialScope nested_calls_run_inline;
   Failure failure;
   run_ranges(n, grain, 0, (n - 1) / grain + 1, up, body, failure);
@@ -225,6 +227,7 @@ void Pool::work_as_worker() {
 }
 
 void Pool::worker_main() {
+  const FlushDenormals flush;
   serial_depth = 1;
   while (true) {
     const bool awake = spin_until(crowded_ ? std::chrono::microseconds(0) : kWorkerSpin, [this] {
@@ -280,6 +283,7 @@ void Pool::run_job(int64_t n, int64_t grain, int64_t from, int64_t count, bool u
 void Pool::run(int64_t n, int64_t grain, bool up, Body body) {
   // Read while the pool is ours: set_num_threads may have come between the caller's look and now.
   resize(thread_count.load(std::memory_order_relaxed));
+  const FlushDenormals as_workers_do;
   const SerialScope nested_calls_run_inline;
   const int64_t total = (n - 1) / grain + 1;
   for (int64_t from = 0; from < total; from += kMaxRanges) {

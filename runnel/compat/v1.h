@@ -25,6 +25,7 @@ struct Node;
 namespace runnel::compat::v1 {
 
 class GraphState;
+struct OpenGraph;
 
 // A node of a graph, to be run for what it does.
 class RUNNEL_API Operation {
@@ -74,9 +75,8 @@ class RUNNEL_API Graph {
     Scope& operator=(const Scope&) = delete;
 
    private:
-    struct Outer;
     std::shared_ptr<GraphState> state_;
-    std::unique_ptr<Outer> outer_;  // what was there before
+    std::unique_ptr<OpenGraph> open_;
   };
   [[nodiscard]] Scope as_default() const { return Scope(state_); }
 

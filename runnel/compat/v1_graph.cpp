@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runnel/autodiff/record.h"
 #include "runnel/base/format.h"
-#include "runnel/graph/gradient.h"
+#include "runnel/graph/gradient/gradient.h"
 #include "runnel/graph/graph_function.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
@@ -13,12 +12,23 @@
 #include "runnel/ops/random.h"
 
 namespace runnel::compat::v1 {
+
+// A scope of as_default(): ops of the thread go into its graph.
+struct OpenGraph {
+  explicit OpenGraph(GraphState& state)
+      : state(state), outer(thread_context().graph), scope_(&state.tracer, nullptr, new_tape_level(), this) {}
+  GraphState& state;
+  OpenGraph* outer;
+
+ private:
+  ContextScope<&ThreadContext::interceptor, &ThreadContext::recorder, &ThreadContext::tape_level, &ThreadContext::graph>
+      scope_;
+};
+
 namespace {
 
-// The open scopes of this thread, innermost last, and the graph that stands under them.
+// The graph that stands under the open scopes of this thread.
 struct Defaults {
-  Defaults() { num_recording_tapes(); }  // the tapes of the thread are made first, so that they outlive the last scope
-  std::vector<std::shared_ptr<GraphState>> scopes;
   std::shared_ptr<GraphState> base;
   std::unique_ptr<Graph::Scope> forever;  // of disable_eager_execution
 };
@@ -28,13 +38,14 @@ Defaults& defaults() {
 }
 
 std::shared_ptr<GraphState> default_state() {
+  if (const OpenGraph* open = thread_context().graph) return open->state.shared_from_this();
   Defaults& d = defaults();
-  if (!d.scopes.empty()) return d.scopes.back();
   if (!d.base) d.base = std::make_shared<GraphState>();
   return d.base;
 }
 
-std::vector<Variable> variables_of(const GraphState& state, bool trainable_only) {
+std::vector<Variable> variables_of(GraphState& state, bool trainable_only) {
+  state.declare_captured();
   std::vector<Variable> all;
   for (const auto& each : state.variables) {
     if (!trainable_only || each.variable.trainable()) all.push_back(each.variable);
@@ -53,7 +64,7 @@ Tensor read_after_last(GraphState& state, const Variable& variable) {
 }  // namespace
 
 void GraphTracer::call(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outputs, int num_outputs,
-                       const std::source_location& where) {
+                       const SourceSite& where) {
   Tracer::call(op, inputs, attrs, outputs, num_outputs, where);
   Node& node = *graph()->nodes().back();
   node.control_inputs.clear();
@@ -67,20 +78,49 @@ void GraphTracer::call(const OpDef& op, Inputs inputs, const void* attrs, Tensor
 }
 
 GraphState& current_state(const char* caller) {
-  Defaults& d = defaults();
-  if (d.scopes.empty()) {
+  const OpenGraph* open = thread_context().graph;
+  if (!open) {
     throw make_error(Code::failed_precondition,
                      "[{}] ops run eagerly here: call disable_eager_execution() first, or keep a Graph::as_default()",
                      caller);
   }
-  return *d.scopes.back();
+  return open->state;
 }
 
-const GraphState::Declared& GraphState::declared(const Variable& variable) const {
+void GraphState::declare_captured() {
+  const auto slot_of = [](const Tensor& t) -> const VariableSlot* {
+    if (t.dtype() != DType::resource || t.is_symbolic()) return nullptr;
+    return dynamic_cast<const VariableSlot*>(t.data<ResourceHandle>()->object.get());
+  };
+  std::vector<Variable> found;
+  for (const Tensor& t : tracer.captures()) {
+    const VariableSlot* slot = slot_of(t);
+    const auto is_it = [&](const Declared& each) { return &each.variable.slot() == slot; };
+    if (slot && std::ranges::none_of(variables, is_it)) found.push_back(Variable::from_handle(t));
+  }
+  if (found.empty()) return;
+  const Graph::Scope scope(shared_from_this());
+  for (const Variable& variable : found) declare(variable, variable.slot().value);
+}
+
+void GraphState::declare(const Variable& variable, const Tensor& initial_value) {
+  variable.assign(initial_value);
+  name_last(variable.name() + "/Assign");
+  const Operation initializer = last();
+  const Tensor read = variable.value();
+  name_last(variable.name() + "/Read");
+  name(*tracer.captured_as(variable.handle()), variable.name());
+  variables.push_back({variable, initializer, read});
+}
+
+const GraphState::Declared& GraphState::declared(const Variable& variable) {
+  declare_captured();
   for (const Declared& each : variables) {
     if (&each.variable.slot() == &variable.slot()) return each;
   }
-  throw invalid_argument("[compat.v1] '{}' is no variable of this graph: get_variable makes those", variable.name());
+  throw invalid_argument(
+      "[compat.v1] '{}' is no variable of this graph: get_variable makes those, and a layer that was called there",
+      variable.name());
 }
 
 NodeOutput GraphState::output_of(const Tensor& tensor) const {
@@ -95,7 +135,7 @@ NodeOutput GraphState::output_of(const Tensor& tensor) const {
   return symbol->output();
 }
 
-NodeOutput GraphState::fetched(const Fetch& fetch) const {
+NodeOutput GraphState::fetched(const Fetch& fetch) {
   if (fetch.variable_.defined()) return output_of(declared(fetch.variable_).read);
   if (!fetch.operation_.defined()) return output_of(fetch.tensor_);
   if (fetch.operation_.graph_ != graph()) {
@@ -115,18 +155,9 @@ Operation operation_of(const Tensor& tensor) {
 
 Graph::Graph() : state_(std::make_shared<GraphState>()) {}
 
-struct Graph::Scope::Outer {
-  explicit Outer(Interceptor* now) : interceptor(set_interceptor(now)) {}
-  ~Outer() { set_interceptor(interceptor); }
-  Interceptor* interceptor;
-  SuspendTapes tapes;
-};
-
 Graph::Scope::Scope(std::shared_ptr<GraphState> state)
-    : state_(std::move(state)), outer_(std::make_unique<Outer>(&state_->tracer)) {
-  defaults().scopes.push_back(state_);
-}
-Graph::Scope::~Scope() { defaults().scopes.pop_back(); }  // scopes end in the reverse order of their beginning
+    : state_(std::move(state)), open_(std::make_unique<OpenGraph>(*state_)) {}
+Graph::Scope::~Scope() = default;
 
 std::vector<std::string> Graph::operations() const {
   std::vector<std::string> names;
@@ -144,11 +175,12 @@ void disable_eager_execution() {
   if (!d.base) d.base = std::make_shared<GraphState>();
   d.forever = std::make_unique<Graph::Scope>(d.base);
 }
-bool executing_eagerly() { return defaults().scopes.empty(); }
+bool executing_eagerly() { return !thread_context().graph; }
 Graph get_default_graph() { return Graph(default_state()); }
 void reset_default_graph() {
   Defaults& d = defaults();
-  if (d.scopes.size() > (d.forever ? 1u : 0u)) {
+  const OpenGraph* open = thread_context().graph;
+  if (open && !(d.forever && !open->outer)) {
     throw make_error(Code::failed_precondition, "[reset_default_graph] a scope of as_default() is open");
   }
   const bool disabled = d.forever != nullptr;
@@ -210,13 +242,7 @@ Variable get_variable(const std::string& name, const Shape& shape, const GetVari
   const Initializer init = options.initializer       ? options.initializer
                            : is_float(options.dtype) ? glorot_uniform_initializer()
                                                      : zeros_initializer();
-  variable.assign(init(shape, options.dtype));
-  state.name_last(name + "/Assign");
-  const Operation initializer = state.last();
-  const Tensor read = variable.value();
-  state.name_last(name + "/Read");
-  state.name(*const_cast<Node*>(state.tracer.captured_as(handle)), name);
-  state.variables.push_back({variable, initializer, read});
+  state.declare(variable, init(shape, options.dtype));
   return variable;
 }
 
@@ -250,7 +276,7 @@ Operation group(const std::vector<Fetch>& operations, const std::string& name) {
   return no_op(name);
 }
 Operation variables_initializer(const std::vector<Variable>& variables) {
-  const GraphState& state = current_state("variables_initializer");
+  GraphState& state = current_state("variables_initializer");
   std::vector<Fetch> all;
   for (const Variable& v : variables) all.emplace_back(state.declared(v).initializer);
   return group(all, "init");

@@ -3,6 +3,7 @@
 // Internal: what a v1 graph holds.
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,7 @@ class GraphTracer : public Tracer {
  public:
   GraphTracer() : Tracer("v1") {}
   void call(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outputs, int num_outputs,
-            const std::source_location& where) override;
+            const SourceSite& where) override;
   std::vector<std::vector<Node*>> dependencies;  // of the open scopes of control_dependencies
 };
 
@@ -31,6 +32,7 @@ class GraphState : public std::enable_shared_from_this<GraphState> {
 
   GraphTracer tracer;
   std::vector<Declared> variables;
+  std::mutex mutex;  // of the graph and `variables` while sessions run, on several threads
 
   const std::shared_ptr<runnel::Graph>& graph() const { return tracer.graph(); }
   Operation operation(Node* node) const { return Operation(graph(), node); }
@@ -39,9 +41,14 @@ class GraphState : public std::enable_shared_from_this<GraphState> {
   void name_last(const std::string& wish) { name(*graph()->nodes().back(), wish); }
   void name(Node& node, const std::string& wish) { node.name = graph()->unique_name(wish); }
   // The value that is fetched; an output of -1 for a node without one.
-  NodeOutput fetched(const Fetch& fetch) const;
+  NodeOutput fetched(const Fetch& fetch);
   NodeOutput output_of(const Tensor& tensor) const;  // an Error when the tensor is not of this graph
-  const Declared& declared(const Variable& variable) const;
+  const Declared& declared(const Variable& variable);
+  // Makes it a variable of the graph, with nodes that assign its initial value and read it.
+  void declare(const Variable& variable, const Tensor& initial_value);
+  // Variables that were made elsewhere (weights of Keras layers) belong to the graph once it uses them: their
+  // initializer assigns the value they have now.
+  void declare_captured();
 };
 
 // The graph that ops of this thread go into; an Error naming the caller when they run eagerly.

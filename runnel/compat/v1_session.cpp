@@ -37,8 +37,21 @@ Compiled compile(const GraphState& state, const std::vector<NodeOutput>& feeds,
     const auto it = fed.find({v.node, v.index});
     return it == fed.end() ? v : NodeOutput{it->second, 0};
   };
+  // What was found of a value while building does not hold behind a fed one.
+  std::set<const Node*> depends_on_feeds;
   for (const auto& node : graph->nodes()) {
-    for (NodeOutput& in : node->inputs) in = resolve(in);
+    bool fed_before = false;
+    for (NodeOutput& in : node->inputs) {
+      const Node* built = in.node;
+      in = resolve(in);
+      fed_before = fed_before || in.node != built || depends_on_feeds.contains(built);
+    }
+    if (fed_before) {
+      depends_on_feeds.insert(node.get());
+      std::fill(node->values.begin(), node->values.end(), Tensor());
+      node->elements.clear();
+      node->inferred = false;
+    }
     // Variables have other slots in every session.
     if (node->is("_Arg") && node->dtype() == DType::resource) node->values[0] = Tensor();
   }
@@ -80,7 +93,10 @@ class Session::State {
   std::vector<Tensor> run(const std::vector<Fetch>& fetches, const FeedDict& feed_dict) {
     const OutsideTrace outside;  // this runs, though the graph may be open
     std::vector<NodeOutput> wanted;
-    for (const Fetch& f : fetches) wanted.push_back(graph_->fetched(f));
+    {
+      const std::lock_guard lock(graph_->mutex);  // a fetched variable may become a node
+      for (const Fetch& f : fetches) wanted.push_back(graph_->fetched(f));
+    }
     std::vector<NodeOutput> fed;
     std::vector<Tensor> values;
     for (const auto& [tensor, value] : feed_dict) {
@@ -92,6 +108,7 @@ class Session::State {
     {
       const std::lock_guard lock(mutex_);
       if (closed_) throw make_error(Code::failed_precondition, "[Session.run] the session is closed");
+      const std::lock_guard reading(graph_->mutex);
       compiled = compiled_for(fed, wanted);
       for (size_t i = 0; i < compiled->captures; ++i) inputs.push_back(captured(graph_->tracer.captures()[i]));
     }

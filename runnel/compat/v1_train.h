@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "runnel/compat/v1.h"
-#include "runnel/op/attr.h"
+#include "runnel/op/attr_value.h"
 
 namespace runnel::compat::v1::train {
 

@@ -1,4 +1,5 @@
 #include "runnel/base/format.h"
+#include "runnel/data/node.h"
 #include "runnel/data/nodes.h"
 #include "runnel/data/rows.h"
 #include "runnel/data/runner.h"

@@ -5,6 +5,7 @@
 
 #include "runnel/base/crc32c.h"
 #include "runnel/base/format.h"
+#include "runnel/data/node.h"
 #include "runnel/data/nodes.h"
 #include "runnel/io/record_reader.h"
 #include "runnel/io/record_writer.h"

@@ -1,6 +1,7 @@
 // One of several datasets for each element: by a dataset of choices, or at random.
 #include "runnel/base/format.h"
 #include "runnel/base/philox.h"
+#include "runnel/data/node.h"
 #include "runnel/data/nodes.h"
 
 namespace runnel::data {

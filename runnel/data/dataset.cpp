@@ -4,6 +4,13 @@
 
 namespace runnel::data {
 
+Paths::Paths(const char* path) : Paths(Tensor{path}) {}
+Paths::Paths(const std::string& path) : Paths(Tensor{path}) {}
+Paths::Paths(std::initializer_list<std::string> paths) : Paths(std::vector<std::string>(paths)) {}
+Paths::Paths(const std::vector<std::string>& paths) : Paths(Tensor::of(paths)) {}
+Paths::Paths(const Tensor& paths)
+    : node_(from_tensor_slices(paths.defined() && paths.rank() == 0 ? paths.with_shape({1}) : paths).node()) {}
+
 AnyDataset AnyDataset::from_tensor_slices(const Nest& components) {
   Item item;
   from_nest(components, item);
@@ -38,14 +45,15 @@ AnyDataset AnyDataset::flat_map(std::function<AnyDataset(const Nest&)> f) const 
 }
 
 Dataset<std::vector<Tensor>> csv(const Paths& paths, const std::vector<Tensor>& record_defaults,
-                                 const CsvOptions& options, Env& env) {
+                                 const CsvOptions& options, Env& env, SourceSite where) {
   io::DecodeCsvOptions decode;
   decode.field_delim = options.field_delim;
   decode.use_quote_delim = options.use_quote_delim;
   decode.na_value = options.na_value;
   decode.select_cols = options.select_cols;
   return Dataset<Tensor>(nodes::csv_records(paths.node(), options, env))
-      .map([record_defaults, decode](Tensor record) { return io::decode_csv(record, record_defaults, decode); },
+      .map([record_defaults, decode,
+            where](Tensor record) { return io::decode_csv(Operand(record, where), record_defaults, decode); },
            options.num_parallel_calls);
 }
 

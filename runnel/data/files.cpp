@@ -1,11 +1,14 @@
 // Sources that read files: lines of text, records of a fixed length, TFRecords.
+#include <algorithm>
 #include <cstring>
 
 #include "runnel/base/format.h"
+#include "runnel/data/node.h"
 #include "runnel/data/nodes.h"
 #include "runnel/io/compression.h"
 #include "runnel/io/csv.h"
 #include "runnel/io/glob.h"
+#include "runnel/io/origin.h"
 #include "runnel/io/record_reader.h"
 
 namespace runnel::data {
@@ -23,13 +26,16 @@ class FileReader {
 };
 using OpenFn = std::function<std::unique_ptr<FileReader>(const std::string& path)>;
 
-// A file as a stream of pieces: of the mapped file itself, or decompressed.
+// A file as a stream of pieces: of the mapped file itself, or decompressed. Pieces are marked, so that errors about
+// what they hold can name the file, and the line where it is text.
 class FileBytes {
  public:
-  FileBytes(const std::string& path, const std::string& compression, int64_t buffer, Env& env)
-      : path_(path), file_(env.map(path)), buffer_(buffer > 0 ? static_cast<size_t>(buffer) : size_t{1} << 18) {
-    const io::Compression kind = io::compression_from_name(compression);
-    if (kind != io::Compression::none) inflate_.emplace(file_->bytes(), kind, path);
+  enum class Kind { text, binary };
+  FileBytes(Kind kind, const std::string& path, const std::string& compression, int64_t buffer, Env& env)
+      : kind_(kind), path_(path), buffer_(buffer > 0 ? static_cast<size_t>(buffer) : size_t{1} << 18) {
+    const io::Compression packed = io::compression_from_name(compression);
+    file_ = packed == io::Compression::none && kind == Kind::text ? io::map_text(path, env) : env.map(path);
+    if (packed != io::Compression::none) inflate_.emplace(file_->bytes(), packed, path);
   }
   const std::string& path() const { return path_; }
 
@@ -43,12 +49,18 @@ class FileBytes {
       piece_ = {reinterpret_cast<const char*>(file_->bytes().data()), file_->bytes().size()};
       return !piece_.empty();
     }
-    auto next = std::make_shared<std::string>(peek());
-    const size_t had = next->size();
-    next->resize(std::max(had * 2, had + buffer_));
-    const size_t got = inflate_->read(std::as_writable_bytes(std::span(*next).subspan(had)));
-    next->resize(had + got);
-    piece_ = *next;
+    auto next = std::make_shared<Piece>();
+    next->bytes = peek();
+    const size_t had = next->bytes.size();
+    next->bytes.resize(std::max(had * 2, had + buffer_));
+    const size_t got = inflate_->read(std::as_writable_bytes(std::span(next->bytes).subspan(had)));
+    next->bytes.resize(had + got);
+    if (kind_ == Kind::text) {
+      line_ +=
+          static_cast<uint64_t>(std::count(piece_.begin(), piece_.begin() + static_cast<std::ptrdiff_t>(at_), '\n'));
+      next->mark.emplace(std::as_bytes(std::span(next->bytes)), path_, line_);
+    }
+    piece_ = next->bytes;
     owner_ = std::move(next);
     at_ = 0;
     return got > 0;
@@ -69,6 +81,12 @@ class FileBytes {
   }
 
  private:
+  struct Piece {
+    std::string bytes;
+    std::optional<io::OriginMark> mark;
+  };
+
+  Kind kind_;
   std::string path_;
   std::shared_ptr<MappedFile> file_;
   size_t buffer_;
@@ -77,6 +95,7 @@ class FileBytes {
   std::string_view piece_;
   size_t at_ = 0;
   uint64_t offset_ = 0;
+  uint64_t line_ = 1;  // with which piece_ begins, where it is decompressed text
 };
 
 class LineReader : public FileReader {
@@ -303,7 +322,8 @@ NodePtr nodes::text_lines(NodePtr paths, const TextLineOptions& options, Env& en
   return files(
       std::move(paths), "TextLine",
       [options, &env](const std::string& path) -> std::unique_ptr<FileReader> {
-        return std::make_unique<LineReader>(FileBytes(path, options.compression_type, options.buffer_size, env));
+        return std::make_unique<LineReader>(
+            FileBytes(FileBytes::Kind::text, path, options.compression_type, options.buffer_size, env));
       },
       options.num_parallel_reads);
 }
@@ -315,8 +335,8 @@ NodePtr nodes::csv_records(NodePtr paths, CsvOptions options, Env& env) {
   return files(
       std::move(paths), "Csv",
       [options, &env](const std::string& path) -> std::unique_ptr<FileReader> {
-        return std::make_unique<CsvReader>(FileBytes(path, options.compression_type, options.buffer_size, env),
-                                           options);
+        return std::make_unique<CsvReader>(
+            FileBytes(FileBytes::Kind::text, path, options.compression_type, options.buffer_size, env), options);
       },
       options.num_parallel_reads);
 }
@@ -343,8 +363,8 @@ NodePtr nodes::fixed_length_records(NodePtr paths, FixedLengthOptions options, E
   return files(
       std::move(paths), "FixedLengthRecord",
       [options, &env](const std::string& path) -> std::unique_ptr<FileReader> {
-        return std::make_unique<FixedLengthReader>(FileBytes(path, options.compression_type, options.buffer_size, env),
-                                                   options);
+        return std::make_unique<FixedLengthReader>(
+            FileBytes(FileBytes::Kind::binary, path, options.compression_type, options.buffer_size, env), options);
       },
       options.num_parallel_reads);
 }

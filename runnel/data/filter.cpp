@@ -6,8 +6,9 @@
 
 #include "runnel/base/format.h"
 #include "runnel/base/philox.h"
+#include "runnel/data/node.h"
 #include "runnel/data/nodes.h"
-#include "runnel/kernels/random_context.h"
+#include "runnel/op/random_context.h"
 #include "runnel/tensor/serialize.h"
 
 namespace runnel::data {

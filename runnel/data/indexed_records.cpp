@@ -3,6 +3,7 @@
 
 #include "runnel/base/format.h"
 #include "runnel/data/iterator.h"
+#include "runnel/data/node.h"
 #include "runnel/data/nodes.h"
 #include "runnel/io/record_index.h"
 

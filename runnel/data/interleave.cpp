@@ -1,9 +1,10 @@
 // Datasets made from elements, their elements one after the other or in turns.
 #include "runnel/base/cpu_count.h"
 #include "runnel/base/format.h"
+#include "runnel/data/node.h"
 #include "runnel/data/nodes.h"
 #include "runnel/data/runner.h"
-#include "runnel/kernels/random_context.h"
+#include "runnel/op/random_context.h"
 
 namespace runnel::data {
 namespace {

@@ -10,6 +10,7 @@
 
 #include "runnel/function/tensor_spec.h"
 #include "runnel/tensor/nest.h"
+#include "runnel/tensor/structure.h"
 
 namespace runnel::data {
 
@@ -58,23 +59,8 @@ RUNNEL_API TensorSpec scalar_spec(DType dtype);
 
 namespace detail {
 
-template <class T>
-inline constexpr bool is_tuple = nest::detail::is_tuple<T>;
-
-// Tensors in a value of this type where the type alone says so, else -1.
-template <class T>
-constexpr int fixed_leaves() {
-  if constexpr (std::same_as<T, Tensor>) {
-    return 1;
-  } else if constexpr (is_tuple<T>) {
-    return []<size_t... I>(std::index_sequence<I...>) {
-      constexpr bool all = ((fixed_leaves<std::tuple_element_t<I, T>>() >= 0) && ...);
-      return all ? (fixed_leaves<std::tuple_element_t<I, T>>() + ... + 0) : -1;
-    }(std::make_index_sequence<std::tuple_size_v<T>>());
-  } else {
-    return -1;
-  }
-}
+using structure::fixed_tensors;
+using structure::is_tuple;
 
 template <class T>
 NestOf<Slot> fixed_nest() {
@@ -94,36 +80,17 @@ const Structure* fixed_structure() {
 
 [[noreturn]] RUNNEL_API void wrong_structure(const Structure* wanted, const Structure* got);
 
-template <class T>
-T take(std::vector<Tensor>& tensors, size_t& at) {
-  if constexpr (std::same_as<T, Tensor>) {
-    return std::move(tensors[at++]);
-  } else {
-    return [&]<size_t... I>(std::index_sequence<I...>) {
-      return T{take<std::tuple_element_t<I, T>>(tensors, at)...};
-    }(std::make_index_sequence<std::tuple_size_v<T>>());
-  }
-}
-
-template <class T>
-void put(const T& value, std::vector<Tensor>& tensors) {
-  if constexpr (std::same_as<T, Tensor>) {
-    tensors.push_back(value);
-  } else {
-    std::apply([&](const auto&... each) { (put(each, tensors), ...); }, value);
-  }
-}
-
 }  // namespace detail
 
 // An item as the C++ type T, which its structure must fit. The item's tensors are moved out.
 template <class T>
 T to_value(Item& item) {
-  if constexpr (detail::fixed_leaves<T>() >= 0) {
+  if constexpr (detail::fixed_tensors<T>() >= 0) {
     if (item.structure != detail::fixed_structure<T>())
       detail::wrong_structure(detail::fixed_structure<T>(), item.structure);
     size_t at = 0;
-    return detail::take<T>(item.tensors, at);
+    auto next = [&] { return std::move(item.tensors[at++]); };
+    return structure::from_tensors<T>(next);
   } else {
     return to_nest(item).template as<T>();
   }
@@ -131,10 +98,10 @@ T to_value(Item& item) {
 
 template <class T>
 void from_value(const T& value, Item& out) {
-  if constexpr (detail::fixed_leaves<T>() >= 0) {
+  if constexpr (detail::fixed_tensors<T>() >= 0) {
     out.structure = detail::fixed_structure<T>();
     out.tensors.clear();
-    detail::put(value, out.tensors);
+    structure::append_tensors(value, out.tensors);
   } else if constexpr (std::convertible_to<const T&, Tensor> && !std::same_as<T, Nest>) {
     out.structure = detail::fixed_structure<Tensor>();
     out.tensors.assign(1, Tensor(value));

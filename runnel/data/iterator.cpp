@@ -2,15 +2,18 @@
 
 #include <optional>
 
-#include "runnel/autodiff/record.h"
 #include "runnel/base/crc32c.h"
+#include "runnel/base/flush_denormals.h"
 #include "runnel/base/format.h"
 #include "runnel/data/nested.h"
+#include "runnel/data/node.h"
 #include "runnel/data/register.h"
 #include "runnel/data/traced_pass.h"
+#include "runnel/function/tracing_turn.h"
 #include "runnel/graph/tracer.h"
 #include "runnel/op/builder.h"
 #include "runnel/op/dispatch.h"
+#include "runnel/tensor/trackable.h"
 
 namespace runnel::data {
 namespace {
@@ -38,9 +41,14 @@ uint32_t fingerprint_of(const DatasetNode& node) { return checksum(node.fingerpr
 
 namespace {
 
-// Stages run as plain code: no tape records them, no trace takes their ops.
+// Stages run as plain code: no tape records them, no trace takes their ops, no layer's call is around them. They
+// compute alike on this thread and on those that work ahead. Another thread may be waiting for the iterator meanwhile.
 template <class F>
 auto apart(const F& f) {
+  const FlushDenormals flush;
+  const ContextScope<&ThreadContext::training, &ThreadContext::layer_call, &ThreadContext::masks,
+                     &ThreadContext::destination, &ThreadContext::worker>
+      nobodys_guest(false, nullptr, nullptr, nullptr, true);
   std::optional<OutsideTrace> outside;
   if (current_interceptor() != nullptr || current_recorder() != nullptr) outside.emplace();
   return f();
@@ -84,6 +92,7 @@ struct Pass {
     root = node->iterate({pipeline, epoch, -1});
   }
   void stop() noexcept {
+    const function_detail::WaitsForWorkers waits;  // they are joined
     if (pipeline) pipeline->cancelled.store(true, std::memory_order_relaxed);
     root.reset();
   }
@@ -91,8 +100,13 @@ struct Pass {
 
 }  // namespace
 
-struct AnyIterator::Impl : Object {
+struct AnyIterator::Impl : Object, Trackable {
   std::string describe() const override { return "iterator of " + node->name(); }
+  std::string save();
+  void restore(std::string_view state);
+  StateReader checked(std::string_view state) const;
+  std::vector<SavableValue> savable_values() override;
+  bool holds_weights() const override { return false; }
 
   NodePtr node;
   Pass pass;
@@ -100,12 +114,18 @@ struct AnyIterator::Impl : Object {
   std::optional<Item> peeked;  // asked for by a loop's condition, not yet handed out
   bool ended = false;
 
-  void tell_latest() const {
-    const std::lock_guard lock(node->last_mutex);
-    node->last = pass.pipeline;
+  void tell_latest() const { tell_latest(*node); }
+  // The datasets this one was made from too: users hold those, where fit adds stages of its own.
+  void tell_latest(const DatasetNode& to) const {
+    {
+      const std::lock_guard lock(to.last_mutex);
+      to.last = pass.pipeline;
+    }
+    for (const NodePtr& in : to.inputs()) tell_latest(*in);
   }
   // For loops of graphs, which ask whether there is an element before they take it.
   bool has_next() {
+    const function_detail::WaitsForWorkers waits;  // for the lock too
     const std::lock_guard lock(mutex);
     if (peeked) return true;
     if (ended) return false;
@@ -118,6 +138,7 @@ struct AnyIterator::Impl : Object {
     return true;
   }
   bool take(Item& out) {
+    const function_detail::WaitsForWorkers waits;  // for the lock too
     const std::lock_guard lock(mutex);
     if (!peeked) return apart([&] { return pass.root->next(out); });
     out = std::move(*peeked);
@@ -145,43 +166,67 @@ std::optional<Nest> AnyIterator::next() {
   return to_nest(item);
 }
 
-std::string AnyIterator::save() const {
+std::string AnyIterator::save() const { return impl_->save(); }
+void AnyIterator::restore(std::string_view state) { impl_->restore(state); }
+
+std::vector<SavableValue> AnyIterator::Impl::savable_values() {
+  const auto check = [this](const std::vector<Tensor>& saved) {
+    if (saved.at(0).dtype() != DType::string || saved.at(0).num_elements() != 1) {
+      throw invalid_argument("[restore] the saved state of the {} is {}{}, which is none of this library's", describe(),
+                             dtype_name(saved[0].dtype()), saved[0].shape().str());
+    }
+    checked(saved[0].data<Bytes>()[0]);
+  };
+  return {{.name = "ITERATOR",
+           .suffixes = {"_STATE"},
+           .get = [this] { return std::vector<Tensor>{Tensor(save())}; },
+           .check = check,
+           .set = [this](const std::vector<Tensor>& saved) { restore(saved.at(0).data<Bytes>()[0]); }}};
+}
+
+std::string AnyIterator::Impl::save() {
   StateWriter out;
   out.text(kMagic);
-  out.integer(fingerprint_of(*impl_->node));
-  out.integer(impl_->pass.epoch);
-  out.integer(impl_->pass.seeds.size());
-  for (const uint64_t seed : impl_->pass.seeds) out.integer(seed);
-  apart([&] { save_nested(*impl_->pass.root, out); });
+  out.integer(fingerprint_of(*node));
+  out.integer(pass.epoch);
+  out.integer(pass.seeds.size());
+  for (const uint64_t seed : pass.seeds) out.integer(seed);
+  apart([&] { save_nested(*pass.root, out); });
   std::string bytes = out.take();
   append_fixed32(bytes, checksum(bytes));
   return bytes;
 }
 
-void AnyIterator::restore(std::string_view state) {
+// At what comes after the fingerprint. An Error unless the state is whole and of this pipeline.
+StateReader AnyIterator::Impl::checked(std::string_view state) const {
   if (state.size() < 4 ||
       checksum(state.substr(0, state.size() - 4)) != load_fixed32(state.data() + state.size() - 4)) {
     throw Error(Code::data_loss, "[restore] the bytes are no saved state of an iterator, or damaged");
   }
   StateReader in(state.substr(0, state.size() - 4));
   if (in.text() != kMagic) throw Error(Code::data_loss, "[restore] the bytes are no saved state of an iterator");
-  if (in.integer() != fingerprint_of(*impl_->node)) {
+  if (in.integer() != fingerprint_of(*node)) {
     throw make_error(Code::failed_precondition, "[restore] the state was saved of another pipeline than {}",
-                     impl_->node->fingerprint());
+                     node->fingerprint());
   }
+  return in;
+}
+
+void AnyIterator::Impl::restore(std::string_view state) {
+  StateReader in = checked(state);
   apart([&] {
     Pass fresh;
     fresh.epoch = in.integer();
-    const int64_t seeds = in.count(static_cast<int64_t>(impl_->pass.seeds.size()));
+    const int64_t seeds = in.count(static_cast<int64_t>(pass.seeds.size()));
     for (int64_t k = 0; k < seeds; ++k) fresh.seeds.push_back(in.integer());
-    fresh.start(impl_->node);
+    fresh.start(node);
     restore_nested(*fresh.root, in);
-    const std::lock_guard lock(impl_->mutex);
-    impl_->peeked.reset();
-    impl_->ended = false;
-    impl_->pass = std::move(fresh);
+    const std::lock_guard lock(mutex);
+    peeked.reset();
+    ended = false;
+    pass = std::move(fresh);
   });
-  impl_->tell_latest();
+  tell_latest();
 }
 
 std::string AnyIterator::explain() const { return impl_->pass.pipeline->explain(); }
@@ -231,7 +276,7 @@ void AnyIterator::get_next(Item& out) const {
   if (!impl_->take(out)) throw Error(Code::out_of_range, "[get_next] end of sequence");
 }
 
-TracedPass::TracedPass(const NodePtr& node, std::source_location where) : Loop("for", where), node_(node) {
+TracedPass::TracedPass(const NodePtr& node, SourceSite where) : Loop("for", where), node_(node) {
   if (!is_traced()) return;
   static const Op op("_DatasetIterator");
   iterator_ = op({to_variant(node)});

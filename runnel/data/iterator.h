@@ -4,14 +4,19 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <type_traits>
+#include <tuple>
+#include <utility>
 
-#include "runnel/data/nodes.h"
+#include "runnel/data/item.h"
+#include "runnel/data/node_ptr.h"
 
 namespace runnel::data {
 
+class Pipeline;  // data/pipeline.h
+
 // One pass over a dataset. Copies are the same pass. Used by one thread at a time; when the last copy goes, the threads
-// that work for it are stopped and joined.
+// that work for it are stopped and joined. A node of the object graph: track() takes it as a part of an object, and
+// checkpoints keep where it stands.
 class RUNNEL_API AnyIterator {
  public:
   explicit AnyIterator(NodePtr node);
@@ -76,6 +81,7 @@ class Iterator {
   void restore(std::string_view state) { any_.restore(state); }
   std::string explain() const { return any_.explain(); }
   const AnyIterator& any() const { return any_; }
+  const Tensor& handle() const { return any_.handle(); }
 
  private:
   AnyIterator any_;

@@ -2,11 +2,12 @@
 #include <optional>
 
 #include "runnel/base/format.h"
+#include "runnel/data/node.h"
 #include "runnel/data/nodes.h"
 #include "runnel/data/runner.h"
 #include "runnel/function/concrete_function.h"
 #include "runnel/graph/tracer.h"
-#include "runnel/kernels/random_context.h"
+#include "runnel/op/random_context.h"
 
 namespace runnel::data {
 namespace {
@@ -56,16 +57,21 @@ class MapView : public Indexed {
       }
       return true;
     };
-    const std::lock_guard lock(mutex_);
-    if (asked_ && same(element_)) return answer_;
-    element_.clear();
+    {
+      const std::lock_guard lock(mutex_);
+      if (asked_ && same(element_)) return answer_;
+    }
+    std::vector<TensorSpec> element;
     for (const Tensor& t : batch.tensors) {
       const Dims& dims = t.shape().dims();
-      element_.push_back({PartialShape(std::span<const int64_t>(dims.begin() + 1, dims.size() - 1)), t.dtype(), ""});
+      element.push_back({PartialShape(std::span<const int64_t>(dims.begin() + 1, dims.size() - 1)), t.dtype(), ""});
     }
-    answer_ = f_->vectorises(element_);
+    const bool answer = f_->vectorises(element);  // traces the function: not under a lock
+    const std::lock_guard lock(mutex_);
+    element_ = std::move(element);
+    answer_ = answer;
     asked_ = true;
-    return answer_;
+    return answer;
   }
 
   IndexedPtr input_;
@@ -163,8 +169,13 @@ class MapNode : public DatasetNode {
       : DatasetNode({std::move(input)}), f_(std::make_shared<ItemFn>(std::move(f))), options_(options) {}
   std::string name() const override { return options_.num_parallel_calls == 0 ? "Map" : "ParallelMap"; }
   ElementSpec element_spec() const override {
+    {
+      const std::lock_guard lock(spec_mutex_);
+      if (spec_) return *spec_;
+    }
+    ElementSpec spec = result_spec(f_->call, input()->element_spec(), f_->structure);  // calls it: not under a lock
     const std::lock_guard lock(spec_mutex_);
-    if (!spec_) spec_ = result_spec(f_->call, input()->element_spec(), f_->structure);
+    if (!spec_) spec_ = std::move(spec);
     return *spec_;
   }
   int64_t cardinality() const override { return input()->cardinality(); }

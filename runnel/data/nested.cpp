@@ -1,6 +1,7 @@
 #include "runnel/data/nested.h"
 
 #include "runnel/base/format.h"
+#include "runnel/data/node.h"
 
 namespace runnel::data {
 namespace {

@@ -1,7 +1,11 @@
 #pragma once
 
 // Datasets as elements of datasets: a scalar of dtype variant that refers to the description.
-#include "runnel/data/node.h"
+#include <string>
+#include <vector>
+
+#include "runnel/data/item.h"
+#include "runnel/data/node_ptr.h"
 
 namespace runnel::data {
 

@@ -4,10 +4,11 @@
 #include <cstring>
 
 #include "runnel/base/format.h"
+#include "runnel/data/nodes.h"
 #include "runnel/data/rows.h"
 #include "runnel/data/runner.h"
-#include "runnel/kernels/random_context.h"
-#include "runnel/tensor/placement.h"
+#include "runnel/op/random_context.h"
+#include "runnel/tensor/output_destination.h"
 
 namespace runnel::data {
 
@@ -44,7 +45,7 @@ int64_t IteratorNode::produce_batch(int64_t n, Item& out, std::exception_ptr& er
   try {
     while (stacker.count() < n) {
       {
-        const Placement into_the_batch(stacker.room());
+        const OutputDestination into_the_batch(stacker.room());
         if (!produce(item)) break;
       }
       stacker.add(item);
@@ -91,7 +92,7 @@ void Indexed::collect(std::span<const int64_t> indices, Item& out) const {
   Item item;
   for (const int64_t i : indices) {
     {
-      const Placement into_the_batch(stacker.room());
+      const OutputDestination into_the_batch(stacker.room());
       compute(i, item);
     }
     stacker.add(item);
@@ -236,6 +237,15 @@ uint64_t draw_seed() {
   Philox gen = RandomContext::current().reserve(1);
   const Philox::Block block = gen();
   return (uint64_t{block[0]} << 32 | block[1]) | 1;  // not 0, which says that nothing is random
+}
+
+int64_t nodes::cardinality(const NodePtr& node) { return node->cardinality(); }
+
+ElementSpec nodes::element_spec(const NodePtr& node) { return node->element_spec(); }
+
+std::string nodes::explain(const NodePtr& node) {
+  const std::lock_guard lock(node->last_mutex);
+  return node->last ? node->last->explain() : "no pass was made yet\n";
 }
 
 }  // namespace runnel::data

@@ -14,13 +14,11 @@
 
 #include "runnel/base/export.h"
 #include "runnel/data/item.h"
+#include "runnel/data/node_ptr.h"
 #include "runnel/data/pipeline.h"
 #include "runnel/data/state.h"
 
 namespace runnel::data {
-
-class DatasetNode;
-using NodePtr = std::shared_ptr<const DatasetNode>;
 
 // A number that depends on all of these alone; scatters well.
 inline uint64_t mix(uint64_t a, uint64_t b) {
@@ -143,7 +141,7 @@ class RUNNEL_API Stacker {
  public:
   // `path` stands before the place in an element that errors name.
   explicit Stacker(int64_t rows, std::string path = {}) : rows_(rows), path_(std::move(path)) {}
-  // Where the largest tensor of the next item will go, for a Placement; undefined where it is not worth it.
+  // Where the largest tensor of the next item will go, for a OutputDestination; undefined where it is not worth it.
   Tensor room() const;
   void add(const Item& item);
   int64_t count() const { return count_; }

@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "runnel/base/env.h"
-#include "runnel/data/node.h"
+#include "runnel/data/item.h"
+#include "runnel/data/node_ptr.h"
 #include "runnel/data/options.h"
 
 namespace runnel {
@@ -49,6 +50,11 @@ RUNNEL_API ElementSpec result_spec(const std::function<void(Item& in, Item& out)
 RUNNEL_API ElementSpec unknown_spec(const Structure* structure);
 
 namespace nodes {
+
+// Of every description.
+RUNNEL_API int64_t cardinality(const NodePtr& node);
+RUNNEL_API ElementSpec element_spec(const NodePtr& node);
+RUNNEL_API std::string explain(const NodePtr& node);  // of the latest pass
 
 // Sources.
 RUNNEL_API NodePtr tensors(Item element);

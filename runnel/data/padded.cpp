@@ -4,6 +4,7 @@
 #include "runnel/base/format.h"
 #include "runnel/data/element_type.h"
 #include "runnel/data/input_log.h"
+#include "runnel/data/node.h"
 #include "runnel/data/nodes.h"
 #include "runnel/data/rows.h"
 

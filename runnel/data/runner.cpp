@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runnel/base/flush_denormals.h"
 #include "runnel/base/format.h"
 #include "runnel/base/parallel.h"
+#include "runnel/tensor/thread_context.h"
 
 namespace runnel::data {
 namespace {
@@ -124,6 +126,8 @@ int64_t Runner::expected_bytes(int64_t elements) const {
 }
 
 void Runner::work(int number) {
+  const FlushDenormals flush;
+  const ContextScope<&ThreadContext::worker> working(true);
   const SerialScope parallel_over_elements;
   Lock lock(mutex_);
   // The consumer may be at work in the place of any of the threads.

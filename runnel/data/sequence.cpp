@@ -2,6 +2,7 @@
 #include <deque>
 
 #include "runnel/base/format.h"
+#include "runnel/data/node.h"
 #include "runnel/data/nodes.h"
 
 namespace runnel::data {

@@ -5,6 +5,7 @@
 #include "runnel/base/format.h"
 #include "runnel/base/philox.h"
 #include "runnel/data/input_log.h"
+#include "runnel/data/node.h"
 #include "runnel/data/nodes.h"
 
 namespace runnel::data {

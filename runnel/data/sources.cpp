@@ -3,9 +3,10 @@
 
 #include "runnel/base/format.h"
 #include "runnel/base/philox.h"
+#include "runnel/data/node.h"
 #include "runnel/data/nodes.h"
 #include "runnel/data/rows.h"
-#include "runnel/kernels/random_context.h"
+#include "runnel/op/random_context.h"
 
 namespace runnel::data {
 namespace {

@@ -1,16 +1,17 @@
 #pragma once
 
 // `for` over a dataset in a function that is being traced: a loop of its graph.
-#include <source_location>
 
-#include "runnel/data/node.h"
-#include "runnel/function/natural_loop.h"
+#include "runnel/base/source_site.h"
+#include "runnel/data/item.h"
+#include "runnel/data/node_ptr.h"
+#include "runnel/function/traced_loop.h"
 
 namespace runnel::data {
 
-class RUNNEL_API TracedPass : private natural::Loop {
+class RUNNEL_API TracedPass : private traced_blocks::Loop {
  public:
-  TracedPass(const NodePtr& node, std::source_location where);
+  TracedPass(const NodePtr& node, SourceSite where);
   using Loop::is_traced;
   bool more();
   void get(Item& out) const;

@@ -6,8 +6,9 @@
 #include "runnel/base/format.h"
 #include "runnel/data/input_log.h"
 #include "runnel/data/nested.h"
+#include "runnel/data/node.h"
 #include "runnel/data/nodes.h"
-#include "runnel/kernels/random_context.h"
+#include "runnel/op/random_context.h"
 
 namespace runnel::data {
 namespace {

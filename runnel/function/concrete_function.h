@@ -5,10 +5,13 @@
 #include <vector>
 
 #include "runnel/function/tensor_spec.h"
-#include "runnel/graph/graph_function.h"
 #include "runnel/ops/state.h"
 
 namespace runnel {
+
+class Graph;
+class GraphFunction;
+using GraphFunctionPtr = std::shared_ptr<const GraphFunction>;
 
 // A function traced for one signature: a graph that can be looked at and called. Cheap to copy.
 class RUNNEL_API ConcreteFunction {
@@ -17,17 +20,18 @@ class RUNNEL_API ConcreteFunction {
   ConcreteFunction(GraphFunctionPtr function, size_t num_parameters)
       : function_(std::move(function)), num_parameters_(num_parameters) {}
 
-  const std::string& name() const { return function_->name(); }
-  const Graph& graph() const { return function_->graph(); }
+  const std::string& name() const;
+  const Graph& graph() const;  // runnel/graph/graph.h
   const GraphFunctionPtr& function() const { return function_; }
   std::vector<TensorSpec> inputs() const;  // parameters, without what was captured
   std::vector<TensorSpec> outputs() const;
   // Values from outside that the function uses, variables' handles included: the last inputs of the graph.
-  const std::vector<Tensor>& captured_inputs() const { return function_->captures; }
+  const std::vector<Tensor>& captured_inputs() const;
   std::vector<Variable> captured_variables() const;
   std::vector<Variable> trainable_variables() const;
   size_t num_parameters() const { return num_parameters_; }
-  std::string to_text() const { return graph().to_text(); }
+  size_t num_outputs() const;
+  std::string to_text() const;
 
   // The tensors of the arguments, in order.
   std::vector<Tensor> operator()(const std::vector<Tensor>& parameters) const;

@@ -2,10 +2,11 @@
 
 // Control flow by functions: cond, switch_case, while_loop and what is built on them. Eagerly they are plain C++;
 // inside a function they become nodes of its graph.
-#include <source_location>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "runnel/base/source_site.h"
 #include "runnel/function/structure.h"
 #include "runnel/graph/control_flow.h"
 #include "runnel/op/operand.h"
@@ -35,7 +36,7 @@ T with_tensors(const T& like, const Tensors& tensors) {
 }
 
 // Is a value needed that only the running graph has?
-inline bool is_traced(const Tensor& t) { return Tracer::current() && t.is_symbolic(); }
+inline bool is_traced(const Tensor& t) { return is_tracing() && t.is_symbolic(); }
 
 template <class State, class F>
 decltype(auto) call_with(F& f, const State& state) {
@@ -106,9 +107,9 @@ auto switch_case(const Operand& index, std::vector<F> branches) {
 //                              zero});
 template <class C, class B, class State>
 State while_loop(C condition, B body, const State& state, const WhileOptions& options = {},
-                 std::source_location where = std::source_location::current()) {
+                 SourceSite where = SourceSite::current()) {
   using namespace function_detail;
-  if (!Tracer::current()) {
+  if (!is_tracing()) {
     State now = state;
     for (int64_t k = 0; options.maximum_iterations < 0 || k < options.maximum_iterations; ++k) {
       if (!static_cast<bool>(Tensor(call_with(condition, now)))) break;
@@ -124,9 +125,9 @@ State while_loop(C condition, B body, const State& state, const WhileOptions& op
 
 // f(... f(f(initial, elems[0]), elems[1]) ..., elems[n - 1])
 template <class F, class A>
-A foldl(F f, const Tensor& elems, const A& initial, std::source_location where = std::source_location::current()) {
+A foldl(F f, const Tensor& elems, const A& initial, SourceSite where = SourceSite::current()) {
   using namespace function_detail;
-  if (!Tracer::current()) {
+  if (!is_tracing()) {
     A acc = initial;
     for (int64_t i = 0; i < leading_dim(elems); ++i) acc = f(acc, elems[i]);
     return acc;
@@ -141,10 +142,9 @@ A foldl(F f, const Tensor& elems, const A& initial, std::source_location where =
 
 // The results of f(acc, elems[i]) for every i, stacked; each is the acc of the next.
 template <class F>
-Tensor scan(F f, const Tensor& elems, const Tensor& initial,
-            std::source_location where = std::source_location::current()) {
+Tensor scan(F f, const Tensor& elems, const Tensor& initial, SourceSite where = SourceSite::current()) {
   using namespace function_detail;
-  if (!Tracer::current()) {
+  if (!is_tracing()) {
     Tensor acc = initial;
     Tensors all;
     for (int64_t i = 0; i < leading_dim(elems); ++i) all.push_back(acc = f(acc, elems[i]));
@@ -163,9 +163,9 @@ Tensor scan(F f, const Tensor& elems, const Tensor& initial,
 
 // f of every element along the first dimension, stacked.
 template <class F>
-Tensor map_fn(F f, const Tensor& elems, std::source_location where = std::source_location::current()) {
+Tensor map_fn(F f, const Tensor& elems, SourceSite where = SourceSite::current()) {
   using namespace function_detail;
-  if (!Tracer::current()) {
+  if (!is_tracing()) {
     Tensors all;
     for (int64_t i = 0; i < leading_dim(elems); ++i) all.push_back(f(elems[i]));
     return all.empty() ? expand_dims(f(zeros_like(reduce_sum(elems, 0))), 0)(slice(0, 0)) : stack(all);

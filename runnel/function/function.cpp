@@ -2,16 +2,21 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <cstring>
 #include <exception>
+#include <map>
+#include <mutex>
 
 #include "runnel/autodiff/record.h"
 #include "runnel/base/format.h"
+#include "runnel/base/log.h"
+#include "runnel/function/tracing_turn.h"
 #include "runnel/graph/call.h"
+#include "runnel/graph/executor/plan.h"
+#include "runnel/graph/graph_function.h"
 #include "runnel/graph/tracer.h"
-#include "runnel/kernels/random_context.h"
 #include "runnel/op/dispatch.h"
+#include "runnel/op/random_context.h"
 
 namespace runnel {
 namespace {
@@ -28,10 +33,10 @@ bool same_bits(const Tensor& a, const Tensor& b) {
   return std::memcmp(x.raw(), y.raw(), x.num_bytes()) == 0;
 }
 
-// Tracing is rare and may go from one function into others: one lock for all of them cannot be taken in two orders.
-std::recursive_mutex& tracing_mutex() {
-  static std::recursive_mutex mutex;
-  return mutex;
+// The innermost function is named.
+Error in_function(const Error& e, const std::string& name) {
+  if (e.has_frame(ErrorFrame::Kind::function)) return e;
+  return e.inside({.kind = ErrorFrame::Kind::function, .name = name});
 }
 
 constexpr int kWarnAfter = 5;
@@ -44,6 +49,12 @@ bool functions_run_eagerly() { return eagerly.load(std::memory_order_relaxed); }
 
 void check_tracing(bool check) { checked = check; }
 bool tracing_is_checked() { return checked.load(std::memory_order_relaxed); }
+
+const std::string& ConcreteFunction::name() const { return function_->name(); }
+const Graph& ConcreteFunction::graph() const { return function_->graph(); }
+const std::vector<Tensor>& ConcreteFunction::captured_inputs() const { return function_->captures; }
+size_t ConcreteFunction::num_outputs() const { return graph().outputs().size(); }
+std::string ConcreteFunction::to_text() const { return graph().to_text(); }
 
 std::vector<TensorSpec> ConcreteFunction::inputs() const {
   std::vector<TensorSpec> specs;
@@ -96,49 +107,54 @@ std::vector<Tensor> ConcreteFunction::operator()(const std::vector<Tensor>& para
 
 namespace function_detail {
 
-TracingCheck::TracingCheck(const ConcreteFunction& f) : name_(f.name()), variables_(f.captured_variables()) {
-  for (const Variable& v : variables_) before_.push_back(v.value());
-  const RandomContext::State random = RandomContext::current().state();
-  random_[0] = random.seed;
-  random_[1] = random.offset;
+struct TracingCheck::State {
+  std::string name;
+  std::vector<Variable> variables;
+  std::vector<Tensor> before;
+  std::vector<Tensor> eager;
+  RandomContext::State random;
+};
+
+TracingCheck::TracingCheck(const ConcreteFunction& f)
+    : state_(new State{f.name(), f.captured_variables(), {}, {}, RandomContext::current().state()}) {
+  for (const Variable& v : state_->variables) state_->before.push_back(v.value());
 }
+TracingCheck::~TracingCheck() = default;
 
 void TracingCheck::eager_done(std::vector<Tensor> results) {
-  eager_ = std::move(results);
-  for (size_t i = 0; i < variables_.size(); ++i) {
-    eager_.push_back(variables_[i].value());
-    variables_[i].assign(before_[i]);
+  state_->eager = std::move(results);
+  for (size_t i = 0; i < state_->variables.size(); ++i) {
+    state_->eager.push_back(state_->variables[i].value());
+    state_->variables[i].assign(state_->before[i]);
   }
-  RandomContext::current().restore({random_[0], random_[1]});
+  RandomContext::current().restore(state_->random);
 }
 
 void TracingCheck::traced_done(const std::vector<Tensor>& results) const {
   std::vector<Tensor> traced = results;
-  for (const Variable& v : variables_) traced.push_back(v.value());
-  for (size_t i = 0; i < std::min(traced.size(), eager_.size()); ++i) {
-    if (same_bits(traced[i], eager_[i])) continue;
+  for (const Variable& v : state_->variables) traced.push_back(v.value());
+  for (size_t i = 0; i < std::min(traced.size(), state_->eager.size()); ++i) {
+    if (same_bits(traced[i], state_->eager[i])) continue;
     const std::string what =
-        i < results.size() ? fmt::format("result {}", i) : variables_[i - results.size()].slot().describe();
+        i < results.size() ? fmt::format("result {}", i) : state_->variables[i - results.size()].slot().describe();
     throw make_error(
         Code::failed_precondition,
         "[{}] {} is {} when the function runs as a graph, {} when it runs as C++: something it depends on is no "
         "tensor, variable or argument, or is a C++ variable changed inside a traced block",
-        name_, what, traced[i].str(), eager_[i].str());
+        state_->name, what, traced[i].str(), state_->eager[i].str());
   }
 }
 
 // A function that is being traced on this thread.
-struct Core::Active {
+struct ActiveTrace {
   const Core* core;
   const SmallVector<uint64_t, 48>* words;
   std::shared_ptr<GraphFunction> function;
   std::vector<DType> outputs;           // as they are taken to be
   const std::vector<Tensor>* captures;  // what the function captures, as far as that is known
   bool* called_itself;
-  Active* outer;
-  static thread_local Active* innermost;
+  ActiveTrace* outer = thread_context().tracing;
 };
-thread_local Core::Active* Core::Active::innermost = nullptr;
 
 bool Trace::fits(const CallKey& key) const {
   if (words.size() != key.words.size()) return false;
@@ -154,15 +170,51 @@ bool Trace::fits(const CallKey& key) const {
   return true;
 }
 
+struct Core::State {
+  std::mutex mutex;              // of all that follows
+  std::vector<TracePtr> traces;  // most recently used first
+  std::vector<std::string> why;
+  int traced = 0;
+  bool variables_made = false;
+  bool generalises = true;                                          // no size that was left open has failed
+  std::map<std::vector<uint64_t>, std::map<uint32_t, int>> misses;  // per signature without dimensions, per dimension
+};
+
+Core::Core(FunctionOptions options) : options_(std::move(options)), state_(std::make_unique<State>()) {}
+Core::~Core() = default;
+
+bool Trace::fits_but_for_tensors(const CallKey& key) const {
+  // The next word that is not of a tensor.
+  const auto skip = [](const auto& all, const auto& at, uint32_t& word, size_t& tensor) {
+    while (tensor < at.size() && at[tensor] == word) {
+      const uint64_t rank = all[word] & 0xff;
+      word += 1 + (rank == 0xff ? 0 : static_cast<uint32_t>(rank));
+      ++tensor;
+    }
+  };
+  uint32_t mine = 0, its = 0;
+  size_t my_tensor = 0, its_tensor = 0;
+  for (;;) {
+    skip(words, tensors_at, mine, my_tensor);
+    skip(key.words, key.tensors_at, its, its_tensor);
+    if (mine == words.size() || its == key.words.size()) return mine == words.size() && its == key.words.size();
+    if (my_tensor != its_tensor || words[mine++] != key.words[its++]) return false;
+  }
+}
+
 TracePtr Core::find(const CallKey& key) {
-  const std::lock_guard lock(mutex_);
-  if (!options_.input_signature.empty()) return traces_.empty() ? nullptr : traces_[0];
-  for (size_t i = 0; i < traces_.size(); ++i) {
-    if (!traces_[i]->fits(key)) continue;
+  const std::lock_guard lock(state_->mutex);
+  return find_locked(key);
+}
+
+TracePtr Core::find_locked(const CallKey& key) {
+  const bool by_signature = !options_.input_signature.empty();
+  for (size_t i = 0; i < state_->traces.size(); ++i) {
+    if (!(by_signature ? state_->traces[i]->fits_but_for_tensors(key) : state_->traces[i]->fits(key))) continue;
     if (i > 0)
-      std::rotate(traces_.begin(), traces_.begin() + static_cast<ptrdiff_t>(i),
-                  traces_.begin() + static_cast<ptrdiff_t>(i) + 1);
-    return traces_[0];
+      std::rotate(state_->traces.begin(), state_->traces.begin() + static_cast<ptrdiff_t>(i),
+                  state_->traces.begin() + static_cast<ptrdiff_t>(i) + 1);
+    return state_->traces[0];
   }
   return nullptr;
 }
@@ -182,8 +234,11 @@ std::vector<TensorSpec> Core::specs_of(const CallKey& key) const {
   return wanted;
 }
 
-std::string Core::difference(const CallText& text) const {
-  const CallText& old = traces_[0]->text;
+std::string Core::difference(const CallKey& key, const CallText& text) const {
+  const CallText& old = state_->traces[0]->text;
+  if (state_->traces[0]->words[0] != key.words[0]) {
+    return fmt::format("training: was {}, now {}", !key.training(), key.training());
+  }
   for (size_t i = 0; i < std::min(old.size(), text.size()); ++i) {
     if (old[i] != text[i]) {
       return old[i].first == text[i].first
@@ -200,7 +255,7 @@ void Core::generalise(const CallKey& key, std::vector<TensorSpec>& specs, Trace&
   std::vector<uint64_t> family(key.words.begin(), key.words.end());
   for (const uint32_t at : key.dims_at) family[at] = ~uint64_t{0};
   const Trace* latest = nullptr;
-  for (const TracePtr& t : traces_) {
+  for (const TracePtr& t : state_->traces) {
     if (t->words.size() != key.words.size()) continue;
     std::vector<uint64_t> other(t->words.begin(), t->words.end());
     for (const uint32_t at : key.dims_at) other[at] = ~uint64_t{0};
@@ -210,7 +265,7 @@ void Core::generalise(const CallKey& key, std::vector<TensorSpec>& specs, Trace&
     }
   }
   if (!latest) return;
-  auto& count = misses_[family];
+  auto& count = state_->misses[family];
   for (const uint32_t at : key.dims_at) {
     if (latest->words[at] != key.words[at]) ++count[at];
     if (count[at] >= 2) trace.any.push_back(at);
@@ -228,11 +283,11 @@ void Core::generalise(const CallKey& key, std::vector<TensorSpec>& specs, Trace&
 }
 
 TracePtr Core::trace(const CallKey& key, const CallText& text, int num_fixed, const TraceFn& body) {
-  const std::lock_guard one_at_a_time(tracing_mutex());
+  const TracingTurn turn(*this);
   const UnloggedHandles unlogged;
   if (TracePtr made = find(key)) return made;
   int depth = 0;
-  for (const Active* a = Active::innermost; a; a = a->outer) ++depth;
+  for (const ActiveTrace* a = thread_context().tracing; a; a = a->outer) ++depth;
   if (depth > kDeepest) {
     throw make_error(Code::failed_precondition,
                      "[{}] functions are traced inside one another {} deep: one calls itself with ever new signatures",
@@ -241,24 +296,23 @@ TracePtr Core::trace(const CallKey& key, const CallText& text, int num_fixed, co
   std::vector<TensorSpec> specs = specs_of(key);
   auto trace = std::make_shared<Trace>();
   {
-    const std::lock_guard lock(mutex_);
-    if (!traces_.empty() || traced_ > 0) {
-      const std::string why = traces_.empty() ? "" : difference(text);
+    const std::lock_guard lock(state_->mutex);
+    if (!state_->traces.empty() || state_->traced > 0) {
+      const std::string why = state_->traces.empty() ? "" : difference(key, text);
       if (options_.retracing == Retracing::error) {
         throw make_error(Code::failed_precondition, "[{}] would be traced again, which its options forbid: {}",
                          options_.name, why);
       }
-      why_.push_back(why);
-      if (why_.size() > 1000) why_.erase(why_.begin());
-      if (traced_ == kWarnAfter) {
-        std::fprintf(
-            stderr,
-            "runnel: the function '%s' has been traced %d times; tracing is slow. The last time because of %s. Pass "
-            "tensors in place of numbers, or set reduce_retracing or input_signature.\n",
-            options_.name.c_str(), traced_ + 1, why.c_str());
+      state_->why.push_back(why);
+      if (state_->why.size() > 1000) state_->why.erase(state_->why.begin());
+      if (state_->traced == kWarnAfter) {
+        log_warning(
+            "the function '{}' has been traced {} times; tracing is slow. The last time because of {}. Pass tensors in "
+            "place of numbers, or set reduce_retracing or input_signature.",
+            options_.name, state_->traced + 1, why);
       }
     }
-    if (options_.reduce_retracing) generalise(key, specs, *trace);
+    if (options_.reduce_retracing && state_->generalises) generalise(key, specs, *trace);
   }
   // A function that calls itself needs the dtypes of its results before they are there: they are guessed, and the trace
   // is made again with another guess where that was wrong.
@@ -277,7 +331,18 @@ TracePtr Core::trace(const CallKey& key, const CallText& text, int num_fixed, co
     const size_t known = captures.size();
     try {
       if (TracePtr made = build(key, text, specs, guess, body, trace, called_itself, captures)) return made;
-    } catch (const Error&) {
+    } catch (const Error& e) {
+      if (!trace->any.empty() && e.code() != Code::cancelled) {
+        // The body needs a size that was left open: from now on every size gets a trace of its own.
+        {
+          const std::lock_guard lock(state_->mutex);
+          state_->generalises = false;
+        }
+        specs = specs_of(key);
+        trace = std::make_shared<Trace>();
+        captures.clear();
+        continue;
+      }
       if (!called_itself) throw;
       if (!first_error) first_error = std::current_exception();
     }
@@ -295,16 +360,21 @@ TracePtr Core::trace(const CallKey& key, const CallText& text, int num_fixed, co
 TracePtr Core::build(const CallKey& key, const CallText& text, const std::vector<TensorSpec>& specs,
                      const std::vector<DType>& guess, const TraceFn& body, const std::shared_ptr<Trace>& trace,
                      bool& called_itself, std::vector<Tensor>& captures) {
-  Tracer tracer(fmt::format("{}_{}", options_.name, traced_));
+  int number = 0;
+  bool allow_variables = false;
+  {
+    const std::lock_guard lock(state_->mutex);
+    number = state_->traced;
+    allow_variables = !state_->variables_made;
+  }
+  Tracer tracer(fmt::format("{}_{}", options_.name, number));
+  tracer.graph()->plan_options = options_.plan;
   auto function = std::make_shared<GraphFunction>(tracer.graph());
-  Active active{this, &key.words, function, guess, &captures, &called_itself, Active::innermost};
-  struct Restore {
-    Active* outer;
-    ~Restore() { Active::innermost = outer; }
-  } restore{std::exchange(Active::innermost, &active)};
+  ActiveTrace active{this, &key.words, function, guess, &captures, &called_itself};
+  const ContextScope<&ThreadContext::tracing> scope(&active);
   std::vector<Tensor> parameters;
   for (const TensorSpec& s : specs) parameters.push_back(tracer.add_parameter(s.dtype, s.shape, s.name));
-  tracer.allow_variables = !variables_made_;
+  tracer.allow_variables = allow_variables;
   for (const Tensor& t : captures) tracer.localise(t, {});
   tracer.open();
   TracedResult made = body(parameters);
@@ -319,24 +389,26 @@ TracePtr Core::build(const CallKey& key, const CallText& text, const std::vector
       return nullptr;
     }
   }
-  if (tracer.variables_created > 0) variables_made_ = true;
   function->captures = tracer.captures();
   tracer.graph()->sort();
   prune(*tracer.graph());
   trace->words.assign(key.words.begin(), key.words.end());
+  trace->tensors_at.assign(key.tensors_at.begin(), key.tensors_at.end());
   trace->text = text;
   trace->concrete = ConcreteFunction(function, specs.size());
   trace->result = std::move(made.result);
-  const std::lock_guard lock(mutex_);
-  ++traced_;
-  variables_made_ = true;
-  traces_.insert(traces_.begin(), trace);
-  if (traces_.size() > options_.max_traces) traces_.pop_back();
+  const std::lock_guard lock(state_->mutex);
+  if (TracePtr earlier = find_locked(key)) return earlier;  // another thread was faster
+  ++state_->traced;
+  state_->variables_made = true;
+  state_->traces.insert(state_->traces.begin(), trace);
+  if (state_->traces.size() > options_.max_traces) state_->traces.pop_back();
   return trace;
 }
 
 std::optional<std::vector<Tensor>> Core::call_self(const CallKey& key, int num_fixed) {
-  for (Active* a = Active::innermost; a; a = a->outer) {
+  if (!current_interceptor()) return std::nullopt;  // it runs now, though a trace may be open
+  for (ActiveTrace* a = thread_context().tracing; a; a = a->outer) {
     if (a->core != this || !std::equal(a->words->begin(), a->words->end(), key.words.begin(), key.words.end()))
       continue;
     if (num_fixed < 0) {
@@ -377,24 +449,32 @@ void Core::call(const Trace& trace, const CallKey& key, Tensor* outputs) const {
     SmallVector<const Tensor*, 32> in;
     for (const Tensor* t : key.tensors) in.push_back(t);
     for (const Tensor& t : f.captures) in.push_back(&t);
-    f.plan().run(Inputs(in.data(), in.size()), outputs);
+    try {
+      f.plan().run(Inputs(in.data(), in.size()), outputs);
+    } catch (const Error& e) {
+      throw in_function(e, options_.name);
+    }
     return;
   }
   std::vector<Tensor> in;
   for (const Tensor* t : key.tensors) in.push_back(*t);
   in.insert(in.end(), f.captures.begin(), f.captures.end());
-  std::vector<Tensor> out = call_function(trace.concrete.function(), in);
-  std::move(out.begin(), out.end(), outputs);
+  try {
+    std::vector<Tensor> out = call_function(trace.concrete.function(), in);
+    std::move(out.begin(), out.end(), outputs);
+  } catch (const Error& e) {
+    throw in_function(e, options_.name);
+  }
 }
 
 std::vector<std::string> Core::why_retraced() const {
-  const std::lock_guard lock(mutex_);
-  return why_;
+  const std::lock_guard lock(state_->mutex);
+  return state_->why;
 }
 
 int Core::num_traces() const {
-  const std::lock_guard lock(mutex_);
-  return traced_;
+  const std::lock_guard lock(state_->mutex);
+  return state_->traced;
 }
 
 }  // namespace function_detail

@@ -2,27 +2,30 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "runnel/function/concrete_function.h"
 #include "runnel/function/structure.h"
-#include "runnel/op/dispatch.h"
+#include "runnel/graph/control_flow.h"
+#include "runnel/graph/plan_options.h"
 
 namespace runnel {
+
+struct ThreadContext;
 
 enum class Retracing { allowed, error };
 
 struct FunctionOptions {
   std::string name = "function";
   // One trace serves every call whose tensors fit; another is an Error.
-  std::vector<TensorSpec> input_signature;
+  std::vector<TensorSpec> input_signature = {};
   // A dimension that missed twice becomes unknown.
   bool reduce_retracing = false;
   Retracing retracing = Retracing::allowed;
   size_t max_traces = 64;  // the least recently used is forgotten
+  PlanOptions plan = {};   // which passes its graphs go through
 };
 
 // Functions run as the plain C++ they are, op by op: for debugging.
@@ -41,25 +44,28 @@ namespace function_detail {
 class RUNNEL_API TracingCheck {
  public:
   explicit TracingCheck(const ConcreteFunction& f);
+  ~TracingCheck();
+  TracingCheck(const TracingCheck&) = delete;
+  TracingCheck& operator=(const TracingCheck&) = delete;
   void eager_done(std::vector<Tensor> results);
   void traced_done(const std::vector<Tensor>& results) const;
 
  private:
-  std::string name_;
-  std::vector<Variable> variables_;
-  std::vector<Tensor> before_;
-  std::vector<Tensor> eager_;
-  uint64_t random_[2];
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 struct Trace {
   SmallVector<uint64_t, 48> words;
-  std::vector<uint32_t> any;  // words that may have any value
+  SmallVector<uint32_t, 16> tensors_at;  // words that are of tensors, see CallKey
+  std::vector<uint32_t> any;             // words that may have any value
   CallText text;
   ConcreteFunction concrete;
   std::shared_ptr<const void> result;  // the C++ result, with the tensors of the graph in it
 
   bool fits(const CallKey& key) const;
+  // In all but its tensors, which an input signature speaks for.
+  bool fits_but_for_tensors(const CallKey& key) const;
 };
 using TracePtr = std::shared_ptr<const Trace>;
 
@@ -73,11 +79,14 @@ using TraceFn = std::function<TracedResult(const std::vector<Tensor>& parameters
 // What does not depend on the types of a function.
 class RUNNEL_API Core {
  public:
-  explicit Core(FunctionOptions options) : options_(std::move(options)) {}
+  explicit Core(FunctionOptions options);
+  ~Core();
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
 
   TracePtr find(const CallKey& key);
-  // Traces unless another thread has done so meanwhile. `num_fixed`: how many tensors a result has, -1 if that is not
-  // known before.
+  // Traces unless another thread has done so meanwhile: the first to be done counts. No lock is held over `body`.
+  // `num_fixed`: how many tensors a result has, -1 if that is not known before.
   TracePtr trace(const CallKey& key, const CallText& text, int num_fixed, const TraceFn& body);
   // While the function is being traced for this key on this thread: the outputs of a call of itself.
   std::optional<std::vector<Tensor>> call_self(const CallKey& key, int num_fixed);
@@ -88,10 +97,11 @@ class RUNNEL_API Core {
   int num_traces() const;
 
  private:
-  struct Active;
+  friend class TracingTurn;
+  TracePtr find_locked(const CallKey& key);
   std::vector<TensorSpec> specs_of(const CallKey& key) const;
   void generalise(const CallKey& key, std::vector<TensorSpec>& specs, Trace& trace);
-  std::string difference(const CallText& text) const;
+  std::string difference(const CallKey& key, const CallText& text) const;
   // Null when the function calls itself and the guess of its results' dtypes, or what was known of its captures, was
   // wrong.
   TracePtr build(const CallKey& key, const CallText& text, const std::vector<TensorSpec>& specs,
@@ -99,28 +109,14 @@ class RUNNEL_API Core {
                  bool& called_itself, std::vector<Tensor>& captures);
 
   FunctionOptions options_;
-  mutable std::mutex mutex_;
-  std::vector<TracePtr> traces_;  // most recently used first
-  std::vector<std::string> why_;
-  int traced_ = 0;
-  bool variables_made_ = false;
-  std::map<std::vector<uint64_t>, std::map<uint32_t, int>> misses_;  // per signature without dimensions, per dimension
+  const ThreadContext* traced_by_ = nullptr;  // the thread whose turn it is, see tracing_turn.h
+  struct State;
+  const std::unique_ptr<State> state_;
 };
 
 // What is kept of an argument while the function runs.
 template <class T>
 using Held = std::conditional_t<std::is_array_v<T>, const char*, std::decay_t<T>>;
-
-template <class R>
-R result_of(const std::vector<Tensor>& tensors, size_t& at) {
-  if constexpr (std::same_as<R, Tensor>) {
-    return tensors[at++];
-  } else {
-    return [&]<size_t... I>(std::index_sequence<I...>) {
-      return R{result_of<std::tuple_element_t<I, R>>(tensors, at)...};
-    }(std::make_index_sequence<std::tuple_size_v<R>>());
-  }
-}
 
 }  // namespace function_detail
 
@@ -136,13 +132,13 @@ class TracedFunction {
 
   template <class... Args>
   auto operator()(const Args&... args) const {
-    using R = std::decay_t<std::invoke_result_t<F&, function_detail::Held<Args>&...>>;
+    using R = function_detail::ReturnedAs<std::decay_t<std::invoke_result_t<F&, function_detail::Held<Args>&...>>>;
     if (functions_run_eagerly()) {
       if constexpr (std::is_void_v<R>) {
         invoke(args...);
         return;
       } else {
-        return R(invoke(args...));
+        return R(function_detail::returned(invoke(args...)));
       }
     }
     function_detail::CallKey key;
@@ -153,7 +149,8 @@ class TracedFunction {
       if constexpr (!std::is_void_v<R> && function_detail::fixed_tensors<R>() > 0) {
         if (auto outputs = core.call_self(key, function_detail::fixed_tensors<R>())) {
           size_t at = 0;
-          return function_detail::result_of<R>(*outputs, at);
+          auto next = [&] { return (*outputs)[at++]; };
+          return structure::from_tensors<R>(next);
         }
       } else if constexpr (std::is_void_v<R>) {
         if (core.call_self(key, 0)) return;
@@ -162,7 +159,7 @@ class TracedFunction {
       }
       trace = make_trace(key, args...);
     }
-    if (tracing_is_checked() && !current_interceptor()) [[unlikely]] {
+    if (tracing_is_checked() && !is_tracing()) [[unlikely]] {
       return checked<R>(*trace, key, args...);
     }
     return run_trace<R>(*trace, key);
@@ -200,7 +197,7 @@ class TracedFunction {
       core.call(trace, key, &out);
       return out;
     } else {
-      std::vector<Tensor> outputs(trace.concrete.graph().outputs().size());
+      std::vector<Tensor> outputs(trace.concrete.num_outputs());
       core.call(trace, key, outputs.data());
       size_t at = 0;
       auto next = [&](const Tensor&) { return outputs[at++]; };
@@ -221,7 +218,7 @@ class TracedFunction {
         tensors.push_back(t);
         return t;
       };
-      function_detail::map_tensors(R(invoke(args...)), collect);
+      function_detail::map_tensors(R(function_detail::returned(invoke(args...))), collect);
       check.eager_done(std::exchange(tensors, {}));
       R result = run_trace<R>(trace, key);
       function_detail::map_tensors(result, collect);
@@ -257,7 +254,8 @@ class TracedFunction {
     function_detail::CallText text;
     size_t i = 0;
     (describe(args, i++, text), ...);
-    using R = std::decay_t<std::invoke_result_t<F&, function_detail::Traced<function_detail::Held<Args>>&...>>;
+    using R = function_detail::ReturnedAs<
+        std::decay_t<std::invoke_result_t<F&, function_detail::Traced<function_detail::Held<Args>>&...>>>;
     int fixed = 0;
     if constexpr (!std::is_void_v<R>) fixed = function_detail::fixed_tensors<R>();
     return state_->core.trace(key, std::move(text), fixed, [&](const std::vector<Tensor>& parameters) {
@@ -269,7 +267,7 @@ class TracedFunction {
       if constexpr (std::is_void_v<R>) {
         std::apply(state_->f, traced);
       } else {
-        auto result = std::make_shared<R>(std::apply(state_->f, traced));
+        auto result = std::make_shared<R>(function_detail::returned(std::apply(state_->f, traced)));
         auto collect = [&](const Tensor& t) {
           made.outputs.push_back(t);
           return t;

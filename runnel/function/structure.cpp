@@ -5,6 +5,7 @@
 namespace runnel::function_detail {
 
 void CallKey::shape_of(DType dtype, const PartialShape& shape) {
+  tensors_at.push_back(static_cast<uint32_t>(words.size()));
   if (!shape.has_rank()) return tag(2, static_cast<uint64_t>(dtype) << 8 | 0xff);
   tag(2, static_cast<uint64_t>(dtype) << 8 | static_cast<uint64_t>(shape.rank()));
   for (const int64_t d : shape) {
@@ -43,6 +44,22 @@ void nest_text(const Nest& n, const std::string& path, CallText& out) {
   }
   out.emplace_back(path, nest::detail::describe(n.kind(), n.size(), n.keys()));
   for (size_t i = 0; i < n.size(); ++i) nest_text(n.items()[i], path + nest::detail::step(n.kind(), i, n.keys()), out);
+}
+
+CallDescriber::CallDescriber(std::string path, CallText& out) : path_(std::move(path)), out_(out) {}
+CallDescriber::~CallDescriber() = default;
+void CallDescriber::list(size_t size) { say(std::to_string(size) + " items"); }
+void CallDescriber::map(size_t size) { say(std::to_string(size) + " entries"); }
+void CallDescriber::optional(bool has_value) { say(has_value ? "a value" : "no value"); }
+void CallDescriber::item(size_t i) { enter("[" + std::to_string(i) + "]"); }
+void CallDescriber::done() {
+  path_.resize(outer_.back());
+  outer_.pop_back();
+}
+void CallDescriber::say(std::string what) { out_.emplace_back(path_, std::move(what)); }
+void CallDescriber::enter(const std::string& step) {
+  outer_.push_back(path_.size());
+  path_ += step;
 }
 
 }  // namespace runnel::function_detail

@@ -18,31 +18,17 @@
 #include "runnel/op/gradient.h"
 #include "runnel/ops/state.h"
 #include "runnel/tensor/nest.h"
+#include "runnel/tensor/structure.h"
+#include "runnel/tensor/thread_context.h"
 
 namespace runnel::function_detail {
 
-template <class T>
-inline constexpr bool is_vector = false;
-template <class T, class A>
-inline constexpr bool is_vector<std::vector<T, A>> = true;
-template <class T>
-inline constexpr bool is_array = false;
-template <class T, size_t N>
-inline constexpr bool is_array<std::array<T, N>> = true;
-template <class T>
-inline constexpr bool is_map = false;
-template <class K, class T>
-inline constexpr bool is_map<std::map<K, T>> = true;
-template <class T>
-inline constexpr bool is_tuple = false;
-template <class... T>
-inline constexpr bool is_tuple<std::tuple<T...>> = true;
-template <class A, class B>
-inline constexpr bool is_tuple<std::pair<A, B>> = true;
-template <class T>
-inline constexpr bool is_optional = false;
-template <class T>
-inline constexpr bool is_optional<std::optional<T>> = true;
+using structure::fixed_tensors;
+using structure::is_array;
+using structure::is_map;
+using structure::is_optional;
+using structure::is_tuple;
+using structure::is_vector;
 
 template <class T>
 concept PlainText = std::convertible_to<const T&, std::string_view>;
@@ -91,12 +77,78 @@ T map_tensors(const T& value, F& f) {
   }
 }
 
-// What makes a trace fit a call: dtype and shape of tensors, identity of variables, the value of everything else. As a
-// list of words, and the tensors found on the way.
+// What a caller gets of what the body of a function returns: a variable becomes its value, the rest stays as it is.
+template <class R>
+struct Returned {
+  using type = R;
+};
+template <class R>
+using ReturnedAs = typename Returned<R>::type;
+template <>
+struct Returned<Variable> {
+  using type = Tensor;
+};
+template <class T, class A>
+struct Returned<std::vector<T, A>> {
+  using type = std::vector<ReturnedAs<T>>;
+};
+template <class T, size_t N>
+struct Returned<std::array<T, N>> {
+  using type = std::array<ReturnedAs<T>, N>;
+};
+template <class K, class T>
+struct Returned<std::map<K, T>> {
+  using type = std::map<K, ReturnedAs<T>>;
+};
+template <class... T>
+struct Returned<std::tuple<T...>> {
+  using type = std::tuple<ReturnedAs<T>...>;
+};
+template <class A, class B>
+struct Returned<std::pair<A, B>> {
+  using type = std::pair<ReturnedAs<A>, ReturnedAs<B>>;
+};
+template <class T>
+struct Returned<std::optional<T>> {
+  using type = std::optional<ReturnedAs<T>>;
+};
+
+template <class R>
+ReturnedAs<R> returned(const R& value) {
+  using Out = ReturnedAs<R>;
+  if constexpr (std::same_as<R, Out>) {
+    return value;
+  } else if constexpr (std::same_as<R, Variable>) {
+    return value.defined() ? value.value() : Tensor();
+  } else if constexpr (is_tuple<R>) {
+    return std::apply([](const auto&... items) { return Out{returned(items)...}; }, value);
+  } else if constexpr (is_map<R>) {
+    Out out;
+    for (const auto& [key, item] : value) out.emplace(key, returned(item));
+    return out;
+  } else if constexpr (is_vector<R>) {
+    Out out;
+    for (const auto& item : value) out.push_back(returned(item));
+    return out;
+  } else if constexpr (is_array<R>) {
+    Out out;
+    for (size_t i = 0; i < value.size(); ++i) out[i] = returned(value[i]);
+    return out;
+  } else {
+    return value ? Out(returned(*value)) : Out();
+  }
+}
+
+// What makes a trace fit a call: whether the layers around it train, dtype and shape of tensors, identity of variables,
+// the value of everything else. As a list of words, and the tensors found on the way.
 class RUNNEL_API CallKey {
  public:
+  CallKey() { words.push_back(thread_context().training); }
+  bool training() const { return words[0] != 0; }
+
   SmallVector<uint64_t, 48> words;
-  SmallVector<uint32_t, 32> dims_at;  // words that are dimensions
+  SmallVector<uint32_t, 32> dims_at;     // words that are dimensions
+  SmallVector<uint32_t, 16> tensors_at;  // words that are a dtype and a rank; the dimensions follow
   SmallVector<const Tensor*, 16> tensors;
 
   void tag(uint64_t kind, uint64_t more = 0) { words.push_back(kind << 56 | more); }
@@ -107,6 +159,7 @@ class RUNNEL_API CallKey {
       return shape_of(t.dtype(), t.partial_shape());
     }
     const Dims& dims = t.shape().dims();
+    tensors_at.push_back(static_cast<uint32_t>(words.size()));
     tag(2, static_cast<uint64_t>(t.dtype()) << 8 | dims.size());
     for (const int64_t d : dims) {
       dims_at.push_back(static_cast<uint32_t>(words.size()));
@@ -134,13 +187,24 @@ class RUNNEL_API CallKey {
     tag(6);
     words.push_back(v.defined() ? reinterpret_cast<uintptr_t>(&v.slot()) : 0);
   }
-  const Tensor& own(Tensor t) {
-    owned_.push_back(std::make_unique<Tensor>(std::move(t)));
-    return *owned_.back();
-  }
 
   template <class T>
   void add(const T& value) {
+    structure::visit<T>(value, *this);
+  }
+
+  // For structure::visit.
+  void list(size_t size) { tag(8, size); }
+  void map(size_t size) { tag(9, size); }
+  void optional(bool has_value) { tag(10, has_value); }
+  void item(size_t) {}
+  template <class K>
+  void entry(const K& key) {
+    add(key);
+  }
+  void done() {}
+  template <class T>
+  void leaf(const T& value) {
     if constexpr (std::same_as<T, Tensor>) {
       tensor(value);
     } else if constexpr (std::same_as<T, TensorSpec>) {
@@ -163,20 +227,6 @@ class RUNNEL_API CallKey {
         tensor(value.slices().indices);
         tensor(value.slices().dense_shape);
       }
-    } else if constexpr (is_vector<T> || is_array<T>) {
-      tag(8, value.size());
-      for (const auto& item : value) add<typename T::value_type>(item);
-    } else if constexpr (is_map<T>) {
-      tag(9, value.size());
-      for (const auto& [key, item] : value) {
-        add(key);
-        add(item);
-      }
-    } else if constexpr (is_tuple<T>) {
-      std::apply([&](const auto&... items) { (add(items), ...); }, value);
-    } else if constexpr (is_optional<T>) {
-      tag(10, value.has_value());
-      if (value) add(*value);
     } else if constexpr (std::same_as<T, Nest>) {
       nest(value);
     } else {
@@ -191,7 +241,6 @@ class RUNNEL_API CallKey {
 
  private:
   void nest(const Nest& n);
-  std::vector<std::unique_ptr<Tensor>> owned_;
   std::vector<std::unique_ptr<Nest>> owned_nests_;
 };
 
@@ -201,75 +250,70 @@ RUNNEL_API std::string tensor_text(const Tensor& t);
 RUNNEL_API std::string number_text(double value);
 RUNNEL_API void nest_text(const Nest& n, const std::string& path, CallText& out);
 
+// Writes the lines, for structure::visit.
+class RUNNEL_API CallDescriber {
+ public:
+  CallDescriber(std::string path, CallText& out);
+  ~CallDescriber();
+
+  void list(size_t size);
+  void map(size_t size);
+  void optional(bool has_value);
+  void item(size_t i);
+  template <class K>
+  void entry(const K& key) {
+    if constexpr (std::convertible_to<const K&, std::string>) {
+      enter("[\"" + std::string(key) + "\"]");
+    } else if constexpr (std::is_arithmetic_v<K>) {
+      enter("[" + std::to_string(key) + "]");
+    } else {
+      enter("[...]");
+    }
+  }
+  void done();
+  template <class T>
+  void leaf(const T& value) {
+    if constexpr (std::same_as<T, Tensor>) {
+      say(tensor_text(value));
+    } else if constexpr (std::same_as<T, TensorSpec>) {
+      say(value.str());
+    } else if constexpr (std::same_as<T, Variable>) {
+      say(value.defined() ? "Variable '" + value.name() + "'" : "no variable");
+    } else if constexpr (PlainText<T>) {
+      say("\"" + std::string(std::string_view(value)) + "\"");
+    } else if constexpr (std::same_as<T, bool>) {
+      say(value ? "true" : "false");
+    } else if constexpr (std::is_enum_v<T>) {
+      say(std::to_string(static_cast<int64_t>(value)));
+    } else if constexpr (std::integral<T>) {
+      say(std::to_string(value));
+    } else if constexpr (std::floating_point<T>) {
+      say(number_text(static_cast<double>(value)));
+    } else if constexpr (PlainNumber<T>) {
+      say("a number");
+    } else if constexpr (std::same_as<T, Gradient>) {
+      say(value.defined() ? (value.is_slices() ? "IndexedSlices" : tensor_text(value.dense())) : "none");
+    } else {
+      nest_text(Nest(value), path_, out_);
+    }
+  }
+
+ private:
+  void say(std::string what);
+  void enter(const std::string& step);
+  std::string path_;
+  std::vector<size_t> outer_;
+  CallText& out_;
+};
+
 template <class T>
 void describe(const T& value, const std::string& path, CallText& out) {
-  if constexpr (std::same_as<T, Tensor>) {
-    out.emplace_back(path, tensor_text(value));
-  } else if constexpr (std::same_as<T, TensorSpec>) {
-    out.emplace_back(path, value.str());
-  } else if constexpr (std::same_as<T, Variable>) {
-    out.emplace_back(path, value.defined() ? "Variable '" + value.name() + "'" : "no variable");
-  } else if constexpr (PlainText<T>) {
-    out.emplace_back(path, "\"" + std::string(std::string_view(value)) + "\"");
-  } else if constexpr (std::same_as<T, bool>) {
-    out.emplace_back(path, value ? "true" : "false");
-  } else if constexpr (std::is_enum_v<T>) {
-    out.emplace_back(path, std::to_string(static_cast<int64_t>(value)));
-  } else if constexpr (std::integral<T>) {
-    out.emplace_back(path, std::to_string(value));
-  } else if constexpr (std::floating_point<T>) {
-    out.emplace_back(path, number_text(static_cast<double>(value)));
-  } else if constexpr (PlainNumber<T>) {
-    out.emplace_back(path, "a number");
-  } else if constexpr (std::same_as<T, Gradient>) {
-    out.emplace_back(path,
-                     value.defined() ? (value.is_slices() ? "IndexedSlices" : tensor_text(value.dense())) : "none");
-  } else if constexpr (is_vector<T> || is_array<T>) {
-    out.emplace_back(path, std::to_string(value.size()) + " items");
-    size_t i = 0;
-    for (const auto& item : value) describe<typename T::value_type>(item, path + "[" + std::to_string(i++) + "]", out);
-  } else if constexpr (is_map<T>) {
-    out.emplace_back(path, std::to_string(value.size()) + " entries");
-    for (const auto& [key, item] : value) {
-      if constexpr (std::convertible_to<decltype(key), std::string>) {
-        describe(item, path + "[\"" + std::string(key) + "\"]", out);
-      } else if constexpr (std::is_arithmetic_v<std::decay_t<decltype(key)>>) {
-        describe(item, path + "[" + std::to_string(key) + "]", out);
-      } else {
-        describe(item, path + "[...]", out);
-      }
-    }
-  } else if constexpr (is_tuple<T>) {
-    size_t i = 0;
-    std::apply([&](const auto&... items) { (describe(items, path + "[" + std::to_string(i++) + "]", out), ...); },
-               value);
-  } else if constexpr (is_optional<T>) {
-    out.emplace_back(path, value ? "a value" : "no value");
-    if (value) describe(*value, path, out);
-  } else if constexpr (std::same_as<T, Nest>) {
-    nest_text(value, path, out);
-  } else {
-    nest_text(Nest(value), path, out);
-  }
+  CallDescriber describer(path, out);
+  structure::visit<T>(value, describer);
 }
 
 // Where a trace gets a Tensor for what the caller gave.
 template <class T>
 using Traced = std::conditional_t<std::same_as<T, TensorSpec>, Tensor, T>;
-
-// A result made of tensors alone, in order; for calls whose result is not there yet (a function that calls itself).
-template <class R>
-constexpr int fixed_tensors() {
-  if constexpr (std::same_as<R, Tensor>) {
-    return 1;
-  } else if constexpr (is_tuple<R>) {
-    return []<size_t... I>(std::index_sequence<I...>) {
-      constexpr bool all = ((fixed_tensors<std::tuple_element_t<I, R>>() >= 0) && ...);
-      return all ? (fixed_tensors<std::tuple_element_t<I, R>>() + ... + 0) : -1;
-    }(std::make_index_sequence<std::tuple_size_v<R>>());
-  } else {
-    return -1;
-  }
-}
 
 }  // namespace runnel::function_detail

@@ -3,7 +3,8 @@
 
 #include "runnel/autodiff/record.h"
 #include "runnel/base/format.h"
-#include "runnel/graph/branch_gradient.h"
+#include "runnel/graph/executor/plan.h"
+#include "runnel/graph/gradient/branch_gradient.h"
 #include "runnel/graph/register.h"
 #include "runnel/graph/tracer.h"
 #include "runnel/op/builder.h"

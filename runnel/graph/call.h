@@ -1,8 +1,8 @@
 #pragma once
 
-#include <source_location>
 #include <vector>
 
+#include "runnel/base/source_site.h"
 #include "runnel/graph/graph_function.h"
 #include "runnel/op/gradient.h"
 

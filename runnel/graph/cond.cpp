@@ -2,8 +2,9 @@
 #include <algorithm>
 
 #include "runnel/base/format.h"
-#include "runnel/graph/branch_gradient.h"
-#include "runnel/graph/control_flow.h"
+#include "runnel/graph/control_flow_nodes.h"
+#include "runnel/graph/executor/plan.h"
+#include "runnel/graph/gradient/branch_gradient.h"
 #include "runnel/graph/register.h"
 #include "runnel/op/builder.h"
 #include "runnel/ops/array.h"
@@ -116,6 +117,13 @@ PartialShape relaxed(const PartialShape& a, const PartialShape& b) {
   return PartialShape(dims);
 }
 
+bool is_tracing() { return Tracer::current() != nullptr; }
+
+Body::Body() = default;
+Body::~Body() = default;
+Body::Body(Body&& other) noexcept = default;
+Body& Body::operator=(Body&& other) noexcept = default;
+
 GraphFunctionPtr finish(Body& body) {
   body.tracer->graph()->sort();
   prune(*body.tracer->graph());
@@ -139,7 +147,7 @@ Body trace_branch(const std::string& name, const BranchFn& f) {
   return body;
 }
 
-Tensors add_case(const Tensor& index, std::vector<Body> branches, const std::source_location& where) {
+Tensors add_case(const Tensor& index, std::vector<Body> branches, const SourceSite& where) {
   const UnloggedHandles unlogged;
   CaseAttrs attrs;
   Tensors inputs = unify_inputs(branches);
@@ -162,7 +170,7 @@ Tensors add_case(const Tensor& index, std::vector<Body> branches, const std::sou
   return out;
 }
 
-Tensors add_cond(const Tensor& predicate, Body then_body, Body else_body, const std::source_location& where) {
+Tensors add_cond(const Tensor& predicate, Body then_body, Body else_body, const SourceSite& where) {
   const UnloggedHandles unlogged;
   IfAttrs attrs;
   std::vector<Body> both;

@@ -1,22 +1,33 @@
 #pragma once
 
-// Branches and loops as nodes of a graph whose bodies are graphs. What users call is built on this, in function/.
+// Branches and loops as nodes of a graph whose bodies are graphs, as far as the templates of function/ need them. What
+// the nodes are is in graph/control_flow_nodes.h.
 #include <functional>
 #include <memory>
-#include <source_location>
+#include <string>
 #include <vector>
 
-#include "runnel/graph/graph_function.h"
-#include "runnel/graph/tracer.h"
+#include "runnel/base/source_site.h"
+#include "runnel/tensor/tensor.h"
 
 namespace runnel {
+
+class Tracer;
 
 using Tensors = std::vector<Tensor>;
 using BranchFn = std::function<Tensors()>;
 using StepFn = std::function<Tensors(const Tensors& state)>;
 
+// Is a graph being built from the ops of this thread?
+RUNNEL_API bool is_tracing();
+
 // A body that was traced inside another graph; its captured inputs are values of that graph.
-struct Body {
+struct RUNNEL_API Body {
+  Body();
+  ~Body();
+  Body(Body&& other) noexcept;
+  Body& operator=(Body&& other) noexcept;
+
   std::unique_ptr<Tracer> tracer;
   Tensors outputs;
 };
@@ -25,81 +36,18 @@ RUNNEL_API Body trace_branch(const std::string& name, const BranchFn& f);
 
 // One of the branches by a bool (or number: not zero), traced into the current graph. Each gives as many tensors, of
 // the same dtypes.
-RUNNEL_API Tensors add_cond(const Tensor& predicate, Body then_body, Body else_body, const std::source_location& where);
+RUNNEL_API Tensors add_cond(const Tensor& predicate, Body then_body, Body else_body, const SourceSite& where);
 // Branch i by an int32; the last one when i is out of range.
-RUNNEL_API Tensors add_case(const Tensor& index, std::vector<Body> branches, const std::source_location& where);
+RUNNEL_API Tensors add_case(const Tensor& index, std::vector<Body> branches, const SourceSite& where);
 
 struct WhileOptions {
-  std::vector<PartialShape> shape_invariants;  // per state tensor; empty: found by relaxation
+  std::vector<PartialShape> shape_invariants = {};  // per state tensor; empty: found by relaxation
   int64_t maximum_iterations = -1;
 };
-// A body with the state as its parameters.
-RUNNEL_API Body trace_step(const std::string& name, const Tensors& state, const std::vector<PartialShape>& shapes,
-                           const StepFn& f);
-// The loop itself, once cond and body are traced with these shapes of the state.
-RUNNEL_API Tensors emit_while(Body test, Body step, const Tensors& state, const std::vector<PartialShape>& shapes,
-                              const std::source_location& where, const Tensors& first_captures = {});
-
 using ConditionFn = std::function<Tensor(const Tensors& state)>;
 // state = body(state) while cond(state). Shapes of the state that change are made unknown where they do.
 // `first_captures` are the first of the captured inputs, used or not.
 RUNNEL_API Tensors add_while(const ConditionFn& cond, const StepFn& body, const Tensors& state,
-                             const WhileOptions& options, const std::source_location& where,
-                             const Tensors& first_captures = {});
-
-// The graph of a body, in order and without what it does not need.
-RUNNEL_API GraphFunctionPtr finish(Body& body);
-RUNNEL_API GraphFunctionPtr function_ptr(const FuncAttr& f);
-// Zeros in the place of a gradient of x; of a variable's handle, zeros like its value.
-RUNNEL_API Tensor zero_gradient(const Tensor& x);
-
-// What two shapes have in common.
-RUNNEL_API PartialShape relaxed(const PartialShape& a, const PartialShape& b);
-
-struct IfAttrs {
-  std::vector<DType> Tin;
-  std::vector<DType> Tout;
-  FuncAttr then_branch;
-  FuncAttr else_branch;
-  std::vector<PartialShape> output_shapes;
-  static constexpr auto fields() {
-    return field_list(field("Tin", &IfAttrs::Tin), field("Tout", &IfAttrs::Tout),
-                      field("then_branch", &IfAttrs::then_branch), field("else_branch", &IfAttrs::else_branch),
-                      field("output_shapes", &IfAttrs::output_shapes));
-  }
-};
-struct CaseAttrs {
-  std::vector<DType> Tin;
-  std::vector<DType> Tout;
-  std::vector<FuncAttr> branches;
-  std::vector<PartialShape> output_shapes;
-  static constexpr auto fields() {
-    return field_list(field("Tin", &CaseAttrs::Tin), field("Tout", &CaseAttrs::Tout),
-                      field("branches", &CaseAttrs::branches), field("output_shapes", &CaseAttrs::output_shapes));
-  }
-};
-// A derivative of a loop walks its iterations backwards over values that were kept in lists: state that was added for
-// it.
-struct WhileRecord {
-  GraphFunctionPtr body;  // extended
-  int num_state = 0;      // of the loop when this was added
-  int num_captures = 0;
-  std::vector<Derivative::Saved> kept;  // inputs and outputs of `body`, one list each
-  int count = 0;                        // the state that counts iterations; the lists follow
-};
-
-// The state comes first among the inputs; what cond and body captured follows and is handed on unchanged.
-struct WhileAttrs {
-  std::vector<DType> T;
-  FuncAttr cond;
-  FuncAttr body;
-  std::vector<PartialShape> output_shapes;
-  int64_t num_state = 0;             // ours: how many of the inputs are state
-  std::vector<WhileRecord> records;  // not written: a loop that was read is extended anew
-  static constexpr auto fields() {
-    return field_list(field("T", &WhileAttrs::T), field("cond", &WhileAttrs::cond), field("body", &WhileAttrs::body),
-                      field("output_shapes", &WhileAttrs::output_shapes), field("_num_state", &WhileAttrs::num_state));
-  }
-};
+                             const WhileOptions& options, const SourceSite& where, const Tensors& first_captures = {});
 
 }  // namespace runnel

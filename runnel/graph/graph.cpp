@@ -18,7 +18,7 @@ std::string Graph::unique_name(const std::string& wish) {
 }
 
 Node* Graph::add(const OpDef& op, std::vector<NodeOutput> inputs, SharedAttrs attrs, std::vector<DType> dtypes,
-                 std::vector<PartialShape> shapes, const std::source_location& where) {
+                 std::vector<PartialShape> shapes, const SourceSite& where) {
   auto node = std::make_unique<Node>();
   node->id = num_nodes();
   node->name = unique_name(op.name);
@@ -59,7 +59,7 @@ void Graph::order_inputs(std::vector<Node*> inputs) {
   }
 }
 
-Node* Graph::add_constant(const Tensor& value, const std::source_location& where) {
+Node* Graph::add_constant(const Tensor& value, const SourceSite& where) {
   static const OpDef& op = registry().get("Const");
   auto attrs = std::make_shared<ConstAttrs>();
   attrs->dtype = value.dtype();
@@ -73,6 +73,7 @@ std::shared_ptr<Graph> Graph::clone(std::map<const Node*, Node*>* map) const {
   auto copy = std::make_shared<Graph>(name_);
   copy->names_ = names_;
   copy->keep = keep;
+  copy->plan_options = plan_options;
   for (const auto& node : nodes_) {
     auto twin = std::make_unique<Node>(*node);
     for (NodeOutput& in : twin->inputs) in.node = copy->nodes_[static_cast<size_t>(in.node->id)].get();

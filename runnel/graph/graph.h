@@ -3,11 +3,12 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <source_location>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "runnel/base/source_site.h"
+#include "runnel/graph/plan_options.h"
 #include "runnel/op/op_def.h"
 
 namespace runnel {
@@ -34,9 +35,11 @@ struct Node {
   std::vector<DType> dtypes;
   std::vector<PartialShape> shapes;
   std::vector<Tensor> values;  // undefined where not known
+  // Integer scalars and vectors of which only some elements are known: kUnknownDim for the others. Empty where none is.
+  std::vector<Dims> elements;
   // Every shape is known and no value that the shape function wanted was missing: it need not run again.
   bool inferred = false;
-  std::source_location where;
+  SourceSite where;
 
   int num_outputs() const { return static_cast<int>(dtypes.size()); }
   bool is(std::string_view op_name) const { return op->name == op_name; }
@@ -72,9 +75,9 @@ class RUNNEL_API Graph : public std::enable_shared_from_this<Graph> {
 
   // Adds a node whose outputs are described by the caller.
   Node* add(const OpDef& op, std::vector<NodeOutput> inputs, SharedAttrs attrs, std::vector<DType> dtypes,
-            std::vector<PartialShape> shapes, const std::source_location& where);
+            std::vector<PartialShape> shapes, const SourceSite& where);
   Node* add_input(DType dtype, const PartialShape& shape, const std::string& name = "");
-  Node* add_constant(const Tensor& value, const std::source_location& where);
+  Node* add_constant(const Tensor& value, const SourceSite& where);
   // Takes the last node away, which nobody uses.
   std::unique_ptr<Node> pop_back();
   // Puts the inputs into another order; all of them are given.
@@ -89,6 +92,8 @@ class RUNNEL_API Graph : public std::enable_shared_from_this<Graph> {
   void sort();
   // Another order of all nodes, in which each comes after what it needs.
   void reorder(const std::vector<Node*>& order);
+
+  PlanOptions plan_options;
 
   // Functions that nodes refer to weakly.
   std::vector<std::shared_ptr<const FunctionBody>> keep;

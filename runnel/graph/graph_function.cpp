@@ -6,11 +6,15 @@
 #include "runnel/autodiff/record.h"
 #include "runnel/base/format.h"
 #include "runnel/graph/call.h"
-#include "runnel/graph/gradient.h"
+#include "runnel/graph/executor/plan.h"
+#include "runnel/graph/gradient/gradient.h"
 #include "runnel/graph/passes/pass.h"
 #include "runnel/graph/tracer.h"
 
 namespace runnel {
+
+GraphFunction::GraphFunction(std::shared_ptr<Graph> graph) : graph_(std::move(graph)) {}
+GraphFunction::~GraphFunction() = default;
 
 const Plan& GraphFunction::plan() const {
   std::call_once(planned_, [this] {

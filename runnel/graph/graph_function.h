@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "runnel/graph/executor/plan.h"
 #include "runnel/graph/graph.h"
 
 namespace runnel {
 
 class GraphFunction;
+class Plan;
 struct SelfDerivative;
 using GraphFunctionPtr = std::shared_ptr<const GraphFunction>;
 
@@ -36,12 +36,13 @@ struct Derivative {
 // A graph that can be called: by functions, and by nodes as their branch or body.
 class RUNNEL_API GraphFunction : public FunctionBody, public std::enable_shared_from_this<GraphFunction> {
  public:
-  explicit GraphFunction(std::shared_ptr<Graph> graph) : graph_(std::move(graph)) {}
+  explicit GraphFunction(std::shared_ptr<Graph> graph);
+  ~GraphFunction() override;
 
   const std::string& name() const { return graph_->name(); }
   const Graph& graph() const { return *graph_; }
   const std::shared_ptr<Graph>& graph_ptr() const { return graph_; }
-  const Plan& plan() const;  // made with the first use
+  const Plan& plan() const;  // made with the first use; executor/plan.h
   bool has_side_effects() const;
   // How many orders of derivatives it returns the intermediates for.
   int orders() const { return static_cast<int>(served_.size()); }

@@ -39,11 +39,11 @@ std::string attrs_text(const Node& node) {
   return text.empty() ? "" : " {" + text + "}";
 }
 
-std::string file_and_line(const std::source_location& where) {
-  if (where.line() == 0) return "";
-  std::string_view file = where.file_name();
+std::string file_and_line(const SourceSite& where) {
+  if (where.line == 0) return "";
+  std::string_view file = where.file;
   file.remove_prefix(file.rfind('/') + 1);
-  return fmt::format("  # {}:{}", file, where.line());
+  return fmt::format("  # {}:{}", file, where.line);
 }
 
 void write(const Graph& g, std::string& text, std::vector<FuncAttr>& pending, std::set<const void*>& seen) {

@@ -4,7 +4,9 @@
 
 #include "runnel/base/format.h"
 #include "runnel/graph/graph_function.h"
+#include "runnel/graph/partial_values.h"
 #include "runnel/op/builder.h"
+#include "runnel/op/owned_symbol.h"
 
 namespace runnel {
 namespace {
@@ -14,6 +16,12 @@ constexpr int64_t kSmallValue = 256;  // elements; shape arithmetic is smaller
 const void* resource_key(const Tensor& t) { return t.data<ResourceHandle>()->object.get(); }
 
 }  // namespace
+
+std::string NodeSymbol::described() const {
+  const Node& node = *output_.node;
+  if (node.is("_Arg")) return fmt::format("it is input '{}' of graph '{}'", node.name, graph_->name());
+  return fmt::format("it is what '{}' gives in graph '{}'{}", node.name, graph_->name(), node.where.at());
+}
 
 const NodeSymbol* node_symbol(const Tensor& t) {
   return t.is_symbolic() ? dynamic_cast<const NodeSymbol*>(t.impl()->symbol.get()) : nullptr;
@@ -30,6 +38,7 @@ Tracer::Tracer(std::string name, Tracer* parent)
   if (parent_) {
     epoch_ = parent_->epoch_;  // what the enclosing function made is a constant here too
     allow_variables = parent_->allow_variables;
+    graph_->plan_options = parent_->graph_->plan_options;
   }
 }
 
@@ -46,21 +55,10 @@ Tracer::Tracer(std::shared_ptr<Graph> graph, std::shared_ptr<Graph> source)
       source_(std::move(source)),
       epoch_(detail::trace_epoch.fetch_add(1, std::memory_order_relaxed) + 1) {}
 
-Tracer::~Tracer() {
-  if (open_) close();
-}
+Tracer::~Tracer() = default;
 
-void Tracer::open() {
-  outer_ = set_interceptor(this);
-  suspended_.emplace();
-  open_ = true;
-}
-
-void Tracer::close() {
-  suspended_.reset();
-  set_interceptor(outer_);
-  open_ = false;
-}
+void Tracer::open() { open_.emplace(this, nullptr, new_tape_level()); }
+void Tracer::close() { open_.reset(); }
 
 Tracer* Tracer::current() { return static_cast<Tracer*>(current_interceptor()); }
 
@@ -74,7 +72,7 @@ Node* Tracer::capture(const Tensor& t) {
   return node;
 }
 
-NodeOutput Tracer::localise(const Tensor& t, const std::source_location& where) {
+NodeOutput Tracer::localise(const Tensor& t, const SourceSite& where) {
   if (const NodeSymbol* s = node_symbol(t)) {
     if (s->graph() == graph_) return s->output();
     bool ours = s->graph() == source_;
@@ -91,9 +89,11 @@ NodeOutput Tracer::localise(const Tensor& t, const std::source_location& where) 
     if (!node) {
       node = capture(t);
       node->values[0] = s->constant() ? *s->constant() : Tensor();
+      if (const Dims* known = s->elements()) node->elements = {*known};
     }
     return {node, 0};
   }
+  if (t.is_symbolic() && !owned_symbol(t)) throw Error(Code::failed_precondition, t.impl()->symbol->described());
   if (t.is_symbolic()) {
     throw make_error(
         Code::failed_precondition,
@@ -170,7 +170,7 @@ void Tracer::find_values(const OpDef& op, Inputs inputs, const void* attrs, Node
 }
 
 void Tracer::call(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outputs, int num_outputs,
-                  const std::source_location& where) {
+                  const SourceSite& where) {
   const UnloggedHandles unlogged;
   std::vector<DType> dtypes(static_cast<size_t>(num_outputs));
   resolve_types(op, inputs, attrs, dtypes.data());
@@ -182,7 +182,8 @@ void Tracer::call(const OpDef& op, Inputs inputs, const void* attrs, Tensor* out
   }
   InferContext infer(op, inputs, attrs, num_outputs);
   std::vector<Tensor> values(static_cast<size_t>(num_outputs));
-  infer.ask_values(&values);
+  std::vector<Dims> elements(static_cast<size_t>(num_outputs));
+  infer.ask_values(&values, &elements);
   op.infer(infer);
   std::vector<PartialShape> shapes;
   for (int i = 0; i < num_outputs; ++i) {
@@ -193,7 +194,9 @@ void Tracer::call(const OpDef& op, Inputs inputs, const void* attrs, Tensor* out
                            std::move(shapes), where);
   node->inferred = shapes_known && !infer.asked_in_vain();
   node->values = std::move(values);
+  node->elements = std::move(elements);
   find_values(op, inputs, attrs, node);
+  find_elements(op, inputs, attrs, *node);
   if (op.stateful) order(node, inputs);
   for (int i = 0; i < num_outputs; ++i) outputs[i] = symbolic(graph_, {node, i});
 }

@@ -6,9 +6,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "runnel/autodiff/record.h"
 #include "runnel/graph/graph.h"
 #include "runnel/op/dispatch.h"
+#include "runnel/op/unrecorded.h"
 #include "runnel/tensor/handle_log.h"
 
 namespace runnel {
@@ -22,6 +22,12 @@ class RUNNEL_API NodeSymbol : public Symbol {
     const Tensor& value = output_.node->values[static_cast<size_t>(output_.index)];
     return value.defined() ? &value : nullptr;
   }
+  const Dims* elements() const override {
+    const auto i = static_cast<size_t>(output_.index);
+    const std::vector<Dims>& known = output_.node->elements;
+    return i < known.size() && !known[i].empty() ? &known[i] : nullptr;
+  }
+  std::string described() const override;
   const std::shared_ptr<Graph>& graph() const { return graph_; }
   const NodeOutput& output() const { return output_; }
 
@@ -33,6 +39,9 @@ class RUNNEL_API NodeSymbol : public Symbol {
 // The symbol behind a tensor of a graph, or null.
 RUNNEL_API const NodeSymbol* node_symbol(const Tensor& t);
 RUNNEL_API Tensor symbolic(const std::shared_ptr<Graph>& graph, NodeOutput output);
+
+// Another tracer, or none, takes the ops of this thread; tapes see nothing of them.
+using TraceScope = ContextScope<&ThreadContext::interceptor, &ThreadContext::recorder, &ThreadContext::tape_level>;
 
 // Builds a graph from the ops called on this thread while it is open. Values that were there before become captured
 // inputs, values made meanwhile constants, tensors of an enclosing graph captured inputs too.
@@ -53,7 +62,7 @@ class RUNNEL_API Tracer : public Interceptor {
   Tracer* parent() const { return parent_; }
   Tensor add_parameter(DType dtype, const PartialShape& shape, const std::string& name = "");
   // The output of a node of this graph that stands for the tensor; captures it where it comes from outside.
-  NodeOutput localise(const Tensor& t, const std::source_location& where);
+  NodeOutput localise(const Tensor& t, const SourceSite& where);
   void set_outputs(const std::vector<Tensor>& outputs);
 
   // What the captured inputs (the last of graph()->inputs()) stand for, in order.
@@ -67,9 +76,11 @@ class RUNNEL_API Tracer : public Interceptor {
   int variables_created = 0;
 
   void call(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outputs, int num_outputs,
-            const std::source_location& where) override;
+            const SourceSite& where) override;
   Tensor outside(const Tensor& symbolic) override;
   void variable_created(const std::string& name) override;
+  Tensor with_gradient(const Tensor& value, const std::vector<Tensor>& inputs,
+                       const std::function<Gradients(const Tensor& dy)>& grad) override;
 
  private:
   std::string child_name(const std::string& name);
@@ -93,23 +104,19 @@ class RUNNEL_API Tracer : public Interceptor {
   std::vector<Tensor> keep_;  // of constants_: their addresses are keys
   std::map<std::pair<const Node*, int>, Node*> captured_outputs_;
   std::map<const void*, Effects> effects_;
-  Interceptor* outer_ = nullptr;
-  std::optional<SuspendTapes> suspended_;
-  bool open_ = false;
+  std::optional<TraceScope> open_;
   int children_ = 0;
 };
 
-// While it lives, ops of this thread run at once though a trace is open: its tracer is set aside.
+// While it lives, ops of this thread run at once though a trace is open: its tracer is set aside. So are the tapes, the
+// log of handles and offered memory: what is made here outlives the calls around it.
 class RUNNEL_API OutsideTrace {
  public:
-  OutsideTrace() : outer_(set_interceptor(nullptr)) {}
-  ~OutsideTrace() { set_interceptor(outer_); }
-  OutsideTrace(const OutsideTrace&) = delete;
-  OutsideTrace& operator=(const OutsideTrace&) = delete;
+  OutsideTrace() : trace_(nullptr, nullptr, new_tape_level()), destination_(nullptr) {}
 
  private:
-  Interceptor* outer_;
-  SuspendTapes suspended_;
+  TraceScope trace_;
+  ContextScope<&ThreadContext::destination> destination_;
   UnloggedHandles unlogged_;
 };
 

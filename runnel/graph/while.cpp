@@ -2,9 +2,10 @@
 #include <algorithm>
 
 #include "runnel/base/format.h"
-#include "runnel/graph/control_flow.h"
+#include "runnel/graph/control_flow_nodes.h"
+#include "runnel/graph/executor/plan.h"
+#include "runnel/graph/gradient/while_gradient.h"
 #include "runnel/graph/register.h"
-#include "runnel/graph/while_gradient.h"
 #include "runnel/op/builder.h"
 #include "runnel/ops/math.h"
 
@@ -89,7 +90,7 @@ Body trace_step(const std::string& name, const Tensors& state, const std::vector
 }
 
 Tensors add_while(const ConditionFn& cond, const StepFn& body, const Tensors& state, const WhileOptions& options,
-                  const std::source_location& where, const Tensors& first_captures) {
+                  const SourceSite& where, const Tensors& first_captures) {
   if (options.maximum_iterations >= 0) {
     Tensors more{Tensor(int64_t{0})};
     more.insert(more.end(), state.begin(), state.end());
@@ -110,6 +111,15 @@ Tensors add_while(const ConditionFn& cond, const StepFn& body, const Tensors& st
     return out;
   }
   std::vector<PartialShape> shapes = options.shape_invariants;
+  if (!shapes.empty() && shapes.size() != state.size()) {
+    throw invalid_argument("[while_loop] {} shape invariants for {} tensors{}", shapes.size(), state.size(),
+                           where.at());
+  }
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    if (relaxed(shapes[i], state[i].partial_shape()) == shapes[i]) continue;
+    throw invalid_argument("[while_loop] variable {} has the shape invariant {}, but is {} before the loop{}", i,
+                           shapes[i].str(), state[i].partial_shape().str(), where.at());
+  }
   if (shapes.empty()) {
     for (const Tensor& t : state) shapes.push_back(t.partial_shape());
   }
@@ -142,7 +152,7 @@ Tensors add_while(const ConditionFn& cond, const StepFn& body, const Tensors& st
 }
 
 Tensors emit_while(Body test, Body step, const Tensors& state, const std::vector<PartialShape>& shapes,
-                   const std::source_location& where, const Tensors& first_captures) {
+                   const SourceSite& where, const Tensors& first_captures) {
   const UnloggedHandles unlogged;
   const Tensors captures = unify_captures(test, step, state.size(), first_captures);
   WhileAttrs attrs;

@@ -1,6 +1,7 @@
 #include "runnel/io/cifar.h"
 
 #include "runnel/base/format.h"
+#include "runnel/io/file_frame.h"
 
 namespace runnel::io {
 namespace {
@@ -21,7 +22,8 @@ void append_cifar10(ByteSpan bytes, const std::string& name, Cifar10& out) {
   out.images.resize(to + records * 3 * kPixels);
   for (size_t at = 0; at < bytes.size(); at += kRecord) {
     if (const auto label = static_cast<int>(bytes[at]); label >= kClasses) {
-      throw make_error(Code::data_loss, "[cifar10] {}: no class {} at byte {}", name, label, at);
+      throw make_error(Code::data_loss, "[cifar10] {}: no class {} at byte {}", name, label, at)
+          .inside(file_frame(name, at));
     }
     out.labels.push_back(bytes[at]);
     const ByteSpan planes = bytes.subspan(at + 1, 3 * kPixels);

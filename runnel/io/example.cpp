@@ -4,6 +4,31 @@
 #include "runnel/io/wire.h"
 
 namespace runnel::io {
+
+Feature::Feature() = default;
+Feature::Feature(BytesList list) : kind(std::move(list)) {}
+Feature::Feature(FloatList list) : kind(std::move(list)) {}
+Feature::Feature(Int64List list) : kind(std::move(list)) {}
+Feature::Feature(const Feature& other) = default;
+Feature::Feature(Feature&& other) noexcept = default;
+Feature& Feature::operator=(const Feature& other) = default;
+Feature& Feature::operator=(Feature&& other) noexcept = default;
+Feature::~Feature() = default;
+
+const BytesList* Feature::bytes_list() const { return std::get_if<BytesList>(&kind); }
+const FloatList* Feature::float_list() const { return std::get_if<FloatList>(&kind); }
+const Int64List* Feature::int64_list() const { return std::get_if<Int64List>(&kind); }
+bool BytesList::operator==(const BytesList& other) const { return value == other.value; }
+bool FloatList::operator==(const FloatList& other) const { return value == other.value; }
+bool Int64List::operator==(const Int64List& other) const { return value == other.value; }
+bool Features::operator==(const Features& other) const { return feature == other.feature; }
+bool Example::operator==(const Example& other) const { return features == other.features; }
+bool FeatureList::operator==(const FeatureList& other) const { return feature == other.feature; }
+bool FeatureLists::operator==(const FeatureLists& other) const { return feature_list == other.feature_list; }
+bool SequenceExample::operator==(const SequenceExample& other) const {
+  return context == other.context && feature_lists == other.feature_lists;
+}
+bool Feature::operator==(const Feature& other) const { return kind == other.kind; }
 namespace {
 
 using wire::Cursor;

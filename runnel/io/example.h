@@ -13,38 +13,44 @@
 
 namespace runnel::io {
 
-struct BytesList {
+struct RUNNEL_API BytesList {
   std::vector<std::string> value;
-  bool operator==(const BytesList&) const = default;
+  bool operator==(const BytesList& other) const;
 };
-struct FloatList {
+struct RUNNEL_API FloatList {
   std::vector<float> value;
-  bool operator==(const FloatList&) const = default;
+  bool operator==(const FloatList& other) const;
 };
-struct Int64List {
+struct RUNNEL_API Int64List {
   std::vector<int64_t> value;
-  bool operator==(const Int64List&) const = default;
+  bool operator==(const Int64List& other) const;
 };
 
 // One of the three lists, or none: Feature(Int64List{{label}}).
 struct RUNNEL_API Feature {
   std::variant<std::monostate, BytesList, FloatList, Int64List> kind;
 
-  Feature() = default;
-  Feature(BytesList list) : kind(std::move(list)) {}  // NOLINT: implicit, so that lists go where features go
-  Feature(FloatList list) : kind(std::move(list)) {}  // NOLINT
-  Feature(Int64List list) : kind(std::move(list)) {}  // NOLINT
+  // Everything is defined in the .cpp: every program compiles this header.
+  Feature();
+  Feature(BytesList list);  // NOLINT: implicit, so that lists go where features go
+  Feature(FloatList list);  // NOLINT
+  Feature(Int64List list);  // NOLINT
+  Feature(const Feature& other);
+  Feature(Feature&& other) noexcept;
+  Feature& operator=(const Feature& other);
+  Feature& operator=(Feature&& other) noexcept;
+  ~Feature();
 
   // The list, or null if it is of another kind.
-  const BytesList* bytes_list() const { return std::get_if<BytesList>(&kind); }
-  const FloatList* float_list() const { return std::get_if<FloatList>(&kind); }
-  const Int64List* int64_list() const { return std::get_if<Int64List>(&kind); }
-  bool operator==(const Feature&) const = default;
+  const BytesList* bytes_list() const;
+  const FloatList* float_list() const;
+  const Int64List* int64_list() const;
+  bool operator==(const Feature& other) const;
 };
 
-struct Features {
+struct RUNNEL_API Features {
   std::map<std::string, Feature> feature;
-  bool operator==(const Features&) const = default;
+  bool operator==(const Features& other) const;
 };
 
 // Serializing the same value gives the same bytes, always: keys in order, numbers packed. Parsing takes whatever
@@ -55,16 +61,16 @@ struct RUNNEL_API Example {
 
   std::string serialize() const;
   static Example parse(std::string_view bytes);
-  bool operator==(const Example&) const = default;
+  bool operator==(const Example& other) const;
 };
 
-struct FeatureList {
+struct RUNNEL_API FeatureList {
   std::vector<Feature> feature;
-  bool operator==(const FeatureList&) const = default;
+  bool operator==(const FeatureList& other) const;
 };
-struct FeatureLists {
+struct RUNNEL_API FeatureLists {
   std::map<std::string, FeatureList> feature_list;
-  bool operator==(const FeatureLists&) const = default;
+  bool operator==(const FeatureLists& other) const;
 };
 
 struct RUNNEL_API SequenceExample {
@@ -73,7 +79,7 @@ struct RUNNEL_API SequenceExample {
 
   std::string serialize() const;
   static SequenceExample parse(std::string_view bytes);
-  bool operator==(const SequenceExample&) const = default;
+  bool operator==(const SequenceExample& other) const;
 };
 
 // Protobuf's JSON form: {"features": {"feature": {"label": {"int64List": {"value": ["3"]}}}}}. Bytes are base64,

@@ -16,8 +16,8 @@ RUNNEL_API std::string cache_dir();
 using Progress = std::function<void(uint64_t done, uint64_t total)>;
 
 struct FetchOptions {
-  std::string sha256;  // of the downloaded bytes; empty: not checked
-  Progress progress;   // an exception thrown by it ends the download
+  std::string sha256 = {};  // of the downloaded bytes; empty: not checked
+  Progress progress = {};   // an exception thrown by it ends the download
 };
 
 // Downloads an http(s) URL to `path`, which appears only when complete and checked. Bytes of a broken

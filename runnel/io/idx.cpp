@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "runnel/base/format.h"
+#include "runnel/io/file_frame.h"
 #include "runnel/io/gzip.h"
 
 namespace runnel::io {
@@ -45,7 +46,7 @@ size_t idx_type_size(IdxType type) {
 
 IdxView parse_idx(ByteSpan bytes, const std::string& name) {
   auto bad = [&](size_t offset, const std::string& what) {
-    return make_error(Code::data_loss, "[idx] {}: {} at byte {}", name, what, offset);
+    return make_error(Code::data_loss, "[idx] {}: {} at byte {}", name, what, offset).inside(file_frame(name, offset));
   };
   if (bytes.size() < 4) throw bad(bytes.size(), "the file ends inside the 4-byte magic number");
   for (size_t i = 0; i < 2; ++i) {

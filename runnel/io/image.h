@@ -87,7 +87,7 @@ struct JpegEncodeOptions {
   std::string density_unit = "in";  // or "cm"
   int x_density = 300;
   int y_density = 300;
-  std::string_view xmp_metadata;
+  std::string_view xmp_metadata = {};
 };
 // One frame of 1 or 3 channels.
 RUNNEL_API std::string encode_jpeg(const uint8_t* pixels, const ImageSize& size, const JpegEncodeOptions& options);

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "runnel/base/format.h"
+#include "runnel/io/file_frame.h"
 #include "runnel/io/zip.h"
 
 namespace runnel::io {
@@ -95,7 +96,8 @@ class HeaderParser {
 
  private:
   Error bad(const std::string& what) const {
-    return make_error(Code::data_loss, "[npy] {}: {} at byte {}", name_, what, offset_ + at_);
+    return make_error(Code::data_loss, "[npy] {}: {} at byte {}", name_, what, offset_ + at_)
+        .inside(file_frame(name_, offset_ + at_));
   }
   char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
   void skip_space() {
@@ -189,7 +191,7 @@ size_t npy_dtype_size(const std::string& dtype) { return type_by_name(dtype).siz
 
 NpyArray parse_npy(ByteSpan bytes, const std::string& name) {
   auto bad = [&](size_t offset, const std::string& what) {
-    return make_error(Code::data_loss, "[npy] {}: {} at byte {}", name, what, offset);
+    return make_error(Code::data_loss, "[npy] {}: {} at byte {}", name, what, offset).inside(file_frame(name, offset));
   };
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (text.substr(0, 6) != kMagic) throw bad(0, "not a .npy file: it does not begin with \\x93NUMPY");

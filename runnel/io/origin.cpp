@@ -1,5 +1,6 @@
 #include "runnel/io/origin.h"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 
@@ -13,6 +14,7 @@ struct Origin {
   ByteSpan range;
   std::string path;
   std::optional<RecordPosition> records;
+  std::optional<uint64_t> first_line;
   // A record that was found, from where the next search goes on: many of one file take one walk over it.
   size_t known_at = 0;
   uint64_t known_record = 0;
@@ -47,10 +49,11 @@ std::optional<std::pair<size_t, uint64_t>> record_at(Origin& origin, size_t byte
   return std::nullopt;
 }
 
-class RecordFile : public MappedFile {
+class MarkedFile : public MappedFile {
  public:
-  RecordFile(std::unique_ptr<MappedFile> file, const std::string& path)
-      : file_(std::move(file)), mark_(file_->bytes(), path, RecordPosition()) {}
+  template <class What>
+  MarkedFile(std::unique_ptr<MappedFile> file, const std::string& path, const What& what)
+      : file_(std::move(file)), mark_(file_->bytes(), path, what) {}
   ByteSpan bytes() const override { return file_->bytes(); }
 
  private:
@@ -61,14 +64,25 @@ class RecordFile : public MappedFile {
 }  // namespace
 
 std::shared_ptr<MappedFile> map_records(const std::string& path, Env& env) {
-  return std::make_shared<RecordFile>(env.map(path), path);
+  return std::make_shared<MarkedFile>(env.map(path), path, RecordPosition());
+}
+
+std::shared_ptr<MappedFile> map_text(const std::string& path, Env& env) {
+  return std::make_shared<MarkedFile>(env.map(path), path, uint64_t{1});
 }
 
 OriginMark::OriginMark(ByteSpan range, std::string path, std::optional<RecordPosition> records)
     : begin_(range.empty() ? nullptr : range.data()) {
   if (begin_ == nullptr) return;
   const std::lock_guard lock(origins().mutex);
-  origins().by_begin.insert_or_assign(begin_, Origin{range, std::move(path), records});
+  origins().by_begin.insert_or_assign(begin_, Origin{range, std::move(path), records, {}});
+}
+
+OriginMark::OriginMark(ByteSpan range, std::string path, uint64_t first_line)
+    : begin_(range.empty() ? nullptr : range.data()) {
+  if (begin_ == nullptr) return;
+  const std::lock_guard lock(origins().mutex);
+  origins().by_begin.insert_or_assign(begin_, Origin{range, std::move(path), {}, first_line});
 }
 
 OriginMark::~OriginMark() {
@@ -85,6 +99,11 @@ std::string origin_of(std::string_view bytes) {
   Origin& origin = (--it)->second;
   const auto offset = static_cast<size_t>(at - origin.range.data());
   if (offset >= origin.range.size()) return "";
+  if (origin.first_line) {
+    const auto lines = std::count(origin.range.begin(), origin.range.begin() + static_cast<std::ptrdiff_t>(offset),
+                                  static_cast<std::byte>('\n'));
+    return fmt::format("{}, line {}", origin.path, *origin.first_line + static_cast<uint64_t>(lines));
+  }
   if (!origin.records) return origin.path;
   if (const auto found = record_at(origin, offset)) {
     return fmt::format("{}, record {} at byte {}", origin.path, origin.records->record + found->second,

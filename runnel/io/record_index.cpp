@@ -5,6 +5,7 @@
 #include "runnel/base/crc32c.h"
 #include "runnel/base/format.h"
 #include "runnel/base/varint.h"
+#include "runnel/io/file_frame.h"
 #include "runnel/io/origin.h"
 #include "runnel/io/record_reader.h"
 
@@ -102,7 +103,8 @@ ByteSpan IndexedRecords::operator[](uint64_t record) const {
     what = "bad data checksum";
   }
   if (what != nullptr) {
-    throw make_error(Code::data_loss, "[TFRecord] {}: record {} at byte {}: {}", path_, record, offset, what);
+    throw make_error(Code::data_loss, "[TFRecord] {}: record {} at byte {}: {}", path_, record, offset, what)
+        .inside(file_frame(path_, offset));
   }
   return {p + kRecordHeader, static_cast<size_t>(length)};
 }

@@ -7,6 +7,7 @@
 #include "runnel/base/crc32c.h"
 #include "runnel/base/format.h"
 #include "runnel/base/varint.h"
+#include "runnel/io/file_frame.h"
 #include "runnel/io/gzip.h"
 #include "runnel/io/origin.h"
 
@@ -217,7 +218,8 @@ std::optional<ByteSpan> RecordReader::next() {
 
 void RecordReader::throw_error() const {
   const RecordError& e = state_->error;
-  throw make_error(e.code, "[TFRecord] {}: record {} at byte {}: {}", state_->path, e.record, e.offset, e.what);
+  throw make_error(e.code, "[TFRecord] {}: record {} at byte {}: {}", state_->path, e.record, e.offset, e.what)
+      .inside(file_frame(state_->path, e.offset));
 }
 
 std::shared_ptr<const void> RecordReader::owner() const {

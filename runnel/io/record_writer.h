@@ -13,7 +13,7 @@ namespace runnel::io {
 
 struct TFRecordOptions {
   Compression compression = Compression::none;
-  DeflateOptions deflate;                // used if compression is
+  DeflateOptions deflate = {};           // used if compression is
   size_t buffer_size = size_t{1} << 16;  // bytes collected before the file is written to
   bool atomic = false;  // the file appears, whole and durable, with close(); before that nothing is there
 };

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "runnel/base/format.h"
+#include "runnel/io/file_frame.h"
 
 namespace runnel::io {
 namespace {
@@ -59,7 +60,7 @@ std::vector<TarMember> tar_members(ByteSpan archive, const std::string& name) {
   std::string long_name;  // a member of its own, before the one it names
   for (size_t at = 0; at < text.size();) {
     auto bad = [&](const std::string& what) {
-      return make_error(Code::data_loss, "[tar] {}: {} at byte {}", name, what, at);
+      return make_error(Code::data_loss, "[tar] {}: {} at byte {}", name, what, at).inside(file_frame(name, at));
     };
     if (text.size() - at < kBlock) throw bad("the file ends inside a header");
     const std::string_view header = text.substr(at, kBlock);

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "runnel/base/format.h"
+#include "runnel/io/file_frame.h"
 
 namespace runnel::io {
 namespace {
@@ -23,7 +24,8 @@ class ZipBytes {
   ZipBytes(ByteSpan bytes, const std::string& name) : bytes_(bytes), name_(name) {}
 
   Error bad(uint64_t offset, const std::string& what) const {
-    return make_error(Code::data_loss, "[zip] {}: {} at byte {}", name_, what, offset);
+    return make_error(Code::data_loss, "[zip] {}: {} at byte {}", name_, what, offset)
+        .inside(file_frame(name_, offset));
   }
   ByteSpan part(uint64_t offset, uint64_t size, const char* what) const {
     if (offset > bytes_.size() || size > bytes_.size() - offset) {

@@ -1,7 +1,7 @@
 #include "runnel/keras/activations.h"
 
 #include "runnel/base/format.h"
-#include "runnel/keras/find_described.h"
+#include "runnel/keras/find_named.h"
 #include "runnel/ops/math.h"
 #include "runnel/ops/nn.h"
 

@@ -1,13 +1,13 @@
 #pragma once
 
-#include "runnel/keras/described.h"
+#include "runnel/keras/named_callable.h"
 #include "runnel/tensor/tensor.h"
 
 namespace runnel::keras {
 
 struct Activations;
 // Applied to the output of a layer: "relu", activations::leaky_relu(0.1), nn::relu, or any function Tensor -> Tensor.
-using Activation = Described<Activations, Tensor(const Tensor&)>;
+using Activation = NamedCallable<Activations, Tensor(const Tensor&)>;
 
 struct RUNNEL_API Activations {
   static constexpr const char* kWhat = "activation";
@@ -24,7 +24,7 @@ RUNNEL_API Activation elu(double alpha = 1);           // x where it is positive
 
 struct Regularizers;
 // What a weight adds to the loss: "l2", regularizers::l1_l2(0.01, 0.01), or any function Tensor -> scalar.
-using Regularizer = Described<Regularizers, Tensor(const Tensor&)>;
+using Regularizer = NamedCallable<Regularizers, Tensor(const Tensor&)>;
 
 struct RUNNEL_API Regularizers {
   static constexpr const char* kWhat = "regularizer";
@@ -39,7 +39,7 @@ RUNNEL_API Regularizer l1_l2(double l1 = 0.01, double l2 = 0.01);
 
 struct Constraints;
 // What a weight becomes after an update: "non_neg", constraints::max_norm(2), or any function Tensor -> Tensor.
-using Constraint = Described<Constraints, Tensor(const Tensor&)>;
+using Constraint = NamedCallable<Constraints, Tensor(const Tensor&)>;
 
 struct RUNNEL_API Constraints {
   static constexpr const char* kWhat = "constraint";

@@ -1,5 +1,7 @@
 #include "runnel/keras/batches.h"
 
+#include <set>
+
 #include "runnel/base/format.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
@@ -7,6 +9,11 @@
 #include "runnel/ops/sort.h"
 
 namespace runnel::keras {
+namespace {
+
+Nest weight_nest(const Tensor& weight) { return weight.defined() ? Nest(weight) : Nest(); }
+
+}  // namespace
 
 data::AnyDataset batches_of(const SampleData& data, const BatchPlan& plan) {
   if (data.batches) return data.batches->prefetch(2);
@@ -19,6 +26,7 @@ data::AnyDataset batches_of(const SampleData& data, const BatchPlan& plan) {
     parts.emplace_back(data.sample_weight);
   }
   const int64_t count = sample_count(data.x);
+  check_same_counts({{"x", data.x}, {"y", data.y}, {"sample_weight", weight_nest(data.sample_weight)}});
   if (count == 0) throw invalid_argument("[fit] the data has no samples");
   data::AnyDataset samples = data::AnyDataset::from_tensor_slices(Nest::tuple(std::move(parts)));
   if (plan.shuffle) samples = samples.shuffle(count);
@@ -35,6 +43,28 @@ TrainingBatch unpack_batch(const Nest& element) {
   if (element.size() > 1) batch.y = element[1];
   if (element.size() > 2) batch.sample_weight = element[2].leaf();
   return batch;
+}
+
+void refuse_endless(const char* who, const data::AnyDataset& batches, const char* limit) {
+  if (batches.cardinality() != data::INFINITE_CARDINALITY) return;
+  throw invalid_argument("[{}] the dataset never ends (repeat() without a count?): give .{}, the number of batches",
+                         who, limit);
+}
+
+void check_same_counts(const std::vector<std::pair<const char*, Nest>>& data) {
+  std::set<int64_t> counts;
+  std::string sizes;
+  for (const auto& [name, part] : data) {
+    std::vector<int64_t> of_part;
+    for (const Tensor& t : nest::flatten(part)) of_part.push_back(t.shape().rank() > 0 ? t.shape()[0] : 1);
+    if (of_part.empty()) continue;
+    counts.insert(of_part.begin(), of_part.end());
+    sizes += fmt::format("\n  {} sizes: {}", name, fmt::join(of_part, ", "));
+  }
+  if (counts.size() > 1) {
+    throw invalid_argument("Data cardinality is ambiguous:{}\nMake sure all arrays contain the same number of samples.",
+                           sizes);
+  }
 }
 
 int64_t sample_count(const Nest& samples) {

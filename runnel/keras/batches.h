@@ -13,6 +13,10 @@ struct BatchPlan {
 data::AnyDataset batches_of(const SampleData& data, const BatchPlan& plan);
 // x, (x, y) or (x, y, sample_weight).
 TrainingBatch unpack_batch(const Nest& element);
+// An Error for data that would never end a pass; `limit` is the option that ends one.
+void refuse_endless(const char* who, const data::AnyDataset& batches, const char* limit);
+// An Error with the sizes, by name, unless all tensors have as many samples.
+void check_same_counts(const std::vector<std::pair<const char*, Nest>>& data);
 int64_t sample_count(const Nest& samples);  // the first dimension
 // Samples `begin` to `end`.
 Nest sample_range(const Nest& samples, int64_t begin, int64_t end);

@@ -39,8 +39,7 @@ const double* Monitor::find(const Logs& logs, const char* callback) {
     warned_ = true;
     std::string names;
     for (const auto& [known, number] : logs) names += (names.empty() ? "" : ", ") + known;
-    write_log(LogLevel::warning,
-              fmt::format("[{}] there is no '{}' to look at; there are: {}", callback, name_, names));
+    log_warning("[{}] there is no '{}' to look at; there are: {}", callback, name_, names);
   }
   return value;
 }

@@ -1,12 +1,15 @@
 #pragma once
 
+#include <concepts>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
 
+#include "runnel/keras/config.h"
 #include "runnel/keras/logs.h"
 
 namespace runnel::keras {
@@ -54,6 +57,38 @@ class RUNNEL_API Callback {
 };
 using CallbackPtr = std::shared_ptr<Callback>;
 
+// The callbacks of a call: {EarlyStopping({.patience = 3}), csv_logger, pointer}. One written in place is moved in; a
+// variable is used as it is, so that it can be asked afterwards, and must live as long as the call.
+class RUNNEL_API CallbackList {
+ public:
+  class Item {
+   public:
+    template <std::derived_from<Callback> C>
+    Item(C&& callback) : callback_(std::make_shared<C>(std::move(callback))) {}  // NOLINT: implicit, as all below
+    template <std::derived_from<Callback> C>
+    Item(C& callback) : callback_(CallbackPtr(), &callback) {}  // NOLINT
+    template <std::derived_from<Callback> C>
+    Item(std::shared_ptr<C> callback) : callback_(std::move(callback)) {}  // NOLINT
+    const CallbackPtr& get() const { return callback_; }
+
+   private:
+    CallbackPtr callback_;
+  };
+
+  CallbackList() = default;
+  CallbackList(std::initializer_list<Item> items) {  // NOLINT
+    for (const Item& item : items) all_.push_back(item.get());
+  }
+  CallbackList(std::vector<CallbackPtr> all) : all_(std::move(all)) {}  // NOLINT
+
+  bool empty() const { return all_.empty(); }
+  auto begin() const { return all_.begin(); }
+  auto end() const { return all_.end(); }
+
+ private:
+  std::vector<CallbackPtr> all_;
+};
+
 // Which way is better: "min", "max", or "auto", which goes by the name (accuracies and AUC grow, losses fall).
 class RUNNEL_API Monitor {
  public:
@@ -78,9 +113,21 @@ struct EarlyStoppingOptions {
   int64_t patience = 0;
   int verbose = 0;
   std::string mode = "auto";
-  std::optional<double> baseline = {};  // epochs that are not better than this count as no progress
+  std::optional<double> baseline = {};
   bool restore_best_weights = false;
   int64_t start_from_epoch = 0;
+  static constexpr auto fields() {
+    using O = EarlyStoppingOptions;
+    return field_list(
+        field("monitor", &O::monitor, "the value of the logs that is watched"),
+        field("min_delta", &O::min_delta, "a smaller change is none"),
+        field("patience", &O::patience, "epochs without progress before something happens"),
+        field("verbose", &O::verbose, "1: say so when it happens"),
+        field("mode", &O::mode, "which way is better: \"min\", \"max\", or \"auto\", by the name"),
+        field("baseline", &O::baseline, "epochs that are not better than this count as no progress"),
+        field("restore_best_weights", &O::restore_best_weights, "the weights of the best epoch come back at the end"),
+        field("start_from_epoch", &O::start_from_epoch, "epochs before this are not looked at"));
+  }
 };
 // Stops training when the monitored value has not become better for more than `patience` epochs.
 class RUNNEL_API EarlyStopping : public Callback {
@@ -133,6 +180,17 @@ struct ReduceLROnPlateauOptions {
   double min_delta = 1e-4;
   int64_t cooldown = 0;
   double min_lr = 0;
+  static constexpr auto fields() {
+    using O = ReduceLROnPlateauOptions;
+    return field_list(field("monitor", &O::monitor, "the value of the logs that is watched"),
+                      field("factor", &O::factor, "what the learning rate is multiplied by"),
+                      field("patience", &O::patience, "epochs without progress before something happens"),
+                      field("verbose", &O::verbose, "1: say so when it happens"),
+                      field("mode", &O::mode, "which way is better: \"min\", \"max\", or \"auto\", by the name"),
+                      field("min_delta", &O::min_delta, "a smaller change is none"),
+                      field("cooldown", &O::cooldown, "epochs after a reduction that are not looked at"),
+                      field("min_lr", &O::min_lr, "the learning rate does not fall below it"));
+  }
 };
 class RUNNEL_API ReduceLROnPlateau : public Callback {
  public:
@@ -171,12 +229,12 @@ class RUNNEL_API TerminateOnNaN : public Callback {
 };
 
 struct LambdaCallbackOptions {
-  std::function<void(int64_t epoch, const Logs&)> on_epoch_begin;
-  std::function<void(int64_t epoch, Logs&)> on_epoch_end;
-  std::function<void(int64_t batch, const Logs&)> on_train_batch_begin;
-  std::function<void(int64_t batch, const Logs&)> on_train_batch_end;
-  std::function<void(const Logs&)> on_train_begin;
-  std::function<void(const Logs&)> on_train_end;
+  std::function<void(int64_t epoch, const Logs&)> on_epoch_begin = {};
+  std::function<void(int64_t epoch, Logs&)> on_epoch_end = {};
+  std::function<void(int64_t batch, const Logs&)> on_train_batch_begin = {};
+  std::function<void(int64_t batch, const Logs&)> on_train_batch_end = {};
+  std::function<void(const Logs&)> on_train_begin = {};
+  std::function<void(const Logs&)> on_train_end = {};
 };
 class RUNNEL_API LambdaCallback : public Callback {
  public:

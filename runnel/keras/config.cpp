@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runnel/base/format.h"
-#include "runnel/keras/described.h"
+#include "runnel/keras/named_callable.h"
 
 namespace runnel::keras {
 namespace {

@@ -9,7 +9,10 @@
 #include <variant>
 #include <vector>
 
-#include "runnel/op/attr.h"
+#include "runnel/keras/int_tuple.h"
+#include "runnel/op/fields.h"
+#include "runnel/tensor/dtype.h"
+#include "runnel/tensor/shape.h"
 
 namespace runnel::keras {
 
@@ -79,6 +82,8 @@ template <class T>
 Config config_value(const T& value) {
   if constexpr (is_optional<T>) {
     return value ? config_value(*value) : Config();
+  } else if constexpr (std::is_same_v<T, DType>) {
+    return Config(dtype_name(value));
   } else if constexpr (std::is_constructible_v<Config, const T&>) {
     return Config(value);
   } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
@@ -102,9 +107,11 @@ void read_config_value(const Config& config, T& value) {
     value = config.as_double();
   } else if constexpr (std::is_same_v<T, std::string>) {
     value = config.is_null() ? std::string() : config.as_text();
+  } else if constexpr (std::is_same_v<T, DType>) {
+    value = dtype_from_name(config.as_text());
   } else if constexpr (std::is_same_v<T, PartialShape>) {
     value = config.as_shape();
-  } else if constexpr (std::is_same_v<T, std::vector<int64_t>>) {
+  } else if constexpr (std::is_base_of_v<std::vector<int64_t>, T>) {
     value.clear();
     if (config.is_number()) {
       value.push_back(config.as_int());
@@ -128,22 +135,49 @@ void read_config_value(const Config& config, T& value) {
 
 RUNNEL_API void add_entry(Config::Map& entries, const char* name, Config value);
 
-// The fields of an options struct (`static constexpr auto fields()`, as attributes of ops have) as entries, and back;
-// entries that are missing keep their defaults.
-template <class Options>
-Config::Map options_to_config(const Options& options) {
+// Fields of an options struct as entries, and back; entries that are missing leave the options as they are.
+template <class Options, class Fields>
+Config::Map write_fields(const Options& options, const Fields& fields) {
   Config::Map entries;
-  Options::fields()([&](const auto& field) { add_entry(entries, field.name, config_value(options.*(field.member))); });
+  fields([&](const auto& field) { add_entry(entries, field.name, config_value(options.*(field.member))); });
   return entries;
 }
+template <class Options, class Fields>
+void read_fields(Options& options, const Fields& fields, const Config& config) {
+  fields([&](const auto& field) {
+    if (const Config* value = config.find(field.name)) read_config_value(*value, options.*(field.member));
+  });
+}
 
+// All fields of an options struct: `static constexpr auto fields()`, as attributes of ops have.
+template <class Options>
+Config::Map options_to_config(const Options& options) {
+  return write_fields(options, Options::fields());
+}
+// A configuration with the entries of these options, too.
+template <class Options>
+Config with_options(Config config, const Options& options) {
+  for (auto& [key, value] : options_to_config(options)) config.set(key, std::move(value));
+  return config;
+}
 template <class Options>
 Options options_from_config(const Config& config) {
   Options options;
-  Options::fields()([&](const auto& field) {
-    if (const Config* value = config.find(field.name)) read_config_value(*value, options.*(field.member));
-  });
+  read_fields(options, Options::fields(), config);
   return options;
+}
+
+// The settings that two kinds of options share, by name and type, from one to the other.
+template <class To, class From>
+void copy_shared_fields(const From& from, To& to) {
+  To::fields()([&](const auto& wanted) {
+    From::fields()([&](const auto& given) {
+      if constexpr (std::is_same_v<std::decay_t<decltype(from.*(given.member))>,
+                                   std::decay_t<decltype(to.*(wanted.member))>>) {
+        if (std::string_view(given.name) == wanted.name) to.*(wanted.member) = from.*(given.member);
+      }
+    });
+  });
 }
 
 }  // namespace runnel::keras

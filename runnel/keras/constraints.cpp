@@ -1,5 +1,5 @@
 #include "runnel/keras/activations.h"
-#include "runnel/keras/find_described.h"
+#include "runnel/keras/find_named.h"
 #include "runnel/ops/math.h"
 #include "runnel/ops/reduce.h"
 
@@ -59,7 +59,7 @@ constexpr NamedMaker<Constraint> kConstraints[] = {
 
 }  // namespace
 
-Constraint Constraints::find(const Config& description) { return find_described(kWhat, kConstraints, description); }
+Constraint Constraints::find(const Config& description) { return find_named(kWhat, kConstraints, description); }
 
 namespace constraints {
 

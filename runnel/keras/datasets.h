@@ -33,7 +33,7 @@ RUNNEL_API TrainAndTest load_data(const std::string& dir = "");
 
 struct LoadOptions {
   bool as_supervised = false;  // elements {image, label} instead of the map {"image": ..., "label": ...}
-  std::string data_dir;        // the folder of the files; empty: the cache folder
+  std::string data_dir = {};   // the folder of the files; empty: the cache folder
 };
 // A dataset by name, as tfds.load gives it: images uint8 [28,28,1] or [32,32,3], labels int64 scalars. The split is
 // "train" or "test", a part of one ("train[:80%]", "test[1000:]", "train[-10%:]"), or several joined by '+'.

@@ -7,6 +7,7 @@
 #include "runnel/base/log.h"
 #include "runnel/function/function.h"
 #include "runnel/keras/batches.h"
+#include "runnel/keras/call_scope.h"
 #include "runnel/keras/progbar.h"
 #include "runnel/keras/training.h"
 #include "runnel/ops/array.h"
@@ -40,8 +41,8 @@ class ProgressLine {
   double last_ = 0;
 };
 
-struct CallbackList {
-  CallbackList(Model& model, const std::vector<CallbackPtr>& list, const CallbackParams& params) : all(list) {
+struct ToldCallbacks {
+  ToldCallbacks(Model& model, const CallbackList& list, const CallbackParams& params) : all(list) {
     for (const CallbackPtr& c : all) {
       c->set_model(&model);
       c->set_params(params);
@@ -52,7 +53,7 @@ struct CallbackList {
   void tell(void (Callback::*event)(Declared...), Args&&... args) const {
     for (const CallbackPtr& c : all) ((*c).*event)(args...);
   }
-  std::vector<CallbackPtr> all;
+  CallbackList all;
   bool watches = false;  // does any look at every batch?
 };
 
@@ -66,15 +67,21 @@ class Fitting {
   History fit(const SampleData& data, std::optional<SampleData> validation) {
     if (options_.epochs <= options_.initial_epoch) return {};
     model_.training();  // must be compiled
+    if (validation && options_.validation_freq < 1) {
+      throw invalid_argument(
+          "[fit] validation_freq is {}: it is the number of epochs between two validations, 1 or more",
+          options_.validation_freq);
+    }
     const data::AnyDataset batches = batches_of(data, {options_.batch_size, options_.shuffle && !data.batches});
     int64_t steps =
         options_.steps_per_epoch > 0 ? options_.steps_per_epoch : std::max<int64_t>(batches.cardinality(), -1);
-    if (options_.steps_per_epoch <= 0 && batches.cardinality() == -1) {
-      throw invalid_argument("[fit] the dataset never ends: give steps_per_epoch");
+    if (options_.steps_per_epoch <= 0) refuse_endless("fit", batches, "steps_per_epoch");
+    if (validation && validation->batches && options_.validation_steps <= 0) {
+      refuse_endless("fit: validation_data", *validation->batches, "validation_steps");
     }
     if (batches.cardinality() == -2 && options_.steps_per_epoch <= 0) steps = -1;
     if (steps == 0) throw invalid_argument("[fit] the dataset is empty: there is nothing to train on");
-    const CallbackList callbacks(model_, options_.callbacks, {options_.epochs, steps, options_.verbose});
+    const ToldCallbacks callbacks(model_, options_.callbacks, {options_.epochs, steps, options_.verbose});
     const Tensor table = class_weight_table(options_.class_weight);
     History history;
     model_.stop_training = false;
@@ -89,15 +96,15 @@ class Fitting {
       const bool validates = validation && (epoch + 1) % options_.validation_freq == 0;
       ProgressLine line(steps, options_.verbose);
       const auto [done, last] = train_epoch(*iterator, steps, table, callbacks, line, epoch);
+      if (done == 0) break;  // the data had run out with the epoch before
       steps = steps < 0 ? done : steps;
       logs = last;
       if (validates) {
         const EvaluateOptions how{
             .batch_size = options_.validation_batch_size > 0 ? options_.validation_batch_size : options_.batch_size,
             .verbose = 0,
-            .steps = options_.validation_steps,
-            .callbacks = options_.callbacks};
-        for (const auto& [name, value] : evaluate(*validation, how)) logs.set("val_" + name, value);
+            .steps = options_.validation_steps};
+        for (const auto& [name, value] : evaluate(*validation, how, &callbacks)) logs.set("val_" + name, value);
       }
       callbacks.tell(&Callback::on_epoch_end, epoch, logs);
       line.show(done, logs, true);
@@ -108,12 +115,14 @@ class Fitting {
     return history;
   }
 
-  Logs evaluate(const SampleData& data, const EvaluateOptions& how) {
+  // `of_fit`: the callbacks of the fit that this is a part of; their parameters stay those of fit.
+  Logs evaluate(const SampleData& data, const EvaluateOptions& how, const ToldCallbacks* of_fit = nullptr) {
     Model::Training& training = model_.training();
     const data::AnyDataset batches = batches_of(data, {how.batch_size, false});
+    if (how.steps <= 0) refuse_endless("evaluate", batches, "steps");
     const int64_t cardinality = batches.cardinality();
     const int64_t steps = how.steps > 0 ? how.steps : std::max<int64_t>(cardinality, -1);
-    const CallbackList callbacks(model_, how.callbacks, {1, steps, how.verbose});
+    const ToldCallbacks callbacks = of_fit ? *of_fit : ToldCallbacks(model_, how.callbacks, {1, steps, how.verbose});
     model_.reset_metrics();
     callbacks.tell(&Callback::on_test_begin, Logs());
     ProgressLine line(steps, how.verbose);
@@ -140,7 +149,7 @@ class Fitting {
 
  private:
   std::pair<int64_t, Logs> train_epoch(data::AnyIterator& iterator, int64_t steps, const Tensor& class_table,
-                                       const CallbackList& callbacks, ProgressLine& line, int64_t epoch) {
+                                       const ToldCallbacks& callbacks, ProgressLine& line, int64_t epoch) {
     Model::Training& training = model_.training();
     int64_t done = 0;
     StepLogs step;
@@ -155,7 +164,8 @@ class Fitting {
       if (line.due() && done != steps) line.show(done, Logs(step), false);
       if (model_.stop_training) break;
     }
-    if (done == 0) {
+    const bool first = epoch == options_.initial_epoch;
+    if (done == 0 && (first || options_.steps_per_epoch <= 0)) {
       throw invalid_argument("[fit] the data gave no batch in epoch {}: there is nothing to train on", epoch + 1);
     }
     if (options_.steps_per_epoch > 0 && done < steps && !model_.stop_training) {
@@ -165,20 +175,19 @@ class Fitting {
     Logs logs(step);
     if (const double* loss = logs.find("loss"); loss && !std::isfinite(*loss) && !warned_) {
       warned_ = true;
-      write_log(
-          LogLevel::warning,
-          fmt::format("[fit] the loss of model '{}' is {} after epoch {}: a smaller learning rate, clipnorm, or a "
-                      "look for values that are not finite in the data may help; TerminateOnNaN stops then",
-                      model_.name(), *loss, epoch + 1));
+      log_warning(
+          "[fit] the loss of model '{}' is {} after epoch {}: a smaller learning rate, clipnorm, or a look for values "
+          "that are not finite in the data may help; TerminateOnNaN stops then",
+          model_.name(), *loss, epoch + 1);
     }
     return {done, logs};
   }
 
   static void warn_ran_out(const char* who, int64_t wanted, int64_t done) {
-    write_log(LogLevel::warning,
-              fmt::format("[{}] the data ran out after {} steps of this pass; {} were asked for in all: make the "
-                          "dataset give that many batches (repeat()), or ask for fewer",
-                          who, done, wanted));
+    log_warning(
+        "[{}] the data ran out after {} steps of this pass; {} were asked for in all: make the dataset give that many "
+        "batches (repeat()), or ask for fewer",
+        who, done, wanted);
   }
 
   Model& model_;
@@ -188,10 +197,12 @@ class Fitting {
 
 History Model::fit(const Nest& x, const Nest& y, const FitOptions& options) {
   prepare_steps();
+  track_train_function();
   SampleData train(x, y, options.sample_weight);
   std::optional<SampleData> validation = options.validation_data;
   if (!validation && options.validation_split > 0) {
     const int64_t count = sample_count(x);
+    check_same_counts({{"x", x}, {"y", y}});
     const auto kept = static_cast<int64_t>(static_cast<double>(count) * (1 - options.validation_split));
     if (options.validation_split >= 1 || kept == 0 || kept == count) {
       throw invalid_argument("[fit] validation_split of {} leaves {} of {} samples for training: both parts need some",
@@ -210,6 +221,7 @@ History Model::fit(const Nest& x, const Nest& y, const FitOptions& options) {
 
 History Model::fit(const data::AnyDataset& batches, const FitOptions& options) {
   prepare_steps();
+  track_train_function();
   if (options.validation_split > 0) {
     throw invalid_argument("[fit] validation_split is for tensors: split a dataset with take and skip, or split()");
   }
@@ -226,15 +238,30 @@ Logs Model::evaluate(const data::AnyDataset& batches, const EvaluateOptions& opt
   return Fitting(*this, {}).evaluate(batches, options);
 }
 
-// The steps as functions: one trace for every shape of a batch.
+// The steps as functions: a trace for each of the first shapes of a batch, then one for all.
 void Model::prepare_steps() {
   Training& t = training();
   if (t.train) return;
-  t.train = [this](const Nest& x, const Nest& y, const Tensor& w) { return train_step({x, y, w}); };
-  t.test = [this](const Nest& x, const Nest& y, const Tensor& w) { return test_step({x, y, w}); };
+  t.train = [this](const Nest& x, const Nest& y, const Tensor& w) {
+    const TracedLosses nothing_stays;
+    return train_step({x, y, w});
+  };
+  t.test = [this](const Nest& x, const Nest& y, const Tensor& w) {
+    const TracedLosses nothing_stays;
+    return test_step({x, y, w});
+  };
   if (t.options.run_eagerly) return;
-  t.train = function(t.train, {.name = "train_function"});
-  t.test = function(t.test, {.name = "test_function"});
+  // Batches of many lengths soon share one trace.
+  t.train = function(t.train, {.name = "train_function", .reduce_retracing = true});
+  t.test = function(t.test, {.name = "test_function", .reduce_retracing = true});
+}
+
+// Keras's object graphs have the traced step under two names, without values.
+void Model::track_train_function() {
+  if (find_edge("train_function")) return;
+  const auto step = std::make_shared<TrackableList>();
+  track("train_tf_function", step);
+  track("train_function", step);
 }
 
 Logs Model::train_on_batch(const Nest& x, const Nest& y, const Tensor& sample_weight, bool reset) {

@@ -5,6 +5,7 @@
 
 #include "runnel/base/format.h"
 #include "runnel/graph/tracer.h"
+#include "runnel/keras/call_scope.h"
 #include "runnel/keras/op_layer.h"
 #include "runnel/op/owned_symbol.h"
 #include "runnel/ops/array.h"
@@ -47,7 +48,10 @@ Nest described_outputs(LayerPtr layer, Nest inputs, const CallArgs& args, const 
 
 NestOf<TensorSpec> traced_outputs(Tracer& tracer, Layer& layer, const Nest& parameters, const CallArgs& args) {
   tracer.open();
-  const Nest outputs = layer(parameters, args);
+  const Nest outputs = [&] {
+    const TracedLosses nothing_stays;
+    return layer(parameters, args);
+  }();
   tracer.close();
   return nest::map_structure([](const Tensor& t) { return TensorSpec{t.partial_shape(), t.dtype(), ""}; }, outputs);
 }

@@ -11,7 +11,7 @@ namespace runnel::keras {
 
 struct InputOptions {
   int64_t batch_size = kUnknownDim;
-  std::string name;
+  std::string name = {};
   DType dtype = DType::float32;
 };
 // A tensor that stands for the input of a functional model; `shape` is that of one sample. Layers and ops applied to
@@ -23,11 +23,12 @@ RUNNEL_API Tensor Input(const PartialShape& shape, const InputOptions& options =
 
 struct InputLayerOptions {
   PartialShape batch_input_shape = PartialShape::unknown();
-  std::string name;
-  Policy dtype;
+  std::string name = {};
+  Policy dtype = {};
   bool trainable = true;
   static constexpr auto fields() {
-    return field_list(field("batch_input_shape", &InputLayerOptions::batch_input_shape));
+    return field_list(
+        field("batch_input_shape", &InputLayerOptions::batch_input_shape, "the shape of the input with the batch"));
   }
 };
 // What stands at the beginning of a model: its shape and dtype.

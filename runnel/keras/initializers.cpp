@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "runnel/base/format.h"
-#include "runnel/keras/find_described.h"
+#include "runnel/keras/find_named.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/linalg.h"
 #include "runnel/ops/math.h"
@@ -172,7 +172,7 @@ constexpr NamedMaker<Initializer> kInitializers[] = {
 
 }  // namespace
 
-Initializer Initializers::find(const Config& description) { return find_described(kWhat, kInitializers, description); }
+Initializer Initializers::find(const Config& description) { return find_named(kWhat, kInitializers, description); }
 
 namespace initializers {
 

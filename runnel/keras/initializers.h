@@ -1,6 +1,6 @@
 #pragma once
 
-#include "runnel/keras/described.h"
+#include "runnel/keras/named_callable.h"
 #include "runnel/tensor/tensor.h"
 
 namespace runnel::keras {
@@ -8,7 +8,7 @@ namespace runnel::keras {
 struct Initializers;
 // Makes the first value of a weight from its shape and dtype: "zeros", "glorot_uniform", initializers::constant(2), or
 // any function (const Shape&, DType) -> Tensor. Called directly: initializer({2, 3}), initializer({2, 3}, float64).
-using Initializer = Described<Initializers, Tensor(const Shape&, DType)>;
+using Initializer = NamedCallable<Initializers, Tensor(const Shape&, DType)>;
 
 struct RUNNEL_API Initializers {
   static constexpr const char* kWhat = "initializer";
@@ -29,8 +29,9 @@ struct RandomUniformOptions {
   double maxval = 0.05;
   int64_t seed = 0;
   static constexpr auto fields() {
-    return field_list(field("minval", &RandomUniformOptions::minval), field("maxval", &RandomUniformOptions::maxval),
-                      field("seed", &RandomUniformOptions::seed));
+    return field_list(field("minval", &RandomUniformOptions::minval, "the smallest value"),
+                      field("maxval", &RandomUniformOptions::maxval, "the largest value"),
+                      field("seed", &RandomUniformOptions::seed, "0: the numbers follow the global seed"));
   }
 };
 RUNNEL_API Initializer random_uniform(const RandomUniformOptions& options = {});
@@ -40,8 +41,9 @@ struct RandomNormalOptions {
   double stddev = 0.05;
   int64_t seed = 0;
   static constexpr auto fields() {
-    return field_list(field("mean", &RandomNormalOptions::mean), field("stddev", &RandomNormalOptions::stddev),
-                      field("seed", &RandomNormalOptions::seed));
+    return field_list(field("mean", &RandomNormalOptions::mean, "the mean"),
+                      field("stddev", &RandomNormalOptions::stddev, "the standard deviation"),
+                      field("seed", &RandomNormalOptions::seed, "0: the numbers follow the global seed"));
   }
 };
 RUNNEL_API Initializer random_normal(const RandomNormalOptions& options = {});
@@ -50,13 +52,15 @@ RUNNEL_API Initializer truncated_normal(const RandomNormalOptions& options = {})
 // Scaled by the number of inputs and outputs of a unit. Glorot: both, He and Lecun: the inputs.
 struct VarianceScalingOptions {
   double scale = 1;
-  std::string mode = "fan_in";                    // or "fan_out", "fan_avg"
-  std::string distribution = "truncated_normal";  // or "untruncated_normal", "uniform"
+  std::string mode = "fan_in";  // or "fan_out", "fan_avg"
+  std::string distribution = "truncated_normal";
   int64_t seed = 0;
   static constexpr auto fields() {
-    return field_list(field("scale", &VarianceScalingOptions::scale), field("mode", &VarianceScalingOptions::mode),
-                      field("distribution", &VarianceScalingOptions::distribution),
-                      field("seed", &VarianceScalingOptions::seed));
+    return field_list(
+        field("scale", &VarianceScalingOptions::scale, "of the variance"),
+        field("mode", &VarianceScalingOptions::mode, "\"fan_in\", \"fan_out\" or \"fan_avg\""),
+        field("distribution", &VarianceScalingOptions::distribution, "or \"untruncated_normal\", \"uniform\""),
+        field("seed", &VarianceScalingOptions::seed, "0: the numbers follow the global seed"));
   }
 };
 RUNNEL_API Initializer variance_scaling(const VarianceScalingOptions& options = {});

@@ -1,7 +1,9 @@
 #include "runnel/keras/layer.h"
 
 #include <algorithm>
+#include <atomic>
 #include <typeinfo>
+#include <unordered_set>
 
 #include "runnel/base/format.h"
 #include "runnel/graph/tracer.h"
@@ -14,11 +16,10 @@
 namespace runnel::keras {
 namespace {
 
-// An error of a call that names its layer already.
-class LayerError : public Error {
- public:
-  using Error::Error;
-};
+uint64_t next_layer_id() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
 
 std::string shapes_text(const Nest& inputs) {
   std::string text;
@@ -33,10 +34,12 @@ std::string shapes_text(const Nest& inputs) {
 Layer::Layer(LayerOptions options)
     : name_(std::move(options.name)),
       policy_(options.dtype.defined() ? std::move(options.dtype) : mixed_precision::global_policy()),
+      batch_input_shape_(std::move(options.batch_input_shape)),
+      id_(next_layer_id()),
       trainable_(options.trainable) {}
 
 Layer::Layer(Layer* parent, const std::string& attribute, LayerOptions options) : Layer(std::move(options)) {
-  parent->adopt(attribute, *this);
+  parent->track(attribute, *this);
 }
 
 // A copy is another object: it has no children and no owner yet.
@@ -46,8 +49,10 @@ Layer::Layer(const Layer& other)
       std::enable_shared_from_this<Layer>(),
       name_(other.name_),
       policy_(other.policy_),
+      batch_input_shape_(other.batch_input_shape_),
+      id_(next_layer_id()),
       trainable_(other.trainable_) {
-  if (other.built_ || !other.children_.empty()) {
+  if (other.built_ || !other.edges().empty()) {
     throw make_error(Code::failed_precondition,
                      "[{}] a layer with weights or layers in it cannot be copied: hold it by a shared_ptr "
                      "(keras::make), or clone it with clone_model",
@@ -55,16 +60,28 @@ Layer::Layer(const Layer& other)
   }
 }
 
-Layer::~Layer() = default;
+Layer::Layer(Layer&& other) noexcept(false)
+    : Trackable(std::move(other)),
+      std::enable_shared_from_this<Layer>(),
+      name_(std::move(other.name_)),
+      policy_(std::move(other.policy_)),
+      batch_input_shape_(std::move(other.batch_input_shape_)),
+      id_(next_layer_id()),
+      trainable_(other.trainable_),
+      built_(other.built_),
+      prepared_(other.prepared_),
+      supports_masking_(other.supports_masking_),
+      autocast_(other.autocast_),
+      names_weights_(other.names_weights_),
+      rules_(std::move(other.rules_)),
+      activity_regularizer_(std::move(other.activity_regularizer_)),
+      input_spec_(std::move(other.input_spec_)) {}
+
+Layer::~Layer() { CallLosses::forget(id_); }
 
 const std::string& Layer::name() const {
   if (name_.empty()) name_ = unique_name(to_snake_case(class_name()));
   return name_;
-}
-
-void Layer::adopt(const std::string& attribute, Layer& child) {
-  track(attribute, static_cast<Trackable&>(child));
-  if (std::find(children_.begin(), children_.end(), &child) == children_.end()) children_.push_back(&child);
 }
 
 void Layer::set_trainable(bool trainable) {
@@ -120,7 +137,7 @@ Nest Layer::run(const Nest& given, const CallArgs& args) {
       if (!told.mask.defined() && t.defined()) told.mask = MaskScope::mask_of(t);
     }
   }
-  if (!call_losses_.empty()) call_losses_.clear();
+  if (!scope.outer()) forget_losses();
   try {
     Nest out = call(inputs, told);
     if (activity_regularizer_) regularize_activity(out);
@@ -129,11 +146,10 @@ Nest Layer::run(const Nest& given, const CallArgs& args) {
       for (const Tensor& t : nest::flatten(out)) MaskScope::set_mask(t, mask);
     }
     return out;
-  } catch (const LayerError&) {
-    throw;
   } catch (const Error& e) {
-    throw LayerError(e.code(), fmt::format("{}\n  in layer '{}' ({}) called with {}", e.what(), name(), class_name(),
-                                           shapes_text(inputs)));
+    if (e.has_frame(ErrorFrame::Kind::layer)) throw;  // the innermost is named
+    throw e.inside(
+        {.kind = ErrorFrame::Kind::layer, .name = name(), .type = class_name(), .detail = shapes_text(inputs)});
   }
 }
 
@@ -152,10 +168,17 @@ void Layer::build_from_shapes(const NestOf<PartialShape>& shapes) {
   ensure_prepared();
   const OutsideTrace outside;  // weights are values, whatever is being traced or recorded
   const CallScope scope(*this, std::nullopt);
-  if (shapes.is_leaf()) {
-    build(shapes.leaf());
-  } else {
-    build(shapes);
+  const size_t num_edges = edges().size(), num_rules = rules_.size();
+  try {
+    if (shapes.is_leaf()) {
+      build(shapes.leaf());
+    } else {
+      build(shapes);
+    }
+  } catch (...) {  // the next call tries anew: what was made so far must not stand in its way
+    while (edges().size() > num_edges) untrack(std::string(edges().back().name));
+    rules_.resize(num_rules);
+    throw;
   }
   built_ = true;
 }
@@ -200,38 +223,57 @@ PartialShape Layer::compute_output_shape(const PartialShape& input) {
 
 // --- losses ---
 
-void Layer::add_loss(const Tensor& loss) { call_losses_.push_back(loss); }
+void Layer::add_loss(const Tensor& loss) { CallLosses::add(id_, loss); }
 
 void Layer::regularize_activity(const Nest& outputs) {
   for (const Tensor& t : nest::flatten(outputs)) {
     const Tensor batch = cast(shape(t)[0], t.dtype());
-    call_losses_.push_back(activity_regularizer_(t) / batch);
+    add_loss(activity_regularizer_(t) / batch);
   }
 }
 
+// An outermost call begins. What the layers in it added goes too, for the call need not reach all of them.
+void Layer::forget_losses() const {
+  if (CallLosses::drop_ended()) return;
+  for (const Layer* layer : all_layers()) CallLosses::forget(layer->id_);
+}
+
+// This one and those in it at any depth, each once, however many ways lead to it.
+std::vector<const Layer*> Layer::all_layers() const {
+  std::vector<const Layer*> all;
+  std::unordered_set<const Layer*> met;
+  const auto visit = [&](const auto& self, const Layer* layer) -> void {
+    if (!met.insert(layer).second) return;
+    all.push_back(layer);
+    for (const Layer* inner : layer->sublayers()) self(self, inner);
+  };
+  visit(visit, this);
+  return all;
+}
+
 std::vector<Tensor> Layer::losses() const {
-  std::vector<Tensor> all = call_losses_;
-  for (const Weight& w : weights_) {
-    if (w.regularizer && trainable_) all.push_back(w.regularizer(w.variable.value()));
-  }
-  for (const Layer* child : sublayers()) {
-    const std::vector<Tensor> inner = child->losses();
-    all.insert(all.end(), inner.begin(), inner.end());
+  std::vector<Tensor> all;
+  for (const Layer* layer : all_layers()) {
+    const std::vector<Tensor> added = CallLosses::of(layer->id_);
+    all.insert(all.end(), added.begin(), added.end());
+    for (const WeightRules& w : layer->rules_) {
+      if (w.regularizer && layer->trainable_) all.push_back(w.regularizer(w.variable.value()));
+    }
   }
   return all;
 }
 
 Config Layer::get_config() const {
-  return Config::Map{{"name", name()}, {"trainable", trainable_}, {"dtype", policy_.config()}};
+  Config::Map entries{{"name", name()}, {"trainable", trainable_}, {"dtype", policy_.config()}};
+  if (batch_input_shape_.has_rank()) entries.emplace_back("batch_input_shape", batch_input_shape_);
+  return entries;
 }
 
 std::string Layer::class_name() const { return class_name_of(typeid(*this)); }
 
 LayerOptions layer_options_from_config(const Config& config) {
   LayerOptions options;
-  if (const Config* name = config.find("name")) options.name = name->as_text();
-  if (const Config* dtype = config.find("dtype")) options.dtype = Policy::from_config(*dtype);
-  if (const Config* trainable = config.find("trainable")) options.trainable = trainable->as_bool();
+  read_fields(options, layer_fields<LayerOptions>(), config);
   return options;
 }
 

@@ -20,30 +20,60 @@ namespace runnel::keras {
 
 // What goes with the inputs of a call. What is not given comes from the layer around this one.
 struct CallArgs {
-  std::optional<bool> training;       // false when nobody says
-  Tensor mask;                        // bool [batch, time]: which steps count
-  std::vector<Tensor> initial_state;  // of recurrent layers
-  Tensor attention_mask;              // of attention layers: bool [batch, query, key]
-  bool use_causal_mask = false;       // likewise: a position sees itself and those before it
+  std::optional<bool> training = {};       // false when nobody says
+  Tensor mask = {};                        // bool [batch, time]: which steps count
+  std::vector<Tensor> initial_state = {};  // of recurrent layers
+  Tensor attention_mask = {};              // of attention layers: bool [batch, query, key]
+  bool use_causal_mask = false;            // likewise: a position sees itself and those before it
 };
 
 struct WeightOptions {
-  std::string name;
-  Shape shape;
-  Initializer initializer;  // glorot_uniform unless given; zeros for integers
-  Regularizer regularizer;
-  Constraint constraint;
+  std::string name = {};
+  Shape shape = {};
+  Initializer initializer = {};  // glorot_uniform unless given; zeros for integers
+  Regularizer regularizer = {};
+  Constraint constraint = {};
   bool trainable = true;
   DType dtype = DType::invalid;  // that of the layer's weights
 };
 
 struct LayerOptions {
-  std::string name;  // dense, dense_1, ... by the class when empty
-  Policy dtype;
+  std::string name = {};  // dense, dense_1, ... by the class when empty
+  Policy dtype = {};
   bool trainable = true;
+  PartialShape batch_input_shape = PartialShape::unknown();  // what the first layer of a Sequential is given
 };
 
-RUNNEL_API LayerOptions layer_options_from_config(const Config& config);  // name, trainable and dtype
+RUNNEL_API LayerOptions layer_options_from_config(const Config& config);
+
+// What every layer can be told, at the end of its options. A macro, for designated initializers do not reach into the
+// base of a struct. input_shape is that of one sample, batch_input_shape has the batch before it: given to the first
+// layer of a Sequential, either builds the model.
+#define RUNNEL_LAYER_OPTIONS                                                    \
+  ::runnel::PartialShape input_shape = ::runnel::PartialShape::unknown();       \
+  ::runnel::PartialShape batch_input_shape = ::runnel::PartialShape::unknown(); \
+  std::string name = {};                                                        \
+  ::runnel::keras::Policy dtype = {};                                           \
+  bool trainable = true
+
+// The entries that the configurations of all layers begin with.
+template <class O>
+constexpr auto layer_fields() {
+  const auto all = field_list(field("name", &O::name, "dense, dense_1, ... by the class when empty"),
+                              field("trainable", &O::trainable, "false: its weights are not among the trainable ones"),
+                              field("dtype", &O::dtype,
+                                    "of weights and computation: \"float32\", \"mixed_float16\", ...; the global "
+                                    "policy when empty"));
+  if constexpr (requires { &O::batch_input_shape; }) {
+    return joined_fields(all, field_list(field("batch_input_shape", &O::batch_input_shape,
+                                               "input_shape with the size of the batch before it")));
+  } else {
+    return all;
+  }
+}
+// What is left for the base class of a layer with options of its own.
+template <class O>
+LayerOptions base_layer_options(const O& o, const char* class_name);
 
 // A step of a model with its weights. To make one of your own:
 //   struct Linear : keras::Layer {
@@ -57,8 +87,11 @@ RUNNEL_API LayerOptions layer_options_from_config(const Config& config);  // nam
 //   };
 // Weights are made at the first call, when the shape of the input is known. Layers inside a layer are members:
 //   keras::Dense dense{this, "dense", {.units = 10}};
-// or are held by shared_ptr and handed to track(). A layer is used by one thread while it is being built; after that
-// any number of threads may call it.
+// or are held by shared_ptr and handed to track(), alone or in a TrackableList or TrackableDict:
+//   track("dense", dense); track("blocks", blocks);
+// so are metrics and plain variables. What is not registered is not trained and not saved. A layer with members that
+// are registered by {this, "name"} stays where it was made: moving it is an Error.
+// A layer is used by one thread while it is being built; after that any number of threads may call it.
 class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<Layer> {
  public:
   explicit Layer(LayerOptions options = {});
@@ -102,7 +135,11 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
     }
   }
 
+  // dense, dense_1, ... in the order in which layers of a kind are made, unless a name was given. A class derived from
+  // Layer itself takes its number when it is first used or asked.
   const std::string& name() const;
+  // What it was told of its input; of unknown rank if nothing.
+  const PartialShape& batch_input_shape() const { return batch_input_shape_; }
   bool built() const { return built_; }
   // A layer that is not trainable has no trainable weights, nor have the layers in it.
   bool trainable() const { return trainable_; }
@@ -112,8 +149,8 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
   DType variable_dtype() const { return policy_.variable_dtype(); }
   DType compute_dtype() const { return policy_.compute_dtype(); }
 
-  // This layer's and those of the layers in it, in the order they were made. `weights` is all: the trainable ones
-  // first.
+  // This layer's and those of the layers and other parts in it, in Keras's order. `weights` is all: of a layer the
+  // trainable ones first, of a model layer by layer.
   std::vector<Variable> trainable_weights() const;
   std::vector<Variable> non_trainable_weights() const;
   std::vector<Variable> weights() const;
@@ -123,11 +160,11 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
   void set_weights(const std::vector<Tensor>& values);  // an Error naming the weight that does not fit
   int64_t count_params() const;                         // an Error before the layer is built
 
-  // The layers directly in this one.
-  virtual std::vector<Layer*> sublayers() const { return children_; }
+  // The layers directly in this one, also those in lists and dicts of it.
+  std::vector<Layer*> sublayers() const;
 
-  // Losses of the last call: those of add_loss, of regularizers (always), of activity regularizers; with the inner
-  // layers'.
+  // Losses of the last call on this thread: those of add_loss, of regularizers (always), of activity regularizers; with
+  // the inner layers'. Those of a call in a function are there until the function ends, for what is traced with it.
   std::vector<Tensor> losses() const;
   // The constraint of one of its weights, if it has one; what optimizers apply after an update.
   const Constraint* constraint_of(const Variable& weight) const;
@@ -145,10 +182,11 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
   // A part held by pointer (a list of layers, a layer made in build), under the name `attribute`.
   template <class L>
   std::shared_ptr<L> add_layer(const std::string& attribute, std::shared_ptr<L> layer) {
-    adopt(attribute, *layer);
-    keep(layer);
+    track(attribute, std::shared_ptr<Trackable>(layer));
     return layer;
   }
+  // Those that no edge leads to, but a number: of functional and sequential models.
+  virtual std::vector<Layer*> numbered_layers() const { return {}; }
   void set_input_spec(InputSpec spec) { input_spec_ = std::move(spec); }
   void set_supports_masking(bool supports) { supports_masking_ = supports; }
   // Inputs are brought to the compute dtype unless a layer switches that off (labels, indices).
@@ -158,42 +196,57 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
   int64_t known_dim(const PartialShape& shape, int axis) const;
   // A weight of the layer as its computation wants it: cast to the compute dtype.
   Tensor compute_value(const Variable& weight) const;
-  void adopt(const std::string& attribute, Layer& child);
   // Names of weights do not start with the name of this layer: of models that only connect layers.
   void set_names_weights(bool names) { names_weights_ = names; }
   void mark_built() { built_ = prepared_ = true; }  // nothing is left to build
+  void mark_unbuilt() { built_ = false; }           // the next call builds
+  // Where the weights of a layer come before those of the layers in it, and trainable ones before others, those of a
+  // model come layer by layer, its own last.
+  virtual bool counts_by_layer() const { return false; }
   // Copies a layer that has no weights and no layers in it yet: the description only. Else an Error.
   Layer(const Layer& other);
+  // With all that is in it; an Error where parts are members of the layer.
+  Layer(Layer&& other) noexcept(false);
 
  private:
-  struct Weight {
+  // What goes with a weight of this layer.
+  struct WeightRules {
     Variable variable;
     Regularizer regularizer;
     Constraint constraint;
-    bool trainable;
+  };
+  // One of two: a layer, or a variable of a list, a metric or the like.
+  struct Part {
+    Layer* layer = nullptr;
+    Variable variable;
   };
   Nest run(const Nest& given, const CallArgs& args);
   void ensure_prepared();
   virtual void build_for(const Nest& inputs);
   void check_inputs(const Nest& inputs) const;
   void regularize_activity(const Nest& outputs);
+  void forget_losses() const;
+  std::vector<const Layer*> all_layers() const;
   std::string weight_name(const std::string& name) const;
-  void keep(std::shared_ptr<Layer> layer) { kept_.push_back(std::move(layer)); }
+  std::vector<Part> parts() const;
+  static void add_parts(const Trackable& at, bool with_variables, std::vector<const Trackable*>& met,
+                        std::vector<Part>& out);
+  void collect_own(bool trainable, bool here, std::vector<Variable>& out) const;
   void collect_weights(bool trainable, bool parents_trainable, std::vector<Variable>& out) const;
-  const Weight* find_weight(const Variable& weight) const;
+  void collect_all_weights(std::vector<Variable>& out) const;
+  const WeightRules* find_rules(const Variable& weight) const;
 
-  mutable std::string name_;  // chosen when it is first asked for
+  mutable std::string name_;  // empty: chosen when it is first asked for
   Policy policy_;
+  PartialShape batch_input_shape_ = PartialShape::unknown();
+  const uint64_t id_;  // no other layer of this process has it
   bool trainable_ = true;
   bool built_ = false;
   bool prepared_ = false;
   bool supports_masking_ = false;
   bool autocast_ = true;
   bool names_weights_ = true;
-  std::vector<Weight> weights_;
-  std::vector<Layer*> children_;
-  std::vector<std::shared_ptr<Layer>> kept_;
-  std::vector<Tensor> call_losses_;
+  std::vector<WeightRules> rules_;
   Regularizer activity_regularizer_;
   InputSpec input_spec_;
 };
@@ -209,23 +262,16 @@ class LayerOf : public Base {
  public:
   using Options = OptionsType;
   explicit LayerOf(Options options = {})
-      : Base(LayerOptions{options.name, options.dtype, options.trainable}), options_(std::move(options)) {}
+      : Base(base_layer_options(options, Self::kClassName)), options_(std::move(options)) {}
   LayerOf(Layer* parent, const std::string& attribute, Options options = {})
-      : Base(parent, attribute, LayerOptions{options.name, options.dtype, options.trainable}),
-        options_(std::move(options)) {}
+      : Base(parent, attribute, base_layer_options(options, Self::kClassName)), options_(std::move(options)) {}
 
   const Options& options() const { return options_; }
   std::string class_name() const override { return Self::kClassName; }
-  Config get_config() const override {
-    Config config = Base::get_config();
-    for (auto& [key, value] : options_to_config(options_)) config.set(key, std::move(value));
-    return config;
-  }
+  Config get_config() const override { return with_options(Base::get_config(), options_); }
   static std::shared_ptr<Self> from_config(const Config& config) {
-    Options options = options_from_config<Options>(config);
-    if (const Config* name = config.find("name")) options.name = name->as_text();
-    if (const Config* dtype = config.find("dtype")) options.dtype = Policy::from_config(*dtype);
-    if (const Config* trainable = config.find("trainable")) options.trainable = trainable->as_bool();
+    Options options;
+    read_fields(options, all_fields(), config);
     return std::make_shared<Self>(std::move(options));
   }
 
@@ -239,6 +285,7 @@ class LayerOf : public Base {
   Options options_;
 
  private:
+  static constexpr auto all_fields() { return joined_fields(layer_fields<Options>(), Options::fields()); }
   std::shared_ptr<Layer> to_heap() { return std::make_shared<Self>(static_cast<Self&>(*this)); }
 };
 
@@ -266,6 +313,26 @@ RUNNEL_API std::string to_snake_case(const std::string& class_name);  // "Conv2D
 // dense, dense_1, dense_2, ...: the next name of a kind that is not taken yet; numbers start with `first`, 0 is left
 // out.
 RUNNEL_API std::string unique_name(const std::string& kind, int first = 0);
+
+template <class O>
+LayerOptions base_layer_options(const O& o, const char* class_name) {
+  LayerOptions base{.name = o.name.empty() ? unique_name(to_snake_case(class_name)) : o.name,
+                    .dtype = o.dtype,
+                    .trainable = o.trainable};
+  if constexpr (requires { o.input_shape; }) {  // RUNNEL_LAYER_OPTIONS
+    base.batch_input_shape = o.batch_input_shape;
+    PartialShape sample = o.input_shape;
+    if constexpr (requires { o.default_input_shape(); }) {
+      if (!sample.has_rank()) sample = o.default_input_shape();
+    }
+    if (!base.batch_input_shape.has_rank() && sample.has_rank()) {
+      Dims dims{kUnknownDim};
+      dims.insert(dims.end(), sample.begin(), sample.end());
+      base.batch_input_shape = PartialShape(dims);
+    }
+  }
+  return base;
+}
 
 // Makes a layer known by its class name alone, as Keras's own are; see register_keras_serializable.
 template <class L>

@@ -29,8 +29,8 @@ Variable Layer::add_weight(const WeightOptions& options) {
                            this->name(), value.shape().str(), options.shape.str());
   }
   Variable weight(value, {.name = weight_name(name), .trainable = options.trainable, .dtype = dtype});
-  weights_.push_back({weight, options.regularizer, options.constraint, options.trainable});
-  track_variable(name, weight.handle());
+  if (options.regularizer || options.constraint) rules_.push_back({weight, options.regularizer, options.constraint});
+  track(name, weight);
   return weight;
 }
 
@@ -39,16 +39,93 @@ Tensor Layer::compute_value(const Variable& weight) const {
   return value.dtype() == compute_dtype() || !is_float(value.dtype()) ? value : cast(value, compute_dtype());
 }
 
+// --- what is in a layer ---
+
+// Through everything that is no layer, in the order of the edges.
+void Layer::add_parts(const Trackable& at, bool with_variables, std::vector<const Trackable*>& met,
+                      std::vector<Part>& out) {
+  for (const Edge& edge : at.edges()) {
+    if (std::find(met.begin(), met.end(), edge.object) != met.end()) continue;
+    if (dynamic_cast<VariableSlot*>(edge.object)) {
+      if (with_variables) out.push_back({nullptr, Variable::from_handle(edge.handle)});
+    } else {
+      met.push_back(edge.object);
+      if (auto* layer = dynamic_cast<Layer*>(edge.object)) {
+        out.push_back({layer, {}});
+      } else if (edge.object->holds_weights()) {
+        add_parts(*edge.object, true, met, out);
+      }
+    }
+  }
+}
+
+std::vector<Layer::Part> Layer::parts() const {
+  std::vector<Part> all;
+  std::vector<const Trackable*> met{this};
+  for (Layer* layer : numbered_layers()) {
+    met.push_back(layer);
+    all.push_back({layer, {}});
+  }
+  add_parts(*this, false, met, all);
+  return all;
+}
+
+std::vector<Layer*> Layer::sublayers() const {
+  std::vector<Layer*> layers;
+  for (const Part& part : parts()) {
+    if (part.layer) layers.push_back(part.layer);
+  }
+  return layers;
+}
+
+namespace {
+
+void add_once(const Variable& v, std::vector<Variable>& out) {
+  const auto is_same = [&](const Variable& known) { return &known.slot() == &v.slot(); };
+  if (std::none_of(out.begin(), out.end(), is_same)) out.push_back(v);
+}
+
+}  // namespace
+
+// `here`: is the layer trainable? Where it is not, its trainable variables come first among the others.
+void Layer::collect_own(bool trainable, bool here, std::vector<Variable>& out) const {
+  const auto add = [&](bool of_kind) {
+    for (const Edge& edge : edges()) {
+      const auto* slot = dynamic_cast<const VariableSlot*>(edge.object);
+      if (slot && slot->trainable == of_kind) add_once(Variable::from_handle(edge.handle), out);
+    }
+  };
+  if (trainable == here) add(true);
+  if (!trainable) add(false);
+}
+
 void Layer::collect_weights(bool trainable, bool parents_trainable, std::vector<Variable>& out) const {
   const bool here = parents_trainable && trainable_;
-  const auto add = [&](const Variable& v) {
-    const auto is_same = [&](const Variable& known) { return &known.slot() == &v.slot(); };
-    if (std::none_of(out.begin(), out.end(), is_same)) out.push_back(v);
-  };
-  for (const Weight& w : weights_) {
-    if ((w.trainable && here) == trainable) add(w.variable);
+  if (!counts_by_layer()) collect_own(trainable, here, out);
+  for (const Part& part : parts()) {
+    if (part.layer) {
+      part.layer->collect_weights(trainable, here, out);
+    } else if ((part.variable.trainable() && here) == trainable) {
+      add_once(part.variable, out);
+    }
   }
-  for (const Layer* child : sublayers()) child->collect_weights(trainable, here, out);
+  if (counts_by_layer()) collect_own(trainable, here, out);
+}
+
+void Layer::collect_all_weights(std::vector<Variable>& out) const {
+  if (!counts_by_layer()) {
+    collect_weights(true, true, out);
+    collect_weights(false, true, out);
+    return;
+  }
+  for (const Part& part : parts()) {
+    if (part.layer) {
+      part.layer->collect_all_weights(out);
+    } else {
+      add_once(part.variable, out);
+    }
+  }
+  collect_own(false, false, out);
 }
 
 std::vector<Variable> Layer::trainable_weights() const {
@@ -65,8 +142,7 @@ std::vector<Variable> Layer::non_trainable_weights() const {
 
 std::vector<Variable> Layer::weights() const {
   std::vector<Variable> out;
-  collect_weights(true, true, out);
-  collect_weights(false, true, out);
+  collect_all_weights(out);
   return out;
 }
 
@@ -94,28 +170,30 @@ void Layer::set_weights(const std::vector<Tensor>& values) {
 }
 
 int64_t Layer::count_params() const {
-  if (!built_ && weights().empty() && sublayers().empty()) {
+  if (!built_) {
     throw make_error(Code::failed_precondition,
-                     "[{}] layer '{}' has no weights yet: they are made at its first call, or by build", class_name(),
-                     name());
+                     "[{0}] You tried to call `count_params` on layer {1}, but the layer isn't built: its weights are "
+                     "made at its first call. Call it with a sample, or build it by the shape of its input: "
+                     "build_from_shapes({{batch, ...}}), build_for_shape({{batch, ...}}) of a model",
+                     class_name(), name());
   }
   int64_t total = 0;
   for (const Variable& v : weights()) total += v.shape().num_elements();
   return total;
 }
 
-const Layer::Weight* Layer::find_weight(const Variable& weight) const {
-  for (const Weight& w : weights_) {
+const Layer::WeightRules* Layer::find_rules(const Variable& weight) const {
+  for (const WeightRules& w : rules_) {
     if (&w.variable.slot() == &weight.slot()) return &w;
   }
   for (const Layer* child : sublayers()) {
-    if (const Weight* found = child->find_weight(weight)) return found;
+    if (const WeightRules* found = child->find_rules(weight)) return found;
   }
   return nullptr;
 }
 
 const Constraint* Layer::constraint_of(const Variable& weight) const {
-  const Weight* found = find_weight(weight);
+  const WeightRules* found = find_rules(weight);
   return found && found->constraint ? &found->constraint : nullptr;
 }
 

@@ -8,7 +8,7 @@ namespace runnel::keras {
 Logs::Logs(const StepLogs& step) {
   for (const auto& [name, value] : step) {
     const Tensor number = value.dtype() == DType::float64 ? value : cast(value, DType::float64);
-    values_.emplace_back(name, number.item<double>());
+    set(name, number.item<double>());
   }
 }
 

@@ -18,8 +18,8 @@ constexpr double kScaleFactor = 2;
 class DynamicLossScale : public Trackable {
  public:
   DynamicLossScale(const Variable& scale, const Variable& counter) {
-    track_variable("current_loss_scale", scale.handle());
-    track_variable("good_steps", counter.handle());
+    track("current_loss_scale", scale);
+    track("good_steps", counter);
   }
 };
 
@@ -103,11 +103,12 @@ void LossScaleOptimizer::adapt_scale(const Tensor& finite) const {
 
 void LossScaleOptimizer::apply_gradients(const std::vector<GradientAndVariable>& gradients,
                                          const ConstraintLookup& constraint_of) {
-  if (gradients.empty() || !dynamic()) return inner_->apply_gradients(gradients, constraint_of);
+  if (gradients.empty()) return inner_->apply_gradients(gradients, constraint_of);
   // The slots are for all variables, though the step gets those with a gradient alone.
   std::vector<Variable> variables;
   for (const auto& each : gradients) variables.push_back(each.second);
   build(variables);
+  if (!dynamic()) return inner_->apply_gradients(gradients, constraint_of);
   const std::vector<GradientAndVariable> given = with_gradients(gradients);
   const Tensor finite = all_finite(given);
   adapt_scale(finite);

@@ -33,7 +33,14 @@ class RUNNEL_API LossScaleOptimizer : public Optimizer {
   static std::shared_ptr<LossScaleOptimizer> from_config(const Config& config);
   void set_learning_rate(const LearningRate& learning_rate) override { inner_->set_learning_rate(learning_rate); }
   const Variable& slot(const std::string& kind, const Variable& variable) const override;
-  void build(const std::vector<Variable>& variables) override { inner_->build(variables); }
+  void build(const std::vector<Variable>& variables) override {
+    inner_->build(variables);
+    settle_inner();
+  }
+  void exclude_from_weight_decay(const std::vector<Variable>& variables,
+                                 const std::vector<std::string>& names = {}) override {
+    inner_->exclude_from_weight_decay(variables, names);
+  }
   void apply_gradients(const std::vector<GradientAndVariable>& gradients,
                        const ConstraintLookup& constraint_of = {}) override;
   std::vector<GradientAndVariable> compute_gradients(const Tensor& loss, const std::vector<Variable>& variables,

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "runnel/base/format.h"
-#include "runnel/keras/described.h"
+#include "runnel/keras/named_callable.h"
 
 namespace runnel::keras::losses {
 namespace {

@@ -14,34 +14,77 @@
 // reduce those values to one. Labels take the dtype of the predictions.
 namespace runnel::keras::losses {
 
+// The functions are objects with Keras's name, so that they can be given as they are: .loss = losses::huber. An error
+// names the caller's line.
+namespace functions {
+
 // Labels are class numbers, one for each row of y_pred; y_pred are probabilities along `axis`, or logits. A label
 // outside [0, classes) is an Error, which names it.
-RUNNEL_API Tensor sparse_categorical_crossentropy(const Tensor& y_true, const Tensor& y_pred, bool from_logits = false,
-                                                  int axis = -1);
+struct RUNNEL_API SparseCategoricalCrossentropy {
+  static constexpr const char* kName = "sparse_categorical_crossentropy";
+  Tensor operator()(const Tensor& y_true, const Operand& y_pred, bool from_logits = false, int axis = -1) const;
+};
 // Labels are distributions over the classes; label_smoothing moves that share of them to all classes alike.
-RUNNEL_API Tensor categorical_crossentropy(const Tensor& y_true, const Tensor& y_pred, bool from_logits = false,
-                                           double label_smoothing = 0, int axis = -1);
+struct RUNNEL_API CategoricalCrossentropy {
+  static constexpr const char* kName = "categorical_crossentropy";
+  Tensor operator()(const Tensor& y_true, const Operand& y_pred, bool from_logits = false, double label_smoothing = 0,
+                    int axis = -1) const;
+};
 // Labels are independent probabilities; the mean over `axis`. label_smoothing moves them towards 0.5.
-RUNNEL_API Tensor binary_crossentropy(const Tensor& y_true, const Tensor& y_pred, bool from_logits = false,
-                                      double label_smoothing = 0, int axis = -1);
-RUNNEL_API Tensor kl_divergence(const Tensor& y_true, const Tensor& y_pred);  // sum(y_true * log(y_true / y_pred))
-RUNNEL_API Tensor poisson(const Tensor& y_true, const Tensor& y_pred);        // mean(y_pred - y_true * log(y_pred))
+struct RUNNEL_API BinaryCrossentropy {
+  static constexpr const char* kName = "binary_crossentropy";
+  Tensor operator()(const Tensor& y_true, const Operand& y_pred, bool from_logits = false, double label_smoothing = 0,
+                    int axis = -1) const;
+};
+// mean(d ** 2 / 2) where |d| <= delta, beyond that linear.
+struct RUNNEL_API Huber {
+  static constexpr const char* kName = "huber";
+  Tensor operator()(const Tensor& y_true, const Operand& y_pred, double delta = 1) const;
+};
+// Minus the cosine of the angle: -1 for the same direction.
+struct RUNNEL_API CosineSimilarity {
+  static constexpr const char* kName = "cosine_similarity";
+  Tensor operator()(const Tensor& y_true, const Operand& y_pred, int axis = -1) const;
+};
 
+RUNNEL_API Tensor kl_divergence(const Tensor& y_true, const Tensor& y_pred);
+RUNNEL_API Tensor poisson(const Tensor& y_true, const Tensor& y_pred);
 RUNNEL_API Tensor mean_squared_error(const Tensor& y_true, const Tensor& y_pred);
 RUNNEL_API Tensor mean_absolute_error(const Tensor& y_true, const Tensor& y_pred);
-RUNNEL_API Tensor mean_absolute_percentage_error(const Tensor& y_true, const Tensor& y_pred);  // 100 mean(|d / y_true|)
-RUNNEL_API Tensor mean_squared_logarithmic_error(const Tensor& y_true, const Tensor& y_pred);  // of log(y + 1)
-// mean(d ** 2 / 2) where |d| <= delta, beyond that linear.
-RUNNEL_API Tensor huber(const Tensor& y_true, const Tensor& y_pred, double delta = 1);
+RUNNEL_API Tensor mean_absolute_percentage_error(const Tensor& y_true, const Tensor& y_pred);
+RUNNEL_API Tensor mean_squared_logarithmic_error(const Tensor& y_true, const Tensor& y_pred);
 RUNNEL_API Tensor log_cosh(const Tensor& y_true, const Tensor& y_pred);
-// Minus the cosine of the angle: -1 for the same direction.
-RUNNEL_API Tensor cosine_similarity(const Tensor& y_true, const Tensor& y_pred, int axis = -1);
-
-// mean(max(1 - y_true * y_pred, 0)); labels are -1 and 1, those that are all 0 or 1 are converted.
 RUNNEL_API Tensor hinge(const Tensor& y_true, const Tensor& y_pred);
 RUNNEL_API Tensor squared_hinge(const Tensor& y_true, const Tensor& y_pred);
-// max(largest wrong - right + 1, 0); labels are one-hot.
 RUNNEL_API Tensor categorical_hinge(const Tensor& y_true, const Tensor& y_pred);
+
+}  // namespace functions
+
+inline constexpr functions::SparseCategoricalCrossentropy sparse_categorical_crossentropy;
+inline constexpr functions::CategoricalCrossentropy categorical_crossentropy;
+inline constexpr functions::BinaryCrossentropy binary_crossentropy;
+// sum(y_true * log(y_true / y_pred))
+inline constexpr PairFunctionOf<"kl_divergence", functions::kl_divergence> kl_divergence;
+// mean(y_pred - y_true * log(y_pred))
+inline constexpr PairFunctionOf<"poisson", functions::poisson> poisson;
+
+inline constexpr PairFunctionOf<"mean_squared_error", functions::mean_squared_error> mean_squared_error;
+inline constexpr PairFunctionOf<"mean_absolute_error", functions::mean_absolute_error> mean_absolute_error;
+// 100 mean(|d / y_true|)
+inline constexpr PairFunctionOf<"mean_absolute_percentage_error", functions::mean_absolute_percentage_error>
+    mean_absolute_percentage_error;
+// Of log(y + 1).
+inline constexpr PairFunctionOf<"mean_squared_logarithmic_error", functions::mean_squared_logarithmic_error>
+    mean_squared_logarithmic_error;
+inline constexpr functions::Huber huber;
+inline constexpr PairFunctionOf<"log_cosh", functions::log_cosh> log_cosh;
+inline constexpr functions::CosineSimilarity cosine_similarity;
+
+// mean(max(1 - y_true * y_pred, 0)); labels are -1 and 1, those that are all 0 or 1 are converted.
+inline constexpr PairFunctionOf<"hinge", functions::hinge> hinge;
+inline constexpr PairFunctionOf<"squared_hinge", functions::squared_hinge> squared_hinge;
+// max(largest wrong - right + 1, 0); labels are one-hot.
+inline constexpr PairFunctionOf<"categorical_hinge", functions::categorical_hinge> categorical_hinge;
 
 // A loss as models use it. To make one of your own, give the values per sample:
 //   struct Quartic : keras::Loss {
@@ -83,6 +126,15 @@ class RUNNEL_API Loss {
 };
 using LossPtr = std::shared_ptr<Loss>;
 
+// The entries that the configurations of all losses begin with.
+template <class O>
+constexpr auto loss_fields() {
+  return field_list(field("reduction", &O::reduction,
+                          "how the values of the samples become one: \"auto\", \"sum_over_batch_size\", \"sum\" or "
+                          "\"none\""),
+                    field("name", &O::name, "that of the function when empty"));
+}
+
 // Losses of this file: settings in a struct; kClassName and kName are Keras's; values() is the function.
 template <class Self, class OptionsType>
 class LossOf : public Loss {
@@ -97,15 +149,10 @@ class LossOf : public Loss {
     return static_cast<const Self&>(*this).values(matched.y_true, matched.y_pred);
   }
   std::string class_name() const override { return Self::kClassName; }
-  Config get_config() const override {
-    Config config = Loss::get_config();
-    for (auto& [key, value] : options_to_config(options_)) config.set(key, std::move(value));
-    return config;
-  }
+  Config get_config() const override { return with_options(Loss::get_config(), options_); }
   static std::shared_ptr<Self> from_config(const Config& config) {
-    Options options = options_from_config<Options>(config);
-    if (const Config* reduction = config.find("reduction")) options.reduction = reduction->as_text();
-    if (const Config* name = config.find("name")) options.name = name->as_text();
+    Options options;
+    read_fields(options, joined_fields(loss_fields<Options>(), Options::fields()), config);
     return std::make_shared<Self>(std::move(options));
   }
 
@@ -115,15 +162,16 @@ class LossOf : public Loss {
 
 struct LossOptions {
   std::string reduction = "auto";  // "sum_over_batch_size", "sum", "none"
-  std::string name;                // that of the function when empty
+  std::string name = {};           // that of the function when empty
   static constexpr auto fields() { return field_list(); }
 };
 struct SparseCategoricalCrossentropyOptions {
   bool from_logits = false;
   std::string reduction = "auto";
-  std::string name;
+  std::string name = {};
   static constexpr auto fields() {
-    return field_list(field("from_logits", &SparseCategoricalCrossentropyOptions::from_logits));
+    return field_list(field("from_logits", &SparseCategoricalCrossentropyOptions::from_logits,
+                            "predictions are logits, not probabilities"));
   }
 };
 struct CrossentropyOptions {
@@ -131,24 +179,30 @@ struct CrossentropyOptions {
   double label_smoothing = 0;
   int64_t axis = -1;
   std::string reduction = "auto";
-  std::string name;
+  std::string name = {};
   static constexpr auto fields() {
-    return field_list(field("from_logits", &CrossentropyOptions::from_logits),
-                      field("label_smoothing", &CrossentropyOptions::label_smoothing),
-                      field("axis", &CrossentropyOptions::axis));
+    return field_list(
+        field("from_logits", &CrossentropyOptions::from_logits, "predictions are logits, not probabilities"),
+        field("label_smoothing", &CrossentropyOptions::label_smoothing,
+              "the share of a label that goes to all classes alike"),
+        field("axis", &CrossentropyOptions::axis, "the axis, or axes"));
   }
 };
 struct HuberOptions {
   double delta = 1;
   std::string reduction = "auto";
-  std::string name;
-  static constexpr auto fields() { return field_list(field("delta", &HuberOptions::delta)); }
+  std::string name = {};
+  static constexpr auto fields() {
+    return field_list(field("delta", &HuberOptions::delta, "where the loss becomes linear"));
+  }
 };
 struct CosineSimilarityOptions {
   int64_t axis = -1;
   std::string reduction = "auto";
-  std::string name;
-  static constexpr auto fields() { return field_list(field("axis", &CosineSimilarityOptions::axis)); }
+  std::string name = {};
+  static constexpr auto fields() {
+    return field_list(field("axis", &CosineSimilarityOptions::axis, "the axis, or axes"));
+  }
 };
 
 class RUNNEL_API SparseCategoricalCrossentropy
@@ -189,26 +243,26 @@ class RUNNEL_API CosineSimilarity : public LossOf<CosineSimilarity, CosineSimila
 };
 
 // Those without settings of their own.
-template <FixedText class_name, FixedText name, Tensor (*function)(const Tensor&, const Tensor&)>
-class FunctionLossOf : public LossOf<FunctionLossOf<class_name, name, function>, LossOptions> {
+template <FixedText class_name, auto function>
+class FunctionLossOf : public LossOf<FunctionLossOf<class_name, function>, LossOptions> {
  public:
   static constexpr const char* kClassName = class_name.text;
-  static constexpr const char* kName = name.text;
+  static constexpr const char* kName = decltype(function)::kName;
   using LossOf<FunctionLossOf, LossOptions>::LossOf;
-  Tensor values(const Tensor& y_true, const Tensor& y_pred) const { return function(y_true, y_pred); }
+  Tensor values(const Tensor& y_true, const Tensor& y_pred) const {
+    return function(y_true, Operand(y_pred, SourceSite{}));
+  }
 };
-using MeanSquaredError = FunctionLossOf<"MeanSquaredError", "mean_squared_error", mean_squared_error>;
-using MeanAbsoluteError = FunctionLossOf<"MeanAbsoluteError", "mean_absolute_error", mean_absolute_error>;
-using MeanAbsolutePercentageError =
-    FunctionLossOf<"MeanAbsolutePercentageError", "mean_absolute_percentage_error", mean_absolute_percentage_error>;
-using MeanSquaredLogarithmicError =
-    FunctionLossOf<"MeanSquaredLogarithmicError", "mean_squared_logarithmic_error", mean_squared_logarithmic_error>;
-using KLDivergence = FunctionLossOf<"KLDivergence", "kl_divergence", kl_divergence>;
-using Hinge = FunctionLossOf<"Hinge", "hinge", hinge>;
-using SquaredHinge = FunctionLossOf<"SquaredHinge", "squared_hinge", squared_hinge>;
-using CategoricalHinge = FunctionLossOf<"CategoricalHinge", "categorical_hinge", categorical_hinge>;
-using Poisson = FunctionLossOf<"Poisson", "poisson", poisson>;
-using LogCosh = FunctionLossOf<"LogCosh", "log_cosh", log_cosh>;
+using MeanSquaredError = FunctionLossOf<"MeanSquaredError", mean_squared_error>;
+using MeanAbsoluteError = FunctionLossOf<"MeanAbsoluteError", mean_absolute_error>;
+using MeanAbsolutePercentageError = FunctionLossOf<"MeanAbsolutePercentageError", mean_absolute_percentage_error>;
+using MeanSquaredLogarithmicError = FunctionLossOf<"MeanSquaredLogarithmicError", mean_squared_logarithmic_error>;
+using KLDivergence = FunctionLossOf<"KLDivergence", kl_divergence>;
+using Hinge = FunctionLossOf<"Hinge", hinge>;
+using SquaredHinge = FunctionLossOf<"SquaredHinge", squared_hinge>;
+using CategoricalHinge = FunctionLossOf<"CategoricalHinge", categorical_hinge>;
+using Poisson = FunctionLossOf<"Poisson", poisson>;
+using LogCosh = FunctionLossOf<"LogCosh", log_cosh>;
 
 using LossFunction = std::function<Tensor(const Tensor& y_true, const Tensor& y_pred)>;
 
@@ -241,7 +295,11 @@ namespace runnel::keras {
 using losses::Loss;
 using losses::LossPtr;
 
-// A loss given by its name, as an object, or as a plain function (y_true, y_pred) -> Tensor.
+// A function of your own under its C++ name, for losses and metrics: .metrics = {keras::named<hits>}.
+template <auto function>
+inline constexpr losses::FunctionNamed<function> named{};
+
+// A loss given by its name, as an object, or as a function (y_true, y_pred) -> Tensor: one of losses::, or your own.
 class RUNNEL_API LossArg {
  public:
   LossArg() = default;                                            // none
@@ -253,8 +311,16 @@ class RUNNEL_API LossArg {
   LossArg(L loss) : loss_(std::make_shared<L>(std::move(loss))) {}  // NOLINT
   template <class F>
     requires std::constructible_from<losses::LossFunction, F> && (!std::derived_from<F, Loss>)
-  LossArg(F function)  // NOLINT
-      : loss_(std::make_shared<losses::LossFunctionWrapper>(std::move(function))) {}
+  LossArg(F function) {  // NOLINT
+    if constexpr (losses::HasName<F>) {
+      auto wrapper =
+          std::make_shared<losses::LossFunctionWrapper>(losses::without_line(function), "auto", std::string(F::kName));
+      wrapper->description = Config(std::string(F::kName));
+      loss_ = std::move(wrapper);
+    } else {
+      loss_ = std::make_shared<losses::LossFunctionWrapper>(std::move(function));
+    }
+  }
 
   explicit operator bool() const { return loss_ != nullptr; }
   const LossPtr& get() const { return loss_; }

@@ -32,9 +32,7 @@ Tensor smoothed(const Tensor& labels, double smoothing) {
   return labels * (1 - smoothing) + smoothing / classes;
 }
 
-}  // namespace
-
-Tensor sparse_categorical_crossentropy(const Tensor& y_true, const Tensor& y_pred, bool from_logits, int axis) {
+Tensor sparse_crossentropy_of(const Tensor& y_true, const Tensor& y_pred, bool from_logits, int axis) {
   const Tensor rows = classes_last(y_pred, axis);
   const Tensor labels = class_labels("sparse_categorical_crossentropy", y_true, rows);
   if (from_logits) return nn::sparse_softmax_cross_entropy_with_logits(labels, rows);
@@ -43,8 +41,7 @@ Tensor sparse_categorical_crossentropy(const Tensor& y_true, const Tensor& y_pre
   return reshape(nn::sparse_cross_entropy_of_probabilities(reshape(labels, {-1}), matrix, kEpsilon), shape(labels));
 }
 
-Tensor categorical_crossentropy(const Tensor& y_true, const Tensor& y_pred, bool from_logits, double label_smoothing,
-                                int axis) {
+Tensor crossentropy_of(const Tensor& y_true, const Tensor& y_pred, bool from_logits, double label_smoothing, int axis) {
   if (!y_true.partial_shape().compatible_with(y_pred.partial_shape())) {
     throw invalid_argument(
         "[categorical_crossentropy] y_true of shape {} does not fit y_pred of shape {}; for labels that are class "
@@ -58,13 +55,34 @@ Tensor categorical_crossentropy(const Tensor& y_true, const Tensor& y_pred, bool
   return -reduce_sum(labels * log(clipped(probabilities)), axis);
 }
 
-Tensor binary_crossentropy(const Tensor& y_true, const Tensor& y_pred, bool from_logits, double label_smoothing,
-                           int axis) {
+Tensor binary_crossentropy_of(const Tensor& y_true, const Tensor& y_pred, bool from_logits, double label_smoothing,
+                              int axis) {
   Tensor labels = labels_for("binary_crossentropy", y_true, y_pred);
   if (label_smoothing != 0) labels = labels * (1 - label_smoothing) + 0.5 * label_smoothing;
   if (from_logits) return reduce_mean(nn::sigmoid_cross_entropy_with_logits(labels, y_pred), axis);
   const Tensor p = clipped(y_pred);
   return -reduce_mean(labels * log(p + kEpsilon) + (1 - labels) * log(1 - p + kEpsilon), axis);
+}
+
+}  // namespace
+
+namespace functions {
+
+Tensor SparseCategoricalCrossentropy::operator()(const Tensor& y_true, const Operand& y_pred, bool from_logits,
+                                                 int axis) const {
+  return called_at(y_pred.where(), [&] { return sparse_crossentropy_of(y_true, y_pred.value(), from_logits, axis); });
+}
+
+Tensor CategoricalCrossentropy::operator()(const Tensor& y_true, const Operand& y_pred, bool from_logits,
+                                           double label_smoothing, int axis) const {
+  return called_at(y_pred.where(),
+                   [&] { return crossentropy_of(y_true, y_pred.value(), from_logits, label_smoothing, axis); });
+}
+
+Tensor BinaryCrossentropy::operator()(const Tensor& y_true, const Operand& y_pred, bool from_logits,
+                                      double label_smoothing, int axis) const {
+  return called_at(y_pred.where(),
+                   [&] { return binary_crossentropy_of(y_true, y_pred.value(), from_logits, label_smoothing, axis); });
 }
 
 Tensor kl_divergence(const Tensor& y_true, const Tensor& y_pred) {
@@ -77,16 +95,18 @@ Tensor poisson(const Tensor& y_true, const Tensor& y_pred) {
   return reduce_mean(y_pred - labels_for("poisson", y_true, y_pred) * log(y_pred + kEpsilon), -1);
 }
 
+}  // namespace functions
+
 Tensor SparseCategoricalCrossentropy::values(const Tensor& y_true, const Tensor& y_pred) const {
-  return sparse_categorical_crossentropy(y_true, y_pred, options_.from_logits);
+  return sparse_crossentropy_of(y_true, y_pred, options_.from_logits, -1);
 }
 Tensor CategoricalCrossentropy::values(const Tensor& y_true, const Tensor& y_pred) const {
-  return categorical_crossentropy(y_true, y_pred, options_.from_logits, options_.label_smoothing,
-                                  static_cast<int>(options_.axis));
+  return crossentropy_of(y_true, y_pred, options_.from_logits, options_.label_smoothing,
+                         static_cast<int>(options_.axis));
 }
 Tensor BinaryCrossentropy::values(const Tensor& y_true, const Tensor& y_pred) const {
-  return binary_crossentropy(y_true, y_pred, options_.from_logits, options_.label_smoothing,
-                             static_cast<int>(options_.axis));
+  return binary_crossentropy_of(y_true, y_pred, options_.from_logits, options_.label_smoothing,
+                                static_cast<int>(options_.axis));
 }
 
 }  // namespace runnel::keras::losses

@@ -23,7 +23,20 @@ Tensor margin(const char* who, const Tensor& y_true, const Tensor& y_pred) {
 
 Tensor log_plus_one(const Tensor& t) { return log(maximum(t, kEpsilon) + 1); }
 
+Tensor huber_of(const Tensor& y_true, const Tensor& y_pred, double delta) {
+  const Tensor error = y_pred - labels_for("huber", y_true, y_pred);
+  const Tensor size = abs(error);
+  return reduce_mean(where(size <= delta, 0.5 * square(error), delta * size - 0.5 * delta * delta), -1);
+}
+
+Tensor negative_cosine(const Tensor& y_true, const Tensor& y_pred, int axis) {
+  const Tensor truth = labels_for("cosine_similarity", y_true, y_pred);
+  return -reduce_sum(nn::l2_normalize(truth, axis) * nn::l2_normalize(y_pred, axis), axis);
+}
+
 }  // namespace
+
+namespace functions {
 
 Tensor mean_squared_error(const Tensor& y_true, const Tensor& y_pred) {
   return reduce_mean(squared_difference(y_pred, labels_for("mean_squared_error", y_true, y_pred)), -1);
@@ -43,10 +56,8 @@ Tensor mean_squared_logarithmic_error(const Tensor& y_true, const Tensor& y_pred
   return reduce_mean(squared_difference(log_plus_one(y_pred), log_plus_one(truth)), -1);
 }
 
-Tensor huber(const Tensor& y_true, const Tensor& y_pred, double delta) {
-  const Tensor error = y_pred - labels_for("huber", y_true, y_pred);
-  const Tensor size = abs(error);
-  return reduce_mean(where(size <= delta, 0.5 * square(error), delta * size - 0.5 * delta * delta), -1);
+Tensor Huber::operator()(const Tensor& y_true, const Operand& y_pred, double delta) const {
+  return called_at(y_pred.where(), [&] { return huber_of(y_true, y_pred.value(), delta); });
 }
 
 Tensor log_cosh(const Tensor& y_true, const Tensor& y_pred) {
@@ -54,9 +65,8 @@ Tensor log_cosh(const Tensor& y_true, const Tensor& y_pred) {
   return reduce_mean(error + nn::softplus(-2 * error) - std::log(2.0), -1);
 }
 
-Tensor cosine_similarity(const Tensor& y_true, const Tensor& y_pred, int axis) {
-  const Tensor truth = labels_for("cosine_similarity", y_true, y_pred);
-  return -reduce_sum(nn::l2_normalize(truth, axis) * nn::l2_normalize(y_pred, axis), axis);
+Tensor CosineSimilarity::operator()(const Tensor& y_true, const Operand& y_pred, int axis) const {
+  return called_at(y_pred.where(), [&] { return negative_cosine(y_true, y_pred.value(), axis); });
 }
 
 Tensor hinge(const Tensor& y_true, const Tensor& y_pred) { return reduce_mean(margin("hinge", y_true, y_pred), -1); }
@@ -72,9 +82,13 @@ Tensor categorical_hinge(const Tensor& y_true, const Tensor& y_pred) {
   return maximum(wrong - right + 1, 0);
 }
 
-Tensor Huber::values(const Tensor& y_true, const Tensor& y_pred) const { return huber(y_true, y_pred, options_.delta); }
+}  // namespace functions
+
+Tensor Huber::values(const Tensor& y_true, const Tensor& y_pred) const {
+  return huber_of(y_true, y_pred, options_.delta);
+}
 Tensor CosineSimilarity::values(const Tensor& y_true, const Tensor& y_pred) const {
-  return cosine_similarity(y_true, y_pred, static_cast<int>(options_.axis));
+  return negative_cosine(y_true, y_pred, static_cast<int>(options_.axis));
 }
 
 }  // namespace runnel::keras::losses

@@ -39,6 +39,15 @@ Tensor mean_over_batch(const Tensor& losses) {
 
 }  // namespace
 
+void rethrow_at(const SourceSite& where) {
+  try {
+    throw;
+  } catch (const Error& e) {
+    if (!where.known()) throw;
+    throw e.reworded(e.what() + where.at());
+  }
+}
+
 Tensor to_dtype(const Tensor& t, DType dtype) { return t.dtype() == dtype ? t : cast(t, dtype); }
 
 Matched match_ranks(const Tensor& y_true, const Tensor& y_pred) {

@@ -1,8 +1,11 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <string>
+#include <string_view>
 
+#include "runnel/op/operand.h"
 #include "runnel/tensor/tensor.h"
 
 // How labels, predictions and weights are brought together: what losses and metrics share.
@@ -16,6 +19,59 @@ struct FixedText {
   char text[N];
   constexpr FixedText(const char (&t)[N]) { std::copy_n(t, N, text); }  // NOLINT: implicit
 };
+
+// Takes part in the names of losses and metrics: an object that is called with (y_true, y_pred) and says its name.
+template <class F>
+concept HasName = requires {
+  { F::kName } -> std::convertible_to<std::string_view>;
+};
+
+// To be called while an Error is caught: throws it on, with the line of the caller.
+[[noreturn]] RUNNEL_API void rethrow_at(const SourceSite& where);
+template <class F>
+Tensor called_at(const SourceSite& where, const F& function) {
+  try {
+    return function();
+  } catch (...) {
+    rethrow_at(where);
+  }
+}
+
+// A function of labels and predictions under a name.
+template <FixedText name, Tensor (*function)(const Tensor&, const Tensor&)>
+struct PairFunctionOf {
+  static constexpr const char* kName = name.text;
+  Tensor operator()(const Tensor& y_true, const Operand& y_pred) const {
+    return called_at(y_pred.where(), [&] { return function(y_true, y_pred.value()); });
+  }
+};
+
+// A function of your own under its C++ name: .metrics = {keras::named<hits>}.
+template <auto function>
+struct FunctionNamed {
+  static constexpr std::string_view name_in_signature() {
+    // "... [with auto function = {anonymous}::hits; ...]", or "[function = &hits]".
+    std::string_view text = __PRETTY_FUNCTION__;
+    text.remove_prefix(text.find("function = ") + 11);
+    text = text.substr(0, text.find_first_of(";]("));
+    const size_t last = text.find_last_of(":&");
+    return last == std::string_view::npos ? text : text.substr(last + 1);
+  }
+  static constexpr std::string_view kName = name_in_signature();
+  Tensor operator()(const Tensor& y_true, const Tensor& y_pred) const { return function(y_true, y_pred); }
+};
+
+// The same called from within the library, where no line of the user is known.
+template <class F>
+auto without_line(const F& function) {
+  return [function](const Tensor& y_true, const Tensor& y_pred) -> Tensor {
+    if constexpr (std::invocable<const F&, const Tensor&, const Operand&>) {
+      return function(y_true, Operand(y_pred, SourceSite{}));
+    } else {
+      return function(y_true, y_pred);
+    }
+  };
+}
 
 struct Matched {
   Tensor y_true;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "runnel/base/format.h"
-#include "runnel/keras/described.h"
+#include "runnel/keras/named_callable.h"
 
 namespace runnel::keras::metrics {
 namespace {
@@ -21,14 +21,10 @@ MetricPtr metric_of(const Config& settings) {
 // The value that must be reached has the name of what it is.
 template <class M>
 MetricPtr curve_point_of(const Config& settings) {
-  CurvePointOptions options;
+  auto options = metric_options_from_config<CurvePointOptions>(settings);
   for (const char* key : {"specificity", "sensitivity", "recall", "precision"}) {
     if (const Config* value = settings.find(key)) options.value = value->as_double();
   }
-  if (const Config* count = settings.find("num_thresholds")) options.num_thresholds = count->as_int();
-  if (const Config* id = settings.find("class_id")) read_config_value(*id, options.class_id);
-  if (const Config* name = settings.find("name")) options.name = name->as_text();
-  if (const Config* dtype = settings.find("dtype")) options.dtype = dtype_from_name(dtype->as_text());
   return std::make_shared<M>(options);
 }
 
@@ -86,18 +82,18 @@ const NamedMetric* find_metric(const std::string& class_name) {
 
 // Functions that are metrics only, or differ from the loss of the same name.
 MetricFunction find_metric_function(const std::string& name) {
-  if (name == "accuracy") return accuracy;
-  if (name == "binary_accuracy") return [](const Tensor& t, const Tensor& p) { return binary_accuracy(t, p); };
-  if (name == "categorical_accuracy") return categorical_accuracy;
-  if (name == "sparse_categorical_accuracy") return sparse_categorical_accuracy;
-  if (name == "top_k_categorical_accuracy") {
-    return [](const Tensor& t, const Tensor& p) { return top_k_categorical_accuracy(t, p); };
-  }
-  if (name == "sparse_top_k_categorical_accuracy") {
-    return [](const Tensor& t, const Tensor& p) { return sparse_top_k_categorical_accuracy(t, p); };
-  }
-  if (name == "cosine_similarity") return [](const Tensor& t, const Tensor& p) { return cosine_similarity(t, p); };
-  return losses::find_function(name);
+  MetricFunction found;
+  const auto offer = [&]<class F>(const F& function) {
+    if (name == F::kName) found = losses::without_line(function);
+  };
+  offer(accuracy);
+  offer(binary_accuracy);
+  offer(categorical_accuracy);
+  offer(sparse_categorical_accuracy);
+  offer(top_k_categorical_accuracy);
+  offer(sparse_top_k_categorical_accuracy);
+  offer(cosine_similarity);
+  return found ? found : losses::find_function(name);
 }
 
 MetricPtr registered_metric(const std::string& name, const Config& settings) {

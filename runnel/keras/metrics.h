@@ -20,7 +20,8 @@ RUNNEL_API Config serialize(const Metric& metric);
 
 namespace runnel::keras {
 
-// A metric given by its name, as an object, or as a plain function (y_true, y_pred) -> Tensor whose mean is taken.
+// A metric given by its name, as an object, or as a function (y_true, y_pred) -> Tensor whose mean is taken: one of
+// metrics::, whose name it then has, or your own: {f, "hits"}, named<hits>; a bare lambda is called "<lambda>".
 // "accuracy" ("acc") and "crossentropy" ("ce") mean what fits the shapes of labels and predictions: resolve_metric.
 class RUNNEL_API MetricArg {
  public:
@@ -28,19 +29,37 @@ class RUNNEL_API MetricArg {
   MetricArg(std::string name) : name_(std::move(name)) {}  // NOLINT
   template <std::derived_from<Metric> M>
   MetricArg(std::shared_ptr<M> metric) : make_([metric = std::move(metric)] { return metric; }) {}  // NOLINT
-  // Written in place, Precision({.top_k = 3}): a metric of the same settings is made for every output.
+  // Written in place, Precision({.top_k = 3}): where it has options, a metric like it is made for every output.
   template <std::derived_from<Metric> M>
-    requires requires(const M& m) { std::make_shared<M>(m.options()); }
-  MetricArg(M&& metric)  // NOLINT
-      : make_([options = metric.options()] { return std::make_shared<M>(options); }) {}
+  MetricArg(M&& metric) {  // NOLINT
+    if constexpr (requires { std::make_shared<M>(metric.options()); }) {
+      make_ = [options = metric.options()] { return std::make_shared<M>(options); };
+    } else {
+      make_ = [moved = std::make_shared<M>(std::move(metric))] { return moved; };
+    }
+  }
+  // A variable: the model counts in the same state.
+  template <std::derived_from<Metric> M>
+  MetricArg(M& metric)  // NOLINT
+      : make_([shared = std::make_shared<std::remove_const_t<M>>(metric)] { return shared; }) {}
   template <class F>
     requires std::constructible_from<metrics::MetricFunction, F> && (!std::derived_from<std::decay_t<F>, Metric>)
-  MetricArg(F function, std::string name = "function")  // NOLINT
-      : make_([function = metrics::MetricFunction(std::move(function)), name = std::move(name)] {
-          return std::make_shared<metrics::MeanMetricWrapper>(function, name);
+  MetricArg(F function, std::string name = function_name<F>())  // NOLINT
+      : make_([function = losses::without_line(function), name = std::move(name)] {
+          auto made = std::make_shared<metrics::MeanMetricWrapper>(function, name);
+          if constexpr (losses::HasName<F>) made->description = Config(std::string(F::kName));
+          return made;
         }) {}
 
  private:
+  template <class F>
+  static std::string function_name() {
+    if constexpr (losses::HasName<F>) {
+      return std::string(F::kName);
+    } else {
+      return "<lambda>";
+    }
+  }
   friend MetricPtr resolve_metric(const MetricArg&, const PartialShape&, const PartialShape&, const std::string&);
   std::string name_;                 // where it was given by name
   std::function<MetricPtr()> make_;  // otherwise

@@ -47,6 +47,20 @@ Tensor sum_of(const Tensor& t) { return t.partial_shape().rank() == 0 ? t : redu
 
 }  // namespace
 
+// What is shared is the variables and whatever else lives as long as someone holds it, under the same names. Parts that
+// are members of the other one stay its own.
+// NOLINTNEXTLINE(bugprone-copy-constructor-init)
+Metric::Metric(const Metric& other)
+    : Trackable(), name_(other.name()), dtype_(other.dtype_), variables_(other.variables_) {
+  for (const Edge& edge : other.edges()) {
+    if (edge.handle.defined()) {
+      track_handle(edge.name, edge.handle);
+    } else if (edge.owner) {
+      track(edge.name, edge.owner);
+    }
+  }
+}
+
 const std::string& Metric::name() const {
   if (name_.empty()) name_ = unique_name(to_snake_case(class_name()));
   return name_;
@@ -54,7 +68,7 @@ const std::string& Metric::name() const {
 
 Variable Metric::add_weight(const std::string& name, const Shape& shape) {
   Variable variable(Tensor(zeros(shape, dtype_)), {.name = name, .trainable = false});
-  track_variable(name, variable.handle());
+  track(name, variable);
   variables_.push_back(variable);
   return variable;
 }
@@ -102,7 +116,9 @@ void Sum::update_state(const Tensor& values, const Tensor& sample_weight, const 
 }
 
 MeanMetricWrapper::MeanMetricWrapper(MetricFunction function, std::string name, DType dtype)
-    : Metric(std::move(name), dtype), function_(std::move(function)) {}
+    : Metric(std::move(name), dtype), function_(std::move(function)) {
+  track_empty("_fn_kwargs");
+}
 
 void MeanMetricWrapper::update_state(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight) {
   const losses::Matched matched = losses::match_ranks(y_true, predictions(y_pred));

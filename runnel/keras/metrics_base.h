@@ -15,6 +15,19 @@
 
 namespace runnel::keras::metrics {
 
+// The entries that the configurations of all metrics begin with.
+template <class O>
+constexpr auto metric_fields() {
+  return field_list(field("name", &O::name, "in logs; by the class when empty"),
+                    field("dtype", &O::dtype, "of the variables and the result"));
+}
+template <class O>
+O metric_options_from_config(const Config& config) {
+  O options;
+  read_fields(options, joined_fields(metric_fields<O>(), O::fields()), config);
+  return options;
+}
+
 // A measure that is collected over batches in variables. Works eagerly and in functions alike. To make one:
 //   struct Correct : keras::Metric {
 //     Correct() : Metric("correct") {}
@@ -24,10 +37,21 @@ namespace runnel::keras::metrics {
 //     Tensor result() const override { return count; }
 //     Variable count = add_weight("count");
 //   };
+// A metric that is a member of a model is registered with it, as layers are, or handed to track():
+//   keras::metrics::Mean loss_tracker{this, "loss_tracker", {.name = "loss"}};
+// The model then saves it and starts it anew with every epoch (Model::metrics).
 class RUNNEL_API Metric : public Trackable {
  public:
   // Without a name: that of the class, in snake_case, with a number where it is taken.
   explicit Metric(std::string name = "", DType dtype = DType::float32) : name_(std::move(name)), dtype_(dtype) {}
+  // A member of `parent`, which its checkpoints call `attribute`.
+  Metric(Trackable* parent, const std::string& attribute, std::string name = "", DType dtype = DType::float32)
+      : Metric(std::move(name), dtype) {
+    parent->track(attribute, *this);
+  }
+  // A copy counts in the same variables, as variables themselves are handles.
+  Metric(const Metric& other);
+  Metric& operator=(const Metric&) = delete;
 
   // Takes a batch into account. Mean and Sum read the arguments as (values, sample_weight).
   virtual void update_state(const Tensor& y_true, const Tensor& y_pred = {}, const Tensor& sample_weight = {}) = 0;
@@ -50,10 +74,7 @@ class RUNNEL_API Metric : public Trackable {
     const Config* name = config.find("name");
     const Config* dtype = config.find("dtype");
     if constexpr (requires { requires std::constructible_from<T, typename T::Options>; }) {
-      auto options = options_from_config<typename T::Options>(config);
-      if (name) options.name = name->as_text();
-      if (dtype) options.dtype = dtype_from_name(dtype->as_text());
-      return std::make_shared<T>(std::move(options));
+      return std::make_shared<T>(metric_options_from_config<typename T::Options>(config));
     } else if constexpr (std::constructible_from<T, std::string, DType>) {
       return std::make_shared<T>(name ? name->as_text() : "",
                                  dtype ? dtype_from_name(dtype->as_text()) : DType::float32);
@@ -86,14 +107,13 @@ class MetricOf : public Metric {
   using Options = OptionsType;
   explicit MetricOf(Options options = {})
       : Metric(first_name(options.name), options.dtype), options_(std::move(options)) {}
+  MetricOf(Trackable* parent, const std::string& attribute, Options options = {}) : MetricOf(std::move(options)) {
+    parent->track(attribute, *this);
+  }
 
   const Options& options() const { return options_; }
   std::string class_name() const override { return Self::kClassName; }
-  Config get_config() const override {
-    Config config = Metric::get_config();
-    for (auto& [key, value] : options_to_config(options_)) config.set(key, std::move(value));
-    return config;
-  }
+  Config get_config() const override { return with_options(Metric::get_config(), options_); }
 
  protected:
   Options options_;
@@ -109,7 +129,7 @@ class MetricOf : public Metric {
 };
 
 struct MetricOptions {
-  std::string name;
+  std::string name = {};
   DType dtype = DType::float32;
   static constexpr auto fields() { return field_list(); }
 };
@@ -129,6 +149,8 @@ class RUNNEL_API Mean : public MetricOf<Mean, MetricOptions> {
   static constexpr const char* kName = "mean";
   explicit Mean(MetricOptions options = {}) : MetricOf(std::move(options)) {}
   explicit Mean(const char* name) : Mean(MetricOptions{.name = name}) {}
+  Mean(Trackable* parent, const std::string& attribute, MetricOptions options = {})
+      : MetricOf(parent, attribute, std::move(options)) {}
   void update_state(const Tensor& values, const Tensor& sample_weight = {}, const Tensor& = {}) override;
   Tensor result() const override { return mean_.result(); }
 
@@ -142,6 +164,8 @@ class RUNNEL_API Sum : public MetricOf<Sum, MetricOptions> {
   static constexpr const char* kName = "sum";
   explicit Sum(MetricOptions options = {}) : MetricOf(std::move(options)) {}
   explicit Sum(const char* name) : Sum(MetricOptions{.name = name}) {}
+  Sum(Trackable* parent, const std::string& attribute, MetricOptions options = {})
+      : MetricOf(parent, attribute, std::move(options)) {}
   void update_state(const Tensor& values, const Tensor& sample_weight = {}, const Tensor& = {}) override;
   Tensor result() const override { return total_.value(); }
 
@@ -170,7 +194,13 @@ class RUNNEL_API MeanMetricWrapper : public Metric {
 template <class Self, class OptionsType>
 class MeanMetricOf : public MetricOf<Self, OptionsType> {
  public:
-  explicit MeanMetricOf(OptionsType options = {}) : MetricOf<Self, OptionsType>(std::move(options)) {}
+  explicit MeanMetricOf(OptionsType options = {}) : MetricOf<Self, OptionsType>(std::move(options)) {
+    this->track_empty("_fn_kwargs");
+  }
+  MeanMetricOf(Trackable* parent, const std::string& attribute, OptionsType options = {})
+      : MeanMetricOf(std::move(options)) {
+    parent->track(attribute, *this);
+  }
   void update_state(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight = {}) override {
     const losses::Matched matched = losses::match_ranks(y_true, this->predictions(y_pred));
     mean_.add(this->name(), static_cast<const Self&>(*this).values(matched.y_true, matched.y_pred), sample_weight);

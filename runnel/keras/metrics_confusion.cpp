@@ -127,6 +127,7 @@ ConfusionCounts confusion_counts(const ConfusionRequest& request, const Tensor& 
 ConfusionCount::ConfusionCount(ConfusionKind kind, const ConfusionOptions& options)
     : Metric(options.name, options.dtype), kind_(kind), options_(options), thresholds_(or_half(options.thresholds)) {
   check_thresholds(kind_name(kind), thresholds_);
+  track_empty("thresholds");
   accumulator_ = add_weight("accumulator", {static_cast<int64_t>(thresholds_.size())});
 }
 
@@ -148,10 +149,11 @@ std::string ConfusionCount::class_name() const { return kind_name(kind_); }
 Config ConfusionCount::get_config() const { return with_thresholds(Metric::get_config(), options_.thresholds); }
 
 Precision::Precision(PrecisionOptions options)
-    : MetricOf(std::move(options)),
-      request_(precision_request("Precision", options_)),
-      true_positives_(add_weight("true_positives", per_threshold(request_))),
-      false_positives_(add_weight("false_positives", per_threshold(request_))) {}
+    : MetricOf(std::move(options)), request_(precision_request("Precision", options_)) {
+  track_empty("thresholds");
+  true_positives_ = add_weight("true_positives", per_threshold(request_));
+  false_positives_ = add_weight("false_positives", per_threshold(request_));
+}
 
 void Precision::update_state(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight) {
   const ConfusionCounts counts = confusion_counts(request_, y_true, predictions(y_pred), sample_weight);
@@ -167,10 +169,11 @@ Tensor Precision::result() const {
 Config Precision::get_config() const { return with_thresholds(MetricOf::get_config(), options_.thresholds); }
 
 Recall::Recall(PrecisionOptions options)
-    : MetricOf(std::move(options)),
-      request_(precision_request("Recall", options_)),
-      true_positives_(add_weight("true_positives", per_threshold(request_))),
-      false_negatives_(add_weight("false_negatives", per_threshold(request_))) {}
+    : MetricOf(std::move(options)), request_(precision_request("Recall", options_)) {
+  track_empty("thresholds");
+  true_positives_ = add_weight("true_positives", per_threshold(request_));
+  false_negatives_ = add_weight("false_negatives", per_threshold(request_));
+}
 
 void Recall::update_state(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight) {
   const ConfusionCounts counts = confusion_counts(request_, y_true, predictions(y_pred), sample_weight);

@@ -34,10 +34,12 @@ ConfusionCounts confusion_counts(const ConfusionRequest& request, const Tensor& 
                                  const Tensor& sample_weight);
 
 struct ConfusionOptions {
-  std::vector<double> thresholds;  // 0.5 unless given
-  std::string name;
+  std::vector<double> thresholds = {};
+  std::string name = {};
   DType dtype = DType::float32;
-  static constexpr auto fields() { return field_list(field("thresholds", &ConfusionOptions::thresholds)); }
+  static constexpr auto fields() {
+    return field_list(field("thresholds", &ConfusionOptions::thresholds, "0.5 unless given"));
+  }
 };
 
 enum class ConfusionKind { true_positives, false_positives, true_negatives, false_negatives };
@@ -70,14 +72,15 @@ using TrueNegatives = ConfusionCountOf<ConfusionKind::true_negatives>;
 using FalseNegatives = ConfusionCountOf<ConfusionKind::false_negatives>;
 
 struct PrecisionOptions {
-  std::vector<double> thresholds;  // 0.5 unless given; with top_k, none
-  std::optional<int64_t> top_k;
-  std::optional<int64_t> class_id;
-  std::string name;
+  std::vector<double> thresholds = {};
+  std::optional<int64_t> top_k = {};
+  std::optional<int64_t> class_id = {};
+  std::string name = {};
   DType dtype = DType::float32;
   static constexpr auto fields() {
-    return field_list(field("thresholds", &PrecisionOptions::thresholds), field("top_k", &PrecisionOptions::top_k),
-                      field("class_id", &PrecisionOptions::class_id));
+    return field_list(field("thresholds", &PrecisionOptions::thresholds, "0.5 unless given; with top_k, none"),
+                      field("top_k", &PrecisionOptions::top_k, "only the k largest can be positive"),
+                      field("class_id", &PrecisionOptions::class_id, "only this class counts"));
   }
 };
 // Of what was predicted positive, the share that is.
@@ -85,6 +88,10 @@ class RUNNEL_API Precision : public MetricOf<Precision, PrecisionOptions> {
  public:
   static constexpr const char* kClassName = "Precision";
   explicit Precision(PrecisionOptions options = {});
+  Precision(Trackable* parent, const std::string& attribute, PrecisionOptions options = {})
+      : Precision(std::move(options)) {
+    parent->track(attribute, *this);
+  }
   void update_state(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight = {}) override;
   Tensor result() const override;
   Config get_config() const override;
@@ -98,6 +105,9 @@ class RUNNEL_API Recall : public MetricOf<Recall, PrecisionOptions> {
  public:
   static constexpr const char* kClassName = "Recall";
   explicit Recall(PrecisionOptions options = {});
+  Recall(Trackable* parent, const std::string& attribute, PrecisionOptions options = {}) : Recall(std::move(options)) {
+    parent->track(attribute, *this);
+  }
   void update_state(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight = {}) override;
   Tensor result() const override;
   Config get_config() const override;

@@ -198,13 +198,11 @@ Tensor AUC::interpolated_pr_areas() const {
 
 Config AUC::get_config() const {
   Config config = Metric::get_config();
+  for (auto& [key, value] : options_to_config(options_)) {
+    if (key != "thresholds") config.set(key, std::move(value));
+  }
   config.set("num_thresholds", static_cast<int64_t>(request_.thresholds.size()));
-  config.set("curve", options_.curve);
-  config.set("summation_method", options_.summation_method);
-  config.set("multi_label", options_.multi_label);
-  config.set("num_labels", config_value(options_.num_labels));
-  config.set("label_weights", options_.label_weights.empty() ? Config() : Config(options_.label_weights));
-  config.set("from_logits", options_.from_logits);
+  if (options_.label_weights.empty()) config.set("label_weights", Config());
   // Only those that were given, without the ends that were added.
   if (!options_.thresholds.empty()) {
     config.set("thresholds", std::vector<double>(request_.thresholds.begin() + 1, request_.thresholds.end() - 1));

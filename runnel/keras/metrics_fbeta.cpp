@@ -80,9 +80,8 @@ F1Score::F1Score(const F1ScoreOptions& options)
                   .dtype = options.dtype}) {}
 
 Config F1Score::get_config() const {
-  Config config = Metric::get_config();  // NOLINT(bugprone-parent-virtual-call): not FBetaScore's options
-  for (auto& [key, value] : options_to_config(options())) config.set(key, std::move(value));
-  return config;
+  return with_options(Metric::get_config(),
+                      options());  // NOLINT(bugprone-parent-virtual-call): not FBetaScore's options
 }
 
 F1ScoreOptions F1Score::options() const {

@@ -9,14 +9,17 @@ namespace runnel::keras::metrics {
 struct FBetaScoreOptions {
   // "micro": all classes together; "macro": the mean over classes; "weighted": likewise, by how often each class
   // appears; nothing: one score per class.
-  std::optional<std::string> average;
-  double beta = 1;                  // recall counts beta times as much as precision
-  std::optional<double> threshold;  // above it a class is predicted; without one the largest of a row is
-  std::string name;
+  std::optional<std::string> average = {};
+  double beta = 1;  // recall counts beta times as much as precision
+  std::optional<double> threshold = {};
+  std::string name = {};
   DType dtype = DType::float32;
   static constexpr auto fields() {
     using O = FBetaScoreOptions;
-    return field_list(field("average", &O::average), field("beta", &O::beta), field("threshold", &O::threshold));
+    return field_list(
+        field("average", &O::average, "how the values of the classes become one"),
+        field("beta", &O::beta, "the weight of recall"),
+        field("threshold", &O::threshold, "above it a class is predicted; without one the largest of a row is"));
   }
 };
 // (1 + beta**2) * precision * recall / (beta**2 * precision + recall), for labels and predictions [batch, classes].
@@ -34,12 +37,13 @@ class RUNNEL_API FBetaScore : public MetricOf<FBetaScore, FBetaScoreOptions> {
 };
 
 struct F1ScoreOptions {
-  std::optional<std::string> average;
-  std::optional<double> threshold;
-  std::string name;
+  std::optional<std::string> average = {};
+  std::optional<double> threshold = {};
+  std::string name = {};
   DType dtype = DType::float32;
   static constexpr auto fields() {
-    return field_list(field("average", &F1ScoreOptions::average), field("threshold", &F1ScoreOptions::threshold));
+    return field_list(field("average", &F1ScoreOptions::average, "how the values of the classes become one"),
+                      field("threshold", &F1ScoreOptions::threshold, "what counts as above"));
   }
 };
 class RUNNEL_API F1Score : public FBetaScore {

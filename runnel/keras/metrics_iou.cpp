@@ -36,7 +36,9 @@ IoU::IoU(IoUOptions options) : Metric(options.name, options.dtype), options_(std
       throw invalid_argument("[IoU] target class {} is not below num_classes {}", id, options_.num_classes);
     }
   }
-  total_cm_ = add_weight("total_cm", {options_.num_classes, options_.num_classes});
+  total_cm_ = add_weight("total_confusion_matrix", {options_.num_classes, options_.num_classes});
+  track("total_cm", total_cm_);
+  track_empty("target_class_ids");
 }
 
 void IoU::update_state(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight) {
@@ -61,11 +63,7 @@ Tensor IoU::result() const {
   return divide_no_nan(reduce_sum(divide_no_nan(gather(both, ids), appearing)), count);
 }
 
-Config IoU::get_config() const {
-  Config config = Metric::get_config();
-  for (auto& [key, value] : options_to_config(options_)) config.set(key, std::move(value));
-  return config;
-}
+Config IoU::get_config() const { return with_options(Metric::get_config(), options_); }
 
 MeanIoU::MeanIoU(IoUOptions options) : IoU(with_all_classes(std::move(options))) {}
 OneHotIoU::OneHotIoU(IoUOptions options) : IoU(with_scores(std::move(options))) {}
@@ -83,9 +81,7 @@ void BinaryIoU::update_state(const Tensor& y_true, const Tensor& y_pred, const T
 }
 
 Config BinaryIoU::get_config() const {
-  Config config = Metric::get_config();  // NOLINT(bugprone-parent-virtual-call): not IoU's options
-  for (auto& [key, value] : options_to_config(binary_)) config.set(key, std::move(value));
-  return config;
+  return with_options(Metric::get_config(), binary_);  // NOLINT(bugprone-parent-virtual-call): not IoU's options
 }
 
 }  // namespace runnel::keras::metrics

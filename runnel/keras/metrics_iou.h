@@ -9,17 +9,20 @@ namespace runnel::keras::metrics {
 
 struct IoUOptions {
   int64_t num_classes = 0;
-  std::vector<int64_t> target_class_ids;  // whose values are averaged; all of MeanIoU
-  std::string name;
+  std::vector<int64_t> target_class_ids = {};
+  std::string name = {};
   DType dtype = DType::float32;
-  bool sparse_y_true = true;  // class numbers; otherwise the largest along `axis` counts
+  bool sparse_y_true = true;
   bool sparse_y_pred = true;
   int64_t axis = -1;
   static constexpr auto fields() {
     using O = IoUOptions;
-    return field_list(field("num_classes", &O::num_classes), field("target_class_ids", &O::target_class_ids),
-                      field("sparse_y_true", &O::sparse_y_true), field("sparse_y_pred", &O::sparse_y_pred),
-                      field("axis", &O::axis));
+    return field_list(
+        field("num_classes", &O::num_classes, "how many classes there are"),
+        field("target_class_ids", &O::target_class_ids, "whose values are averaged; all of MeanIoU"),
+        field("sparse_y_true", &O::sparse_y_true, "class numbers; otherwise the largest along `axis` counts"),
+        field("sparse_y_pred", &O::sparse_y_pred, "predictions are class numbers"),
+        field("axis", &O::axis, "the axis, or axes"));
   }
 };
 class RUNNEL_API IoU : public Metric {
@@ -60,12 +63,12 @@ class RUNNEL_API OneHotMeanIoU : public MeanIoU {
 
 struct BinaryIoUOptions {
   std::vector<int64_t> target_class_ids = {0, 1};
-  double threshold = 0.5;  // predictions from it on are class 1
-  std::string name;
+  double threshold = 0.5;
+  std::string name = {};
   DType dtype = DType::float32;
   static constexpr auto fields() {
-    return field_list(field("target_class_ids", &BinaryIoUOptions::target_class_ids),
-                      field("threshold", &BinaryIoUOptions::threshold));
+    return field_list(field("target_class_ids", &BinaryIoUOptions::target_class_ids, "whose values are averaged"),
+                      field("threshold", &BinaryIoUOptions::threshold, "predictions from it on are class 1"));
   }
 };
 class RUNNEL_API BinaryIoU : public IoU {

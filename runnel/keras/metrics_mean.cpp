@@ -37,12 +37,15 @@ Tensor top_k_matches(const Tensor& labels, const Tensor& y_pred, int64_t k) {
 
 }  // namespace
 
+namespace functions {
+
 Tensor accuracy(const Tensor& y_true, const Tensor& y_pred) {
   return as_share(equal(y_true, losses::to_dtype(y_pred, y_true.dtype())));
 }
 
-Tensor binary_accuracy(const Tensor& y_true, const Tensor& y_pred, double threshold) {
-  return reduce_mean(binary_matches("binary_accuracy", y_true, y_pred, threshold), -1);
+Tensor BinaryAccuracy::operator()(const Tensor& y_true, const Operand& y_pred, double threshold) const {
+  return losses::called_at(y_pred.where(),
+                           [&] { return reduce_mean(binary_matches(kName, y_true, y_pred.value(), threshold), -1); });
 }
 
 Tensor categorical_accuracy(const Tensor& y_true, const Tensor& y_pred) {
@@ -54,40 +57,49 @@ Tensor sparse_categorical_accuracy(const Tensor& y_true, const Tensor& y_pred) {
   return as_share(equal(labels, argmax(y_pred, -1, labels.dtype())));
 }
 
-Tensor top_k_categorical_accuracy(const Tensor& y_true, const Tensor& y_pred, int64_t k) {
-  return top_k_matches(most_likely("top_k_categorical_accuracy", y_true, y_pred), y_pred, k);
+Tensor TopKCategoricalAccuracy::operator()(const Tensor& y_true, const Operand& y_pred, int64_t k) const {
+  return losses::called_at(y_pred.where(), [&] {
+    const Tensor scores = y_pred.value();
+    return top_k_matches(most_likely(kName, y_true, scores), scores, k);
+  });
 }
 
-Tensor sparse_top_k_categorical_accuracy(const Tensor& y_true, const Tensor& y_pred, int64_t k) {
-  return top_k_matches(losses::class_labels("sparse_top_k_categorical_accuracy", y_true, y_pred), y_pred, k);
+Tensor SparseTopKCategoricalAccuracy::operator()(const Tensor& y_true, const Operand& y_pred, int64_t k) const {
+  return losses::called_at(y_pred.where(), [&] {
+    const Tensor scores = y_pred.value();
+    return top_k_matches(losses::class_labels(kName, y_true, scores), scores, k);
+  });
 }
 
-Tensor cosine_similarity(const Tensor& y_true, const Tensor& y_pred, int axis) {
+Tensor CosineSimilarity::operator()(const Tensor& y_true, const Operand& y_pred, int axis) const {
   return -losses::cosine_similarity(y_true, y_pred, axis);
 }
+
+}  // namespace functions
 
 Tensor BinaryAccuracy::values(const Tensor& y_true, const Tensor& y_pred) const {
   return binary_matches(name().c_str(), y_true, y_pred, options_.threshold);
 }
 Tensor TopKCategoricalAccuracy::values(const Tensor& y_true, const Tensor& y_pred) const {
-  return top_k_categorical_accuracy(y_true, y_pred, options_.k);
+  return top_k_categorical_accuracy(y_true, Operand(y_pred, SourceSite{}), options_.k);
 }
 Tensor SparseTopKCategoricalAccuracy::values(const Tensor& y_true, const Tensor& y_pred) const {
-  return sparse_top_k_categorical_accuracy(y_true, y_pred, options_.k);
+  return sparse_top_k_categorical_accuracy(y_true, Operand(y_pred, SourceSite{}), options_.k);
 }
 Tensor CosineSimilarity::values(const Tensor& y_true, const Tensor& y_pred) const {
-  return cosine_similarity(y_true, y_pred, static_cast<int>(options_.axis));
+  return cosine_similarity(y_true, Operand(y_pred, SourceSite{}), static_cast<int>(options_.axis));
 }
 Tensor BinaryCrossentropy::values(const Tensor& y_true, const Tensor& y_pred) const {
-  return binary_crossentropy(y_true, y_pred, options_.from_logits, options_.label_smoothing,
+  return binary_crossentropy(y_true, Operand(y_pred, SourceSite{}), options_.from_logits, options_.label_smoothing,
                              static_cast<int>(options_.axis));
 }
 Tensor CategoricalCrossentropy::values(const Tensor& y_true, const Tensor& y_pred) const {
-  return categorical_crossentropy(y_true, y_pred, options_.from_logits, options_.label_smoothing,
+  return categorical_crossentropy(y_true, Operand(y_pred, SourceSite{}), options_.from_logits, options_.label_smoothing,
                                   static_cast<int>(options_.axis));
 }
 Tensor SparseCategoricalCrossentropy::values(const Tensor& y_true, const Tensor& y_pred) const {
-  return sparse_categorical_crossentropy(y_true, y_pred, options_.from_logits, static_cast<int>(options_.axis));
+  return sparse_categorical_crossentropy(y_true, Operand(y_pred, SourceSite{}), options_.from_logits,
+                                         static_cast<int>(options_.axis));
 }
 
 void RootMeanSquaredError::update_state(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight) {

@@ -6,15 +6,44 @@
 // Metrics that are the mean of a value per sample: accuracies, and the losses.
 namespace runnel::keras::metrics {
 
-// 1 or 0 for every sample (binary: the share of the last dimension that is right), float32.
-RUNNEL_API Tensor accuracy(const Tensor& y_true, const Tensor& y_pred);  // equal or not, element by element
-RUNNEL_API Tensor binary_accuracy(const Tensor& y_true, const Tensor& y_pred, double threshold = 0.5);
-RUNNEL_API Tensor categorical_accuracy(const Tensor& y_true, const Tensor& y_pred);         // labels are one-hot
-RUNNEL_API Tensor sparse_categorical_accuracy(const Tensor& y_true, const Tensor& y_pred);  // labels are class numbers
-RUNNEL_API Tensor top_k_categorical_accuracy(const Tensor& y_true, const Tensor& y_pred, int64_t k = 5);
-RUNNEL_API Tensor sparse_top_k_categorical_accuracy(const Tensor& y_true, const Tensor& y_pred, int64_t k = 5);
+// 1 or 0 for every sample (binary: the share of the last dimension that is right), float32. Objects, as the functions
+// of losses:: are.
+namespace functions {
+
+struct RUNNEL_API BinaryAccuracy {
+  static constexpr const char* kName = "binary_accuracy";
+  Tensor operator()(const Tensor& y_true, const Operand& y_pred, double threshold = 0.5) const;
+};
+struct RUNNEL_API TopKCategoricalAccuracy {
+  static constexpr const char* kName = "top_k_categorical_accuracy";
+  Tensor operator()(const Tensor& y_true, const Operand& y_pred, int64_t k = 5) const;
+};
+struct RUNNEL_API SparseTopKCategoricalAccuracy {
+  static constexpr const char* kName = "sparse_top_k_categorical_accuracy";
+  Tensor operator()(const Tensor& y_true, const Operand& y_pred, int64_t k = 5) const;
+};
 // The cosine of the angle; the loss of that name is its negative.
-RUNNEL_API Tensor cosine_similarity(const Tensor& y_true, const Tensor& y_pred, int axis = -1);
+struct RUNNEL_API CosineSimilarity {
+  static constexpr const char* kName = "cosine_similarity";
+  Tensor operator()(const Tensor& y_true, const Operand& y_pred, int axis = -1) const;
+};
+RUNNEL_API Tensor accuracy(const Tensor& y_true, const Tensor& y_pred);
+RUNNEL_API Tensor categorical_accuracy(const Tensor& y_true, const Tensor& y_pred);
+RUNNEL_API Tensor sparse_categorical_accuracy(const Tensor& y_true, const Tensor& y_pred);
+
+}  // namespace functions
+
+// Equal or not, element by element.
+inline constexpr losses::PairFunctionOf<"accuracy", functions::accuracy> accuracy;
+inline constexpr functions::BinaryAccuracy binary_accuracy;
+// Labels are one-hot.
+inline constexpr losses::PairFunctionOf<"categorical_accuracy", functions::categorical_accuracy> categorical_accuracy;
+// Labels are class numbers.
+inline constexpr losses::PairFunctionOf<"sparse_categorical_accuracy", functions::sparse_categorical_accuracy>
+    sparse_categorical_accuracy;
+inline constexpr functions::TopKCategoricalAccuracy top_k_categorical_accuracy;
+inline constexpr functions::SparseTopKCategoricalAccuracy sparse_top_k_categorical_accuracy;
+inline constexpr functions::CosineSimilarity cosine_similarity;
 using losses::binary_crossentropy;
 using losses::categorical_crossentropy;
 using losses::categorical_hinge;
@@ -29,13 +58,15 @@ using losses::poisson;
 using losses::sparse_categorical_crossentropy;
 using losses::squared_hinge;
 
-template <losses::FixedText class_name, losses::FixedText name, Tensor (*function)(const Tensor&, const Tensor&)>
+template <losses::FixedText class_name, losses::FixedText name, auto function>
 class FunctionMetricOf : public MeanMetricOf<FunctionMetricOf<class_name, name, function>, MetricOptions> {
  public:
   static constexpr const char* kClassName = class_name.text;
   static constexpr const char* kName = name.text;
   using MeanMetricOf<FunctionMetricOf, MetricOptions>::MeanMetricOf;
-  Tensor values(const Tensor& y_true, const Tensor& y_pred) const { return function(y_true, y_pred); }
+  Tensor values(const Tensor& y_true, const Tensor& y_pred) const {
+    return function(y_true, Operand(y_pred, SourceSite{}));
+  }
 };
 using Accuracy = FunctionMetricOf<"Accuracy", "accuracy", accuracy>;
 using CategoricalAccuracy = FunctionMetricOf<"CategoricalAccuracy", "categorical_accuracy", categorical_accuracy>;
@@ -55,10 +86,12 @@ using SquaredHinge = FunctionMetricOf<"SquaredHinge", "squared_hinge", squared_h
 using CategoricalHinge = FunctionMetricOf<"CategoricalHinge", "categorical_hinge", categorical_hinge>;
 
 struct BinaryAccuracyOptions {
-  std::string name;
+  std::string name = {};
   DType dtype = DType::float32;
   double threshold = 0.5;
-  static constexpr auto fields() { return field_list(field("threshold", &BinaryAccuracyOptions::threshold)); }
+  static constexpr auto fields() {
+    return field_list(field("threshold", &BinaryAccuracyOptions::threshold, "what counts as above"));
+  }
 };
 class RUNNEL_API BinaryAccuracy : public MeanMetricOf<BinaryAccuracy, BinaryAccuracyOptions> {
  public:
@@ -70,9 +103,9 @@ class RUNNEL_API BinaryAccuracy : public MeanMetricOf<BinaryAccuracy, BinaryAccu
 
 struct TopKOptions {
   int64_t k = 5;
-  std::string name;
+  std::string name = {};
   DType dtype = DType::float32;
-  static constexpr auto fields() { return field_list(field("k", &TopKOptions::k)); }
+  static constexpr auto fields() { return field_list(field("k", &TopKOptions::k, "how many of the best count")); }
 };
 class RUNNEL_API TopKCategoricalAccuracy : public MeanMetricOf<TopKCategoricalAccuracy, TopKOptions> {
  public:
@@ -90,10 +123,12 @@ class RUNNEL_API SparseTopKCategoricalAccuracy : public MeanMetricOf<SparseTopKC
 };
 
 struct CosineSimilarityOptions {
-  std::string name;
+  std::string name = {};
   DType dtype = DType::float32;
   int64_t axis = -1;
-  static constexpr auto fields() { return field_list(field("axis", &CosineSimilarityOptions::axis)); }
+  static constexpr auto fields() {
+    return field_list(field("axis", &CosineSimilarityOptions::axis, "the axis, or axes"));
+  }
 };
 class RUNNEL_API CosineSimilarity : public MeanMetricOf<CosineSimilarity, CosineSimilarityOptions> {
  public:
@@ -104,15 +139,17 @@ class RUNNEL_API CosineSimilarity : public MeanMetricOf<CosineSimilarity, Cosine
 };
 
 struct CrossentropyOptions {
-  std::string name;
+  std::string name = {};
   DType dtype = DType::float32;
   bool from_logits = false;
   double label_smoothing = 0;
   int64_t axis = -1;
   static constexpr auto fields() {
-    return field_list(field("from_logits", &CrossentropyOptions::from_logits),
-                      field("label_smoothing", &CrossentropyOptions::label_smoothing),
-                      field("axis", &CrossentropyOptions::axis));
+    return field_list(
+        field("from_logits", &CrossentropyOptions::from_logits, "predictions are logits, not probabilities"),
+        field("label_smoothing", &CrossentropyOptions::label_smoothing,
+              "the share of a label that goes to all classes alike"),
+        field("axis", &CrossentropyOptions::axis, "the axis, or axes"));
   }
 };
 class RUNNEL_API BinaryCrossentropy : public MeanMetricOf<BinaryCrossentropy, CrossentropyOptions> {
@@ -131,13 +168,14 @@ class RUNNEL_API CategoricalCrossentropy : public MeanMetricOf<CategoricalCrosse
 };
 
 struct SparseCategoricalCrossentropyOptions {
-  std::string name;
+  std::string name = {};
   DType dtype = DType::float32;
   bool from_logits = false;
   int64_t axis = -1;
   static constexpr auto fields() {
-    return field_list(field("from_logits", &SparseCategoricalCrossentropyOptions::from_logits),
-                      field("axis", &SparseCategoricalCrossentropyOptions::axis));
+    return field_list(field("from_logits", &SparseCategoricalCrossentropyOptions::from_logits,
+                            "predictions are logits, not probabilities"),
+                      field("axis", &SparseCategoricalCrossentropyOptions::axis, "the axis, or axes"));
   }
 };
 class RUNNEL_API SparseCategoricalCrossentropy

@@ -17,28 +17,44 @@ Model::~Model() = default;
 
 std::string Model::class_name() const { return graph_ ? "Functional" : Layer::class_name(); }
 
-// TensorFlow's names of the edges: every layer by number, and those with weights once more.
+// Steps and predictions that are traced refer to the old object: they are made anew.
+Model::Model(Model&& other) noexcept(false)
+    : Layer(std::move(other)),
+      stop_training(other.stop_training),
+      graph_(std::move(other.graph_)),
+      training_(std::move(other.training_)) {
+  forget_training_functions();
+}
+
 void Model::set_graph(std::unique_ptr<FunctionalGraph> graph) {
-  if (graph_) {
-    while (!edges().empty()) untrack(std::string(edges().back().name));
-  }
   graph_ = std::move(graph);
   set_names_weights(false);
   set_autocast(false);
-  size_t with_weights = 0;
-  for (size_t i = 0; i < graph_->layers().size(); ++i) {
-    const LayerPtr& layer = graph_->layers()[i];
-    if (!layer->weights().empty()) {
-      track(fmt::format("layer_with_weights-{}", with_weights++), std::shared_ptr<Trackable>(layer));
-    }
-    track(fmt::format("layer-{}", i), std::shared_ptr<Trackable>(layer));
-  }
   mark_built();
+  settle_children();
 }
 
-std::vector<Layer*> Model::sublayers() const {
-  if (!graph_) return Layer::sublayers();
+void Model::forget_graph() {
+  graph_ = nullptr;
+  mark_unbuilt();
+}
+
+std::vector<Trackable::Edge> Model::children() const {
+  std::vector<Edge> all;
+  size_t number = 0, with_weights = 0;
+  for (Layer* layer : numbered_layers()) {
+    if (!layer->weights().empty()) {
+      all.push_back({fmt::format("layer_with_weights-{}", with_weights++), layer, nullptr, {}});
+    }
+    all.push_back({fmt::format("layer-{}", number++), layer, nullptr, {}});
+  }
+  all.insert(all.end(), edges().begin(), edges().end());
+  return all;
+}
+
+std::vector<Layer*> Model::numbered_layers() const {
   std::vector<Layer*> all;
+  if (!graph_) return all;
   for (const LayerPtr& layer : graph_->layers()) all.push_back(layer.get());
   return all;
 }

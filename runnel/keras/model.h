@@ -20,11 +20,14 @@ namespace runnel::keras {
 //   Model(inputs, outputs), where outputs come from keras::Input through layers;
 //   Sequential({Flatten(), Dense({.units = 10})}).
 // Then compile and fit, or your own loop over GradientTape and trainable_variables().
+// Functional and sequential models can be moved and returned from functions. A class of your own whose members are
+// registered by {this, "name"} cannot (an Error): make it with std::make_shared and pass the pointer on.
 class RUNNEL_API Model : public Layer {
  public:
   explicit Model(LayerOptions options = {});
   Model(Layer* parent, const std::string& attribute, LayerOptions options = {});
   Model(const Nest& inputs, const Nest& outputs, LayerOptions options = {});
+  Model(Model&& other) noexcept(false);
   ~Model() override;
 
   using Layer::call;
@@ -34,7 +37,9 @@ class RUNNEL_API Model : public Layer {
   // --- structure ---
 
   std::vector<Layer*> layers() const { return sublayers(); }
-  std::vector<Layer*> sublayers() const override;
+  // Layers of functional and sequential models are layer-0, layer-1, ...; those with weights also
+  // layer_with_weights-0, ...
+  std::vector<Edge> children() const override;
   Layer& get_layer(const std::string& name) const;  // an Error that lists the names there are
   Layer& get_layer(size_t index) const;
   // The tensors that describe a functional model; an Error for others.
@@ -61,19 +66,36 @@ class RUNNEL_API Model : public Layer {
   void compile(CompileOptions options);
   bool compiled() const { return training_ != nullptr; }
   Optimizer& optimizer() const;
-  std::vector<std::string> metrics_names() const;
-  std::vector<MetricPtr> metrics() const;
+  std::vector<std::string> metrics_names();
+  // Those of compile, then those that the model and its layers have as members; a member stands for what compile made
+  // under its name. They start anew with every epoch and every evaluation, and compute_metrics reports them. A model
+  // with a train_step of its own may say which they are:
+  //   keras::metrics::Mean loss_tracker{this, "loss_tracker", {.name = "loss"}};
+  //   std::vector<keras::Metric*> metrics() override { return {&loss_tracker}; }
+  virtual std::vector<Metric*> metrics();
   void reset_metrics();
 
   // Trains on samples (first dimension: the samples) or on a dataset of batches: x, (x, y) or (x, y, sample_weight).
   History fit(const Nest& x, const Nest& y, const FitOptions& options = {});
   History fit(const data::AnyDataset& batches, const FitOptions& options = {});
+  template <class... T>
+  History fit(const data::Dataset<T...>& batches, const FitOptions& options = {}) {
+    return fit(data::AnyDataset(batches), options);
+  }
   Logs evaluate(const Nest& x, const Nest& y, const EvaluateOptions& options = {});
   Logs evaluate(const data::AnyDataset& batches, const EvaluateOptions& options = {});
+  template <class... T>
+  Logs evaluate(const data::Dataset<T...>& batches, const EvaluateOptions& options = {}) {
+    return evaluate(data::AnyDataset(batches), options);
+  }
   // The outputs for all samples, joined.
   Tensor predict(const Tensor& x, const PredictOptions& options = {});
-  Nest predict(const Nest& x, const PredictOptions& options = {});
-  Nest predict(const data::AnyDataset& batches, const PredictOptions& options = {});
+  Predictions predict(const Nest& x, const PredictOptions& options = {});
+  Predictions predict(const data::AnyDataset& batches, const PredictOptions& options = {});
+  template <class... T>
+  Predictions predict(const data::Dataset<T...>& batches, const PredictOptions& options = {}) {
+    return predict(data::AnyDataset(batches), options);
+  }
 
   Logs train_on_batch(const Nest& x, const Nest& y, const Tensor& sample_weight = {}, bool reset_metrics = true);
   Logs test_on_batch(const Nest& x, const Nest& y, const Tensor& sample_weight = {}, bool reset_metrics = true);
@@ -91,7 +113,10 @@ class RUNNEL_API Model : public Layer {
   void apply_gradients(const Tensor& loss, GradientTape& tape);
 
  protected:
+  std::vector<Layer*> numbered_layers() const override;
+  bool counts_by_layer() const override { return true; }
   void set_graph(std::unique_ptr<FunctionalGraph> graph);
+  void forget_graph();               // the model is built anew at its next call
   void forget_training_functions();  // the model changed: steps are traced anew
 
  private:
@@ -99,6 +124,7 @@ class RUNNEL_API Model : public Layer {
   struct Training;
   Training& training() const;
   void prepare_steps();
+  void track_train_function();
   std::vector<std::string> output_names(size_t count) const;
 
   std::unique_ptr<FunctionalGraph> graph_;

@@ -10,7 +10,7 @@ namespace {
 class OpRecorder : public Interceptor {
  public:
   void call(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outputs, int num_outputs,
-            const std::source_location& where) override {
+            const SourceSite& where) override {
     const auto layer =
         std::make_shared<OpLayer>(op, op.attrs.copy ? op.attrs.copy(attrs) : nullptr, num_outputs, where);
     std::vector<Tensor> in;
@@ -22,6 +22,11 @@ class OpRecorder : public Interceptor {
     throw make_error(Code::failed_precondition, "[Variable] a tensor of a functional model has no value here");
   }
   void variable_created(const std::string&) override {}
+  Tensor with_gradient(const Tensor&, const std::vector<Tensor>&,
+                       const std::function<Gradients(const Tensor& dy)>&) override {
+    throw make_error(Code::unimplemented,
+                     "[custom_gradient] a tensor of a functional model has no derivative here: call it inside a layer");
+  }
 };
 
 }  // namespace
@@ -31,7 +36,7 @@ Interceptor& op_recorder() {
   return recorder;
 }
 
-OpLayer::OpLayer(const OpDef& op, SharedAttrs attrs, int num_outputs, const std::source_location& where)
+OpLayer::OpLayer(const OpDef& op, SharedAttrs attrs, int num_outputs, const SourceSite& where)
     : Layer(LayerOptions{.name = unique_name("tf." + to_snake_case(op.name))}),
       op_(op),
       attrs_(std::move(attrs)),

@@ -5,6 +5,7 @@
 
 #include "runnel/base/format.h"
 #include "runnel/base/log.h"
+#include "runnel/graph/tracer.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
@@ -12,22 +13,6 @@
 
 namespace runnel::keras {
 namespace {
-
-// What runs while it lives runs at once and unseen by tapes, though a function may be being traced: slots are made.
-class OutsideOfTraces {
- public:
-  OutsideOfTraces() : interceptor_(set_interceptor(nullptr)), recorder_(set_recorder(nullptr)) {}
-  ~OutsideOfTraces() {
-    set_interceptor(interceptor_);
-    set_recorder(recorder_);
-  }
-  OutsideOfTraces(const OutsideOfTraces&) = delete;
-  OutsideOfTraces& operator=(const OutsideOfTraces&) = delete;
-
- private:
-  Interceptor* interceptor_;
-  Recorder* recorder_;
-};
 
 void check_optimizer_options(const OptimizerOptions& o) {
   if (o.clipnorm && o.global_clipnorm) {
@@ -64,40 +49,39 @@ LearningRate LearningRate::from_config(const Config& config) {
   return LearningRate(config.as_double());
 }
 
-Optimizer::Optimizer(const LearningRate& learning_rate, OptimizerOptions options) {
+Optimizer::Optimizer(const LearningRate& learning_rate, OptimizerOptions options)
+    : shared_state_(std::make_shared<State>()) {
   check_optimizer_options(options);
-  const OutsideOfTraces outside;
+  const OutsideTrace outside;
   state_.options = std::move(options);
   state_.variables = std::make_shared<TrackableList>();
   state_.iterations = Variable(int64_t{0}, {.name = "iteration", .trainable = false});
-  state_.variables->append_variable(state_.iterations.handle());
-  state_.tracked.emplace_back("_iterations", state_.iterations);
+  state_.variables->append(state_.iterations);
+  track("_variables", state_.variables);
+  track("_iterations", state_.iterations);
   state_.schedule = learning_rate.schedule();
   if (state_.schedule) {
     const Tensor first = (*state_.schedule)(state_.iterations);
     state_.learning_rate = Variable(first, {.name = "current_learning_rate", .trainable = false});
-    state_.tracked.emplace_back("_current_learning_rate", state_.learning_rate);
+    track("_current_learning_rate", state_.learning_rate);
   } else {
     state_.learning_rate = learning_rate.variable();
     if (!state_.learning_rate.defined()) {
       state_.learning_rate =
           Variable(Operand(learning_rate.value()).as(DType::float32), {.name = "learning_rate", .trainable = false});
     }
-    state_.tracked.emplace_back("_learning_rate", state_.learning_rate);
+    track("_learning_rate", state_.learning_rate);
   }
-  track_parts();
 }
 
-Optimizer::Optimizer(Optimizer&& other) noexcept(false) : state_(std::move(other.state_)) { track_parts(); }
+// NOLINTNEXTLINE(bugprone-copy-constructor-init): the copy is another handle to the same node
+Optimizer::Optimizer(const Optimizer& other)
+    : Trackable(), std::enable_shared_from_this<Optimizer>(), shared_state_(other.shared_state_) {}
 
-Optimizer::Optimizer(const Optimizer& inner, std::string name) : state_(inner.state_) {
+Optimizer::Optimizer(const Optimizer& inner, std::string name) : shared_state_(std::make_shared<State>()) {
+  static_cast<Settings&>(state_) = inner.state_;
+  state_.inner = inner.shared_state_;
   state_.options.name = std::move(name);
-  track_parts();
-}
-
-void Optimizer::track_parts() {
-  track("_variables", state_.variables);
-  for (const auto& [edge, variable] : state_.tracked) track_variable(edge, variable.handle());
 }
 
 Config Optimizer::learning_rate_config() const {
@@ -105,37 +89,14 @@ Config Optimizer::learning_rate_config() const {
   return cast(state_.learning_rate, DType::float64).item<double>();
 }
 
-OptimizerOptions optimizer_options_from_config(const Config& config) {
-  OptimizerOptions o;
-  const auto read = [&](const char* key, auto& value) {
-    if (const Config* given = config.find(key)) read_config_value(*given, value);
-  };
-  read("name", o.name);
-  read("weight_decay", o.weight_decay);
-  read("clipnorm", o.clipnorm);
-  read("clipvalue", o.clipvalue);
-  read("global_clipnorm", o.global_clipnorm);
-  read("use_ema", o.use_ema);
-  read("ema_momentum", o.ema_momentum);
-  read("ema_overwrite_frequency", o.ema_overwrite_frequency);
-  return o;
-}
-
 std::string Optimizer::class_name() const { return class_name_of(typeid(*this)); }
 
 Config Optimizer::get_config() const {
-  const OptimizerOptions& o = state_.options;
-  return Config::Map{{"name", o.name},
-                     {"weight_decay", config_value(o.weight_decay)},
-                     {"clipnorm", config_value(o.clipnorm)},
-                     {"global_clipnorm", config_value(o.global_clipnorm)},
-                     {"clipvalue", config_value(o.clipvalue)},
-                     {"use_ema", o.use_ema},
-                     {"ema_momentum", o.ema_momentum},
-                     {"ema_overwrite_frequency", config_value(o.ema_overwrite_frequency)},
-                     {"jit_compile", false},
-                     {"is_legacy_optimizer", false},
-                     {"learning_rate", learning_rate_config()}};
+  Config::Map entries = options_to_config(state_.options);
+  entries.emplace_back("jit_compile", false);
+  entries.emplace_back("is_legacy_optimizer", false);
+  entries.emplace_back("learning_rate", learning_rate_config());
+  return entries;
 }
 
 void Optimizer::set_learning_rate(const LearningRate& learning_rate) {
@@ -160,7 +121,7 @@ void Optimizer::set_learning_rate(const LearningRate& learning_rate) {
 
 std::vector<Variable> Optimizer::variables() const {
   std::vector<Variable> all;
-  for (const Edge& edge : state_.variables->edges()) all.push_back(Variable::from_handle(edge.variable));
+  for (const Edge& edge : state_.variables->edges()) all.push_back(Variable::from_handle(edge.handle));
   return all;
 }
 
@@ -185,25 +146,55 @@ void Optimizer::set_weights(const std::vector<Tensor>& values) {
   }
 }
 
+std::vector<Trackable::Edge> Optimizer::State::children() const {
+  std::vector<Edge> all = inner ? inner->children() : std::vector<Edge>();
+  all.insert(all.end(), edges().begin(), edges().end());
+  return all;
+}
+
 void Optimizer::build(const std::vector<Variable>& variables) {
   if (state_.built) return;
-  const OutsideOfTraces outside;
-  state_.built = true;
+  const OutsideTrace outside;
+  const size_t num_edges = edges().size(), num_variables = state_.variables->size();
+  try {
+    make_slots(variables);
+    state_.built = true;
+  } catch (...) {  // a value that was waiting does not fit: as if nothing had been tried
+    while (edges().size() > num_edges) untrack(std::string(edges().back().name));
+    while (state_.variables->size() > num_variables) state_.variables->remove(state_.variables->size() - 1);
+    state_.updated.clear();
+    state_.places.clear();
+    state_.decays.clear();
+    state_.slots.clear();
+    throw;
+  }
+}
+
+void Optimizer::make_slots(const std::vector<Variable>& variables) {
   state_.updated = variables;
+  state_.track_empty("_index_dict");
   for (size_t i = 0; i < variables.size(); ++i) {
     state_.places[&variables[i].slot()] = i;
     state_.decays.push_back(decays(variables[i]));
   }
   if (state_.options.use_ema) {
-    for (const Variable& v : variables) state_.slots["average"].push_back(new_slot("average", v, v.value()));
+    for (const Variable& v : variables) {
+      state_.slots["average"].push_back(new_slot("average", v, v.value()));
+      slot_list("_model_variables_moving_average").append(state_.slots["average"].back());
+    }
   }
   create_slots();
 }
 
 Variable Optimizer::new_slot(const std::string& kind, const Variable& variable, const Tensor& initial) {
   Variable made(initial, {.name = name() + "/" + kind + "/" + variable.name(), .trainable = false});
-  state_.variables->append_variable(made.handle());
+  state_.variables->append(made);
   return made;
+}
+
+TrackableList& Optimizer::slot_list(const std::string& edge) {
+  if (!find_edge(edge)) track(edge, std::make_shared<TrackableList>());
+  return static_cast<TrackableList&>(*find_edge(edge)->object);
 }
 
 void Optimizer::add_slots(const std::vector<SlotKind>& kinds) {
@@ -211,14 +202,14 @@ void Optimizer::add_slots(const std::vector<SlotKind>& kinds) {
     for (const SlotKind& kind : kinds) {
       const Tensor initial = fill(v.shape(), Operand(kind.initial).as(v.dtype()));
       state_.slots[kind.name].push_back(new_slot(kind.name, v, initial));
+      if (!kind.edge.empty()) slot_list(kind.edge).append(state_.slots[kind.name].back());
     }
   }
 }
 
 Variable Optimizer::add_variable(const std::string& edge, const Tensor& initial) {
-  Variable made(initial, {.trainable = false});
-  state_.tracked.emplace_back(edge, made);
-  track_variable(edge, made.handle());
+  Variable made(initial, {.name = name() + "/Variable", .trainable = false});
+  track(edge, made);
   return made;
 }
 
@@ -240,7 +231,7 @@ std::vector<Variable> Optimizer::slots(const std::string& kind, const Step& step
   const std::vector<Variable>& all = state_.slots.at(kind);
   std::vector<Variable> these;
   these.reserve(step.places.size());
-  for (const size_t place : step.places) these.push_back(all[place]);
+  for (const size_t place : step.places) these.push_back(all.at(place));
   return these;
 }
 
@@ -295,13 +286,18 @@ std::vector<GradientAndVariable> Optimizer::with_gradients(const std::vector<Gra
   }
   if (given.size() < all.size() && !state_.warned) {
     state_.warned = true;
-    // Always shown: training goes on and looks as if all were well.
-    write_log(LogLevel::warning,
-              fmt::format("[{}] Gradients do not exist for variables {} when minimizing the loss. If you're using "
-                          "`model.compile()`, did you forget to provide a `loss` argument?",
-                          name(), quoted_names_of(all)));
+    log_warning(
+        "[{}] Gradients do not exist for variables {} when minimizing the loss. If you're using `model.compile()`, did "
+        "you forget to provide a `loss` argument?",
+        name(), quoted_names_of(all));
   }
   return given;
+}
+
+OptimizerPtr OptimizerArg::held(const Optimizer& optimizer) {
+  if (const auto found = optimizer.weak_from_this().lock()) return std::const_pointer_cast<Optimizer>(found);
+  throw invalid_argument("[{}] an optimizer handed on by a reference to its base class must be held by a shared_ptr",
+                         optimizer.name());
 }
 
 }  // namespace runnel::keras

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <typeinfo>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -48,21 +49,39 @@ class RUNNEL_API LearningRate {
   std::shared_ptr<const Schedule> schedule_;
 };
 
-// What all optimizers can do. Every optimizer's own settings have members of these names too.
+// The settings that all optimizers have beside weight_decay and name, whose places differ. A macro, for designated
+// initializers do not reach into the base of a struct.
+#define RUNNEL_OPTIMIZER_OPTIONS(default_overwrite_frequency) \
+  std::optional<double> clipnorm = {};                        \
+  std::optional<double> clipvalue = {};                       \
+  std::optional<double> global_clipnorm = {};                 \
+  bool use_ema = false;                                       \
+  double ema_momentum = 0.99;                                 \
+  std::optional<int64_t> ema_overwrite_frequency = default_overwrite_frequency
+
+// The same as entries of a configuration, in Keras's order.
+template <class O>
+constexpr auto optimizer_fields() {
+  return field_list(
+      field("name", &O::name, "the name of the optimizer"),
+      field("weight_decay", &O::weight_decay,
+            "before a step every variable loses this times the learning rate of itself"),
+      field("clipnorm", &O::clipnorm, "gradients are scaled down to this norm, each by itself"),
+      field("global_clipnorm", &O::global_clipnorm, "gradients are scaled down to this norm, all together"),
+      field("clipvalue", &O::clipvalue, "elements of gradients are cut to [-clipvalue, clipvalue]"),
+      field("use_ema", &O::use_ema, "keep a moving average of the variables"),
+      field("ema_momentum", &O::ema_momentum, "how much of the average a step leaves"),
+      field("ema_overwrite_frequency", &O::ema_overwrite_frequency,
+            "every so many steps the average takes the place of the variables"));
+}
+
+// What an optimizer of your own hands to its base.
 struct OptimizerOptions {
   std::string name = "Optimizer";
-  std::optional<double> weight_decay = {};  // before a step every variable loses this times the learning rate of itself
-  std::optional<double> clipnorm = {};      // gradients are scaled down to this norm, each by itself,
-  std::optional<double> clipvalue = {};     // or their elements cut to [-clipvalue, clipvalue],
-  std::optional<double> global_clipnorm = {};  // or all together are scaled down to this norm
-  bool use_ema = false;                        // keep a moving average of the variables
-  double ema_momentum = 0.99;
-  std::optional<int64_t> ema_overwrite_frequency =
-      {};  // every so many steps the average takes the place of the variables
+  std::optional<double> weight_decay = {};
+  RUNNEL_OPTIMIZER_OPTIONS({});
+  static constexpr auto fields() { return optimizer_fields<OptimizerOptions>(); }
 };
-
-// The entries of Optimizer::get_config.
-RUNNEL_API OptimizerOptions optimizer_options_from_config(const Config& config);
 
 // Changes variables so that a loss becomes smaller. One of your own:
 //   struct Descent : keras::Optimizer {
@@ -72,13 +91,20 @@ RUNNEL_API OptimizerOptions optimizer_options_from_config(const Config& config);
 //     }
 //   };
 // All state is in variables, so that a step may be part of a function: it is traced once and reads the learning rate
-// and the number of the step whenever it runs. Slots are made when the variables are first seen.
-class RUNNEL_API Optimizer : public Trackable {
+// and the number of the step whenever it runs. Slots are made when the variables are first seen. A copy of an optimizer
+// is a second handle to the same state, so a model compiled with a variable `adam` trains with the iterations,
+// learning rate and slots that `adam` shows.
+// In the object graph the copies are one node, with Keras's edges: _variables, _iterations, _learning_rate and a list
+// for every kind of slot.
+class RUNNEL_API Optimizer : public Trackable, public std::enable_shared_from_this<Optimizer> {
  public:
   explicit Optimizer(const LearningRate& learning_rate, OptimizerOptions options = {});
-  Optimizer(Optimizer&& other) noexcept(false);
+  Optimizer(const Optimizer& other);
+  Optimizer& operator=(const Optimizer&) = delete;
 
   const std::string& name() const { return state_.options.name; }
+  Trackable& node() override { return state_; }
+  std::vector<Edge> children() const override { return state_.children(); }
   virtual std::string class_name() const;  // the name of the C++ class unless an optimizer says otherwise
   virtual Config get_config() const;
   using SerializedAs = Optimizer;  // see register_keras_serializable
@@ -88,7 +114,7 @@ class RUNNEL_API Optimizer : public Trackable {
   static std::shared_ptr<T> from_base_config(const Config& config) {
     if constexpr (std::constructible_from<T, LearningRate, OptimizerOptions>) {
       return std::make_shared<T>(LearningRate::from_config(config["learning_rate"]),
-                                 optimizer_options_from_config(config));
+                                 options_from_config<OptimizerOptions>(config));
     } else {
       static_assert(std::default_initializable<T>, "the optimizer needs a static from_config(const Config&)");
       const auto made = std::make_shared<T>();
@@ -105,6 +131,7 @@ class RUNNEL_API Optimizer : public Trackable {
   // whose rate only another schedule can change.
   virtual void set_learning_rate(const LearningRate& learning_rate);
 
+  bool holds_weights() const override { return false; }
   // iterations, then the slots in the order of Keras. get_weights and set_weights are their values.
   std::vector<Variable> variables() const;
   std::vector<Tensor> get_weights() const;
@@ -129,7 +156,8 @@ class RUNNEL_API Optimizer : public Trackable {
   virtual void finalize_variable_values(const std::vector<Variable>& variables);
   // These variables, and those with one of these patterns (regular expressions) in their name, do not decay. Before the
   // optimizer is built.
-  void exclude_from_weight_decay(const std::vector<Variable>& variables, const std::vector<std::string>& names = {});
+  virtual void exclude_from_weight_decay(const std::vector<Variable>& variables,
+                                         const std::vector<std::string>& names = {});
 
  protected:
   // Variables of one dtype and their gradients, all changed in the same way.
@@ -141,12 +169,15 @@ class RUNNEL_API Optimizer : public Trackable {
     Tensor learning_rate;        // of that dtype
   };
   struct SlotKind {
-    std::string name;
+    std::string name;  // "m"
     double initial = 0;
+    std::string edge = {};  // the list of them in checkpoints: "_momentums"; none when empty
   };
 
-  // Another optimizer around this one, with the same state.
+  // Another optimizer around this one, with the same variables.
   Optimizer(const Optimizer& inner, std::string name);
+  // The optimizer inside has made variables: gives them what waits for them here.
+  void settle_inner() { state_.settle_children(); }
 
   // Makes the slots with add_slots.
   virtual void create_slots() {}
@@ -158,6 +189,8 @@ class RUNNEL_API Optimizer : public Trackable {
 
   // A slot of each kind for every variable, variable by variable.
   void add_slots(const std::vector<SlotKind>& kinds);
+  // The list of slots that an edge leads to; made when first asked for.
+  TrackableList& slot_list(const std::string& edge);
   // A variable of its own, tracked as `edge`.
   Variable add_variable(const std::string& edge, const Tensor& initial);
   std::vector<Variable> slots(const std::string& kind, const Step& step) const;
@@ -174,13 +207,12 @@ class RUNNEL_API Optimizer : public Trackable {
   std::vector<GradientAndVariable> with_gradients(const std::vector<GradientAndVariable>& all);
 
  private:
-  struct State {
+  struct Settings {
     OptimizerOptions options;
     Variable iterations;
     Variable learning_rate;
     std::shared_ptr<const LearningRate::Schedule> schedule;
-    std::vector<std::pair<std::string, Variable>> tracked;  // by edges, with `variables`
-    std::shared_ptr<TrackableList> variables;               // "_variables": iterations and slots
+    std::shared_ptr<TrackableList> variables;  // "_variables": iterations and slots
     bool built = false;
     std::vector<Variable> updated;  // those it was built for
     std::unordered_map<const VariableSlot*, size_t> places;
@@ -190,9 +222,17 @@ class RUNNEL_API Optimizer : public Trackable {
     std::vector<std::string> not_decayed_names;
     bool warned = false;
   };
+  // What the copies of an optimizer have in common: their node.
+  struct State : Trackable, Settings {
+    std::shared_ptr<State> inner;  // of the optimizer inside, whose edges are this one's too
+    using Trackable::settle_children;
+    using Trackable::track_empty;
+    std::vector<Edge> children() const override;
+    bool holds_weights() const override { return false; }
+  };
+  void make_slots(const std::vector<Variable>& variables);
   size_t place_of(const Variable& variable) const;
   Variable new_slot(const std::string& kind, const Variable& variable, const Tensor& initial);
-  void track_parts();
   Tensor current_learning_rate();
   void clip(std::vector<GradientAndVariable>& all) const;
   std::vector<Step> by_dtype(const std::vector<GradientAndVariable>& all, const Tensor& rate) const;
@@ -200,7 +240,8 @@ class RUNNEL_API Optimizer : public Trackable {
   void move_averages(const std::vector<GradientAndVariable>& all) const;
   bool decays(const Variable& variable) const;
 
-  State state_;
+  const std::shared_ptr<State> shared_state_;
+  State& state_ = *shared_state_;
 };
 
 using OptimizerPtr = std::shared_ptr<Optimizer>;
@@ -214,7 +255,7 @@ RUNNEL_API Config serialize(const Optimizer& optimizer);
 RUNNEL_API OptimizerPtr deserialize(const Config& config);
 }  // namespace optimizers
 
-// An optimizer as an argument: by name, made in place, or shared.
+// An optimizer as an argument: by name, as an object, whose state is then shared, or held by a pointer.
 class OptimizerArg {
  public:
   OptimizerArg() = default;                                                     // none
@@ -222,7 +263,9 @@ class OptimizerArg {
   OptimizerArg(const std::string& name) : optimizer_(optimizers::get(name)) {}  // NOLINT
   template <class O>
     requires std::derived_from<O, Optimizer>
-  OptimizerArg(O&& optimizer) : optimizer_(std::make_shared<O>(std::move(optimizer))) {}  // NOLINT: not an lvalue
+  OptimizerArg(const O& optimizer)  // NOLINT
+      : optimizer_(typeid(optimizer) == typeid(O) && !std::same_as<O, Optimizer> ? std::make_shared<O>(optimizer)
+                                                                                 : held(optimizer)) {}
   template <std::derived_from<Optimizer> O>
   OptimizerArg(const std::shared_ptr<O>& optimizer) : optimizer_(optimizer) {}  // NOLINT
 
@@ -230,6 +273,9 @@ class OptimizerArg {
   const OptimizerPtr& get() const { return optimizer_; }
 
  private:
+  // An optimizer seen as one of a base class is not copied, which would lose its kind, but must be held by a
+  // shared_ptr.
+  RUNNEL_API static OptimizerPtr held(const Optimizer& optimizer);
   OptimizerPtr optimizer_;
 };
 

@@ -3,8 +3,8 @@
 #include <cctype>
 
 #include "runnel/base/format.h"
-#include "runnel/keras/described.h"
 #include "runnel/keras/loss_scale_optimizer.h"
+#include "runnel/keras/named_callable.h"
 #include "runnel/keras/optimizers.h"
 
 namespace runnel::keras::optimizers {

@@ -21,8 +21,15 @@ Gradient clip_gradient_by_value(const Gradient& g, double limit) {
 
 void Optimizer::apply_gradients(const std::vector<GradientAndVariable>& gradients,
                                 const ConstraintLookup& constraint_of) {
+  if (gradients.empty()) {
+    throw invalid_argument(
+        "[{}] No gradients provided for any variable: the list of variables is empty, nothing would be trained. A "
+        "model "
+        "trains what is registered with it: members as keras::Dense dense{{this, \"dense\", {{...}}}}, layers held by "
+        "shared_ptr and plain variables with track(\"name\", part)",
+        name());
+  }
   const Tensor rate = current_learning_rate();
-  if (gradients.empty()) return;
   if (!state_.built) {
     std::vector<Variable> variables;
     for (const auto& each : gradients) variables.push_back(each.second);

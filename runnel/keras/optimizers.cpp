@@ -25,7 +25,7 @@ SGD::SGD(Options options) : OptimizerOf(std::move(options)) {
   if (momentum < 0 || momentum > 1) throw invalid_argument("[SGD] momentum must be in [0, 1], got {}", momentum);
 }
 
-void SGD::create_slots() { add_slots({{"m"}}); }
+void SGD::create_slots() { add_slots({{.name = "m", .edge = "momentums"}}); }
 
 void SGD::update(const Step& step) {
   if (options().momentum != 0) {
@@ -44,8 +44,8 @@ void SGD::update(const Step& step) {
 }
 
 void Adam::create_slots() {
-  add_slots({{"m"}, {"v"}});
-  if (options().amsgrad) add_slots({{"vhat"}});
+  add_slots({{.name = "m", .edge = "_momentums"}, {.name = "v", .edge = "_velocities"}});
+  if (options().amsgrad) add_slots({{.name = "vhat", .edge = "_velocity_hats"}});
 }
 
 void Adam::update(const Step& step) {
@@ -59,25 +59,22 @@ void Adam::update(const Step& step) {
                          dense_gradients(step));
 }
 
-AdamW::AdamW(Options o)
-    : Adam(AdamOptions{.learning_rate = std::move(o.learning_rate),
-                       .beta_1 = o.beta_1,
-                       .beta_2 = o.beta_2,
-                       .epsilon = o.epsilon,
-                       .amsgrad = o.amsgrad,
-                       .weight_decay = o.weight_decay,
-                       .clipnorm = o.clipnorm,
-                       .clipvalue = o.clipvalue,
-                       .global_clipnorm = o.global_clipnorm,
-                       .use_ema = o.use_ema,
-                       .ema_momentum = o.ema_momentum,
-                       .ema_overwrite_frequency = o.ema_overwrite_frequency,
-                       .name = std::move(o.name)}) {}
+namespace {
+AdamOptions adam_options(const AdamWOptions& options) {
+  AdamOptions made;
+  copy_shared_fields(options, made);
+  return made;
+}
+}  // namespace
+
+AdamW::AdamW(const Options& options) : Adam(adam_options(options)) {}
 
 void RMSprop::create_slots() {
-  add_slots({{"velocity"}});
-  if (options().momentum > 0) add_slots({{"momentum"}});
-  if (options().centered) add_slots({{"average_gradient"}});
+  // Keras has the three lists whether they are used or not.
+  for (const char* list : {"_velocities", "_momentums", "_average_gradients"}) slot_list(list);
+  add_slots({{.name = "velocity", .edge = "_velocities"}});
+  if (options().momentum > 0) add_slots({{.name = "momentum", .edge = "_momentums"}});
+  if (options().centered) add_slots({{.name = "average_gradient", .edge = "_average_gradients"}});
 }
 
 void RMSprop::update(const Step& step) {
@@ -99,7 +96,7 @@ Adagrad::Adagrad(Options options) : OptimizerOf(std::move(options)) {
   check_not_negative(kClassName, "initial_accumulator_value", this->options().initial_accumulator_value);
 }
 
-void Adagrad::create_slots() { add_slots({{"accumulator", options().initial_accumulator_value}}); }
+void Adagrad::create_slots() { add_slots({{"accumulator", options().initial_accumulator_value, "_accumulators"}}); }
 
 void Adagrad::update(const Step& step) {
   const Tensor epsilon = constant(options().epsilon, step);
@@ -118,7 +115,10 @@ void Adagrad::update(const Step& step) {
                          {dense.learning_rate, epsilon}, dense_gradients(dense));
 }
 
-void Adadelta::create_slots() { add_slots({{"accumulated_grad"}, {"accumulated_delta_var"}}); }
+void Adadelta::create_slots() {
+  add_slots({{.name = "accumulated_grad", .edge = "_accumulated_grads"},
+             {.name = "accumulated_delta_var", .edge = "_accumulated_delta_vars"}});
+}
 
 void Adadelta::update(const Step& step) {
   training::apply_to_all(
@@ -126,7 +126,7 @@ void Adadelta::update(const Step& step) {
       {step.learning_rate, constant(options().rho, step), constant(options().epsilon, step)}, dense_gradients(step));
 }
 
-void Adamax::create_slots() { add_slots({{"m"}, {"u"}}); }
+void Adamax::create_slots() { add_slots({{.name = "m", .edge = "_m"}, {.name = "u", .edge = "_u"}}); }
 
 void Adamax::update(const Step& step) {
   const Tensor beta_1 = constant(options().beta_1, step);
@@ -137,19 +137,21 @@ void Adamax::update(const Step& step) {
 }
 
 void Nadam::create_slots() {
-  u_product_ = add_variable("_u_product", Tensor(1.f));
-  add_slots({{"m"}, {"v"}});
+  add_slots({{.name = "m", .edge = "_momentums"}, {.name = "v", .edge = "_velocities"}});
+  add_variable("_u_product", Tensor(1.f));
 }
 
 // The momentum of step `t`.
 Tensor Nadam::u_at(const Tensor& t) const { return options().beta_1 * (1 - 0.5 * pow(Tensor(0.96f), t)); }
 
-void Nadam::begin_step() { u_product_.assign(u_product_ * u_at(cast(iterations() + 1, DType::float32))); }
+Variable Nadam::u_product() const { return Variable::from_handle(find_edge("_u_product")->handle); }
+
+void Nadam::begin_step() { u_product().assign(u_product() * u_at(cast(iterations() + 1, DType::float32))); }
 
 void Nadam::update(const Step& step) {
   const Tensor t = cast(iterations() + 1, DType::float32);
   const Tensor lr = cast(learning_rate(), DType::float32);
-  const Tensor product = u_product_, next = u_at(t + 1);
+  const Tensor product = u_product(), next = u_at(t + 1);
   const Tensor m_rate = lr * next / (1 - product * next), grad_rate = lr * (1 - u_at(t)) / (1 - product);
   const Tensor beta_2 = constant(options().beta_2, step);
   training::apply_to_all("_ApplyKerasNadam", {step.variables, slots("m", step), slots("v", step)},
@@ -169,7 +171,10 @@ Ftrl::Ftrl(Options options) : OptimizerOf(std::move(options)) {
   }
 }
 
-void Ftrl::create_slots() { add_slots({{"accumulator", options().initial_accumulator_value}, {"linear"}}); }
+void Ftrl::create_slots() {
+  add_slots(
+      {{"accumulator", options().initial_accumulator_value, "_accumulators"}, {.name = "linear", .edge = "_linears"}});
+}
 
 void Ftrl::update(const Step& step) {
   const Options& o = options();

@@ -7,37 +7,35 @@
 
 namespace runnel::keras::optimizers {
 
-// The entries that the configurations of all optimizers have.
+// What is left for the base class of an optimizer with options of its own.
 template <class O>
-constexpr auto common_fields() {
-  return field_list(field("name", &O::name), field("weight_decay", &O::weight_decay), field("clipnorm", &O::clipnorm),
-                    field("global_clipnorm", &O::global_clipnorm), field("clipvalue", &O::clipvalue),
-                    field("use_ema", &O::use_ema), field("ema_momentum", &O::ema_momentum),
-                    field("ema_overwrite_frequency", &O::ema_overwrite_frequency),
-                    field("learning_rate", &O::learning_rate));
+OptimizerOptions base_optimizer_options(const O& o) {
+  OptimizerOptions base;
+  copy_shared_fields(o, base);
+  return base;
 }
-template <class O>
-OptimizerOptions common_options(const O& o) {
-  return {o.name,         o.weight_decay,           o.clipnorm, o.clipvalue, o.global_clipnorm, o.use_ema,
-          o.ema_momentum, o.ema_overwrite_frequency};
+// All entries of a configuration: common ones, the learning rate, then those of the optimizer.
+template <class O, class Own>
+constexpr auto optimizer_fields_and(const Own& own) {
+  return joined_fields(joined_fields(optimizer_fields<O>(), field_list(field("learning_rate", &O::learning_rate,
+                                                                             "a number, a schedule, or a variable"))),
+                       own);
 }
 
-// An optimizer whose settings are a struct with the members of OptimizerOptions, `learning_rate` and a list of
+// An optimizer whose settings are a struct with RUNNEL_OPTIMIZER_OPTIONS, `weight_decay`, `learning_rate` and a list of
 // fields().
 template <class Self, class OptionsType>
 class OptimizerOf : public Optimizer {
  public:
   using Options = OptionsType;
   explicit OptimizerOf(Options options = {})
-      : Optimizer(options.learning_rate, common_options(options)), options_(std::move(options)) {}
+      : Optimizer(options.learning_rate, base_optimizer_options(options)), options_(std::move(options)) {}
   explicit OptimizerOf(const LearningRate& learning_rate) : OptimizerOf(with_rate(learning_rate)) {}
 
   std::string class_name() const override { return Self::kClassName; }
   Config get_config() const override {
-    Config config = Optimizer::get_config();
-    const Config learning_rate = learning_rate_config();
-    for (auto& [key, value] : options_to_config(options_)) config.set(key, std::move(value));
-    config.set("learning_rate", learning_rate);
+    Config config = with_options(Optimizer::get_config(), options_);
+    config.set("learning_rate", learning_rate_config());  // as it is now
     return config;
   }
   static std::shared_ptr<Self> from_config(const Config& config) {
@@ -61,17 +59,12 @@ struct SGDOptions {
   double momentum = 0;
   bool nesterov = false;
   std::optional<double> weight_decay = {};
-  std::optional<double> clipnorm = {};
-  std::optional<double> clipvalue = {};
-  std::optional<double> global_clipnorm = {};
-  bool use_ema = false;
-  double ema_momentum = 0.99;
-  std::optional<int64_t> ema_overwrite_frequency = {};
+  RUNNEL_OPTIMIZER_OPTIONS({});
   std::string name = "SGD";
   static constexpr auto fields() {
     using O = SGDOptions;
-    return joined_fields(common_fields<O>(),
-                         field_list(field("momentum", &O::momentum), field("nesterov", &O::nesterov)));
+    return optimizer_fields_and<O>(field_list(field("momentum", &O::momentum, "how much of the last step a step keeps"),
+                                              field("nesterov", &O::nesterov, "look ahead along the momentum")));
   }
 };
 // m = momentum * m - lr * g; w += m, or with nesterov w += momentum * m - lr * g. Without momentum m stays 0.
@@ -93,17 +86,15 @@ struct AdamOptions {
   double epsilon = 1e-7;
   bool amsgrad = false;
   std::optional<double> weight_decay = {};
-  std::optional<double> clipnorm = {};
-  std::optional<double> clipvalue = {};
-  std::optional<double> global_clipnorm = {};
-  bool use_ema = false;
-  double ema_momentum = 0.99;
-  std::optional<int64_t> ema_overwrite_frequency = {};
+  RUNNEL_OPTIMIZER_OPTIONS({});
   std::string name = "Adam";
   static constexpr auto fields() {
     using O = AdamOptions;
-    return joined_fields(common_fields<O>(), field_list(field("beta_1", &O::beta_1), field("beta_2", &O::beta_2),
-                                                        field("epsilon", &O::epsilon), field("amsgrad", &O::amsgrad)));
+    return optimizer_fields_and<O>(
+        field_list(field("beta_1", &O::beta_1, "how much of the mean of gradients a step keeps"),
+                   field("beta_2", &O::beta_2, "how much of the mean of their squares a step keeps"),
+                   field("epsilon", &O::epsilon, "keeps divisors from 0"),
+                   field("amsgrad", &O::amsgrad, "divide by the largest mean of squares so far")));
   }
 };
 // m += (g - m) * (1 - beta_1); v += (g^2 - v) * (1 - beta_2);
@@ -125,17 +116,15 @@ struct AdamWOptions {
   double beta_2 = 0.999;
   double epsilon = 1e-7;
   bool amsgrad = false;
-  std::optional<double> clipnorm = {};
-  std::optional<double> clipvalue = {};
-  std::optional<double> global_clipnorm = {};
-  bool use_ema = false;
-  double ema_momentum = 0.99;
-  std::optional<int64_t> ema_overwrite_frequency = {};
+  RUNNEL_OPTIMIZER_OPTIONS({});
   std::string name = "AdamW";
   static constexpr auto fields() {
     using O = AdamWOptions;
-    return joined_fields(common_fields<O>(), field_list(field("beta_1", &O::beta_1), field("beta_2", &O::beta_2),
-                                                        field("epsilon", &O::epsilon), field("amsgrad", &O::amsgrad)));
+    return optimizer_fields_and<O>(
+        field_list(field("beta_1", &O::beta_1, "how much of the mean of gradients a step keeps"),
+                   field("beta_2", &O::beta_2, "how much of the mean of their squares a step keeps"),
+                   field("epsilon", &O::epsilon, "keeps divisors from 0"),
+                   field("amsgrad", &O::amsgrad, "divide by the largest mean of squares so far")));
   }
 };
 // Adam with weights that decay unless told otherwise.
@@ -143,7 +132,7 @@ class RUNNEL_API AdamW : public Adam {
  public:
   static constexpr const char* kClassName = "AdamW";
   using Options = AdamWOptions;
-  explicit AdamW(Options options = {});
+  explicit AdamW(const Options& options = {});
   explicit AdamW(const LearningRate& learning_rate) : AdamW(Options{.learning_rate = learning_rate}) {}
   std::string class_name() const override { return kClassName; }
   static std::shared_ptr<AdamW> from_config(const Config& config) {
@@ -158,18 +147,15 @@ struct RMSpropOptions {
   double epsilon = 1e-7;
   bool centered = false;
   std::optional<double> weight_decay = {};
-  std::optional<double> clipnorm = {};
-  std::optional<double> clipvalue = {};
-  std::optional<double> global_clipnorm = {};
-  bool use_ema = false;
-  double ema_momentum = 0.99;
-  std::optional<int64_t> ema_overwrite_frequency = 100;
+  RUNNEL_OPTIMIZER_OPTIONS(100);
   std::string name = "RMSprop";
   static constexpr auto fields() {
     using O = RMSpropOptions;
-    return joined_fields(common_fields<O>(),
-                         field_list(field("rho", &O::rho), field("momentum", &O::momentum),
-                                    field("epsilon", &O::epsilon), field("centered", &O::centered)));
+    return optimizer_fields_and<O>(
+        field_list(field("rho", &O::rho, "how much of the mean of squares a step keeps"),
+                   field("momentum", &O::momentum, "how much of the last step a step keeps"),
+                   field("epsilon", &O::epsilon, "keeps divisors from 0"),
+                   field("centered", &O::centered, "take the square of the mean gradient off")));
   }
 };
 // velocity = rho * velocity + (1 - rho) * g^2; step = lr * g / sqrt(velocity + epsilon); w -= step. Centered: the
@@ -190,18 +176,13 @@ struct AdagradOptions {
   double initial_accumulator_value = 0.1;
   double epsilon = 1e-7;
   std::optional<double> weight_decay = {};
-  std::optional<double> clipnorm = {};
-  std::optional<double> clipvalue = {};
-  std::optional<double> global_clipnorm = {};
-  bool use_ema = false;
-  double ema_momentum = 0.99;
-  std::optional<int64_t> ema_overwrite_frequency = {};
+  RUNNEL_OPTIMIZER_OPTIONS({});
   std::string name = "Adagrad";
   static constexpr auto fields() {
     using O = AdagradOptions;
-    return joined_fields(
-        common_fields<O>(),
-        field_list(field("initial_accumulator_value", &O::initial_accumulator_value), field("epsilon", &O::epsilon)));
+    return optimizer_fields_and<O>(field_list(
+        field("initial_accumulator_value", &O::initial_accumulator_value, "of the accumulators; not negative"),
+        field("epsilon", &O::epsilon, "keeps divisors from 0")));
   }
 };
 // accumulator += g^2; w -= lr * g / sqrt(accumulator + epsilon).
@@ -221,16 +202,12 @@ struct AdadeltaOptions {
   double rho = 0.95;
   double epsilon = 1e-7;
   std::optional<double> weight_decay = {};
-  std::optional<double> clipnorm = {};
-  std::optional<double> clipvalue = {};
-  std::optional<double> global_clipnorm = {};
-  bool use_ema = false;
-  double ema_momentum = 0.99;
-  std::optional<int64_t> ema_overwrite_frequency = {};
+  RUNNEL_OPTIMIZER_OPTIONS({});
   std::string name = "Adadelta";
   static constexpr auto fields() {
     using O = AdadeltaOptions;
-    return joined_fields(common_fields<O>(), field_list(field("rho", &O::rho), field("epsilon", &O::epsilon)));
+    return optimizer_fields_and<O>(field_list(field("rho", &O::rho, "how much of the mean of squares a step keeps"),
+                                              field("epsilon", &O::epsilon, "keeps divisors from 0")));
   }
 };
 // accumulated_grad = rho * accumulated_grad + (1 - rho) * g^2;
@@ -252,17 +229,14 @@ struct AdamaxOptions {
   double beta_2 = 0.999;
   double epsilon = 1e-7;
   std::optional<double> weight_decay = {};
-  std::optional<double> clipnorm = {};
-  std::optional<double> clipvalue = {};
-  std::optional<double> global_clipnorm = {};
-  bool use_ema = false;
-  double ema_momentum = 0.99;
-  std::optional<int64_t> ema_overwrite_frequency = {};
+  RUNNEL_OPTIMIZER_OPTIONS({});
   std::string name = "Adamax";
   static constexpr auto fields() {
     using O = AdamaxOptions;
-    return joined_fields(common_fields<O>(), field_list(field("beta_1", &O::beta_1), field("beta_2", &O::beta_2),
-                                                        field("epsilon", &O::epsilon)));
+    return optimizer_fields_and<O>(
+        field_list(field("beta_1", &O::beta_1, "how much of the mean of gradients a step keeps"),
+                   field("beta_2", &O::beta_2, "how much of the mean of their squares a step keeps"),
+                   field("epsilon", &O::epsilon, "keeps divisors from 0")));
   }
 };
 // m += (g - m) * (1 - beta_1); u = max(beta_2 * u, |g|); w -= lr / (1 - beta_1^t) * m / (u + epsilon).
@@ -282,17 +256,14 @@ struct NadamOptions {
   double beta_2 = 0.999;
   double epsilon = 1e-7;
   std::optional<double> weight_decay = {};
-  std::optional<double> clipnorm = {};
-  std::optional<double> clipvalue = {};
-  std::optional<double> global_clipnorm = {};
-  bool use_ema = false;
-  double ema_momentum = 0.99;
-  std::optional<int64_t> ema_overwrite_frequency = {};
+  RUNNEL_OPTIMIZER_OPTIONS({});
   std::string name = "Nadam";
   static constexpr auto fields() {
     using O = NadamOptions;
-    return joined_fields(common_fields<O>(), field_list(field("beta_1", &O::beta_1), field("beta_2", &O::beta_2),
-                                                        field("epsilon", &O::epsilon)));
+    return optimizer_fields_and<O>(
+        field_list(field("beta_1", &O::beta_1, "how much of the mean of gradients a step keeps"),
+                   field("beta_2", &O::beta_2, "how much of the mean of their squares a step keeps"),
+                   field("epsilon", &O::epsilon, "keeps divisors from 0")));
   }
 };
 // u_t = beta_1 * (1 - 0.96^t / 2), U_t their product up to t; m and v as Adam's;
@@ -309,7 +280,7 @@ class RUNNEL_API Nadam : public OptimizerOf<Nadam, NadamOptions> {
 
  private:
   Tensor u_at(const Tensor& t) const;
-  Variable u_product_;  // U of the last step
+  Variable u_product() const;  // U of the last step
 };
 
 struct FtrlOptions {
@@ -321,23 +292,18 @@ struct FtrlOptions {
   double l2_shrinkage_regularization_strength = 0;
   double beta = 0;
   std::optional<double> weight_decay = {};
-  std::optional<double> clipnorm = {};
-  std::optional<double> clipvalue = {};
-  std::optional<double> global_clipnorm = {};
-  bool use_ema = false;
-  double ema_momentum = 0.99;
-  std::optional<int64_t> ema_overwrite_frequency = {};
+  RUNNEL_OPTIMIZER_OPTIONS({});
   std::string name = "Ftrl";
   static constexpr auto fields() {
     using O = FtrlOptions;
-    return joined_fields(
-        common_fields<O>(),
-        field_list(field("learning_rate_power", &O::learning_rate_power),
-                   field("initial_accumulator_value", &O::initial_accumulator_value),
-                   field("l1_regularization_strength", &O::l1_regularization_strength),
-                   field("l2_regularization_strength", &O::l2_regularization_strength),
-                   field("l2_shrinkage_regularization_strength", &O::l2_shrinkage_regularization_strength),
-                   field("beta", &O::beta)));
+    return optimizer_fields_and<O>(field_list(
+        field("learning_rate_power", &O::learning_rate_power, "how the rate falls with the accumulator; at most 0"),
+        field("initial_accumulator_value", &O::initial_accumulator_value, "of the accumulators; not negative"),
+        field("l1_regularization_strength", &O::l1_regularization_strength, "not negative"),
+        field("l2_regularization_strength", &O::l2_regularization_strength, "not negative"),
+        field("l2_shrinkage_regularization_strength", &O::l2_shrinkage_regularization_strength,
+              "a decay of the weights that the accumulator does not see"),
+        field("beta", &O::beta, "added to the root of the accumulator")));
   }
 };
 // Follows the regularized leader, with n the accumulator, p = -learning_rate_power, G = g + 2 * l2_shrinkage * w:

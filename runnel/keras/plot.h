@@ -13,8 +13,8 @@ namespace runnel::keras::utils {
 using MetricsHistory = std::map<std::string, std::vector<double>>;
 
 struct PlotHistoryOptions {
-  std::vector<std::string> metrics;  // the ones to draw, with or without "val_"; empty: all
-  std::string title;
+  std::vector<std::string> metrics = {};  // the ones to draw, with or without "val_"; empty: all
+  std::string title = {};
   int width = 640;   // of the picture, in pixels
   int height = 320;  // of each panel
 };

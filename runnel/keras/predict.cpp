@@ -3,6 +3,7 @@
 #include "runnel/base/format.h"
 #include "runnel/function/function.h"
 #include "runnel/keras/batches.h"
+#include "runnel/keras/call_scope.h"
 #include "runnel/keras/progbar.h"
 #include "runnel/keras/training.h"
 #include "runnel/ops/array.h"
@@ -60,7 +61,7 @@ class PredictWatch {
   }
 
  private:
-  std::vector<CallbackPtr> callbacks_;
+  CallbackList callbacks_;
   int64_t done_ = 0;
   utils::Progbar bar_;
 };
@@ -69,7 +70,10 @@ class PredictWatch {
 
 Nest Model::predict_on_batch(const Nest& x) {
   if (!prediction_) {
-    prediction_ = [this](const Nest& in) { return predict_step(in); };
+    prediction_ = [this](const Nest& in) {
+      const TracedLosses nothing_stays;
+      return predict_step(in);
+    };
     if (!training_ || !training_->options.run_eagerly) {
       prediction_ = function(prediction_, {.name = "predict_function", .reduce_retracing = true});
     }
@@ -79,10 +83,11 @@ Nest Model::predict_on_batch(const Nest& x) {
 
 Tensor Model::predict(const Tensor& x, const PredictOptions& options) { return predict(Nest(x), options).leaf(); }
 
-Nest Model::predict(const Nest& x, const PredictOptions& options) {
+Predictions Model::predict(const Nest& x, const PredictOptions& options) {
   if (options.batch_size <= 0)
     throw invalid_argument("[predict] batch_size must be positive, got {}", options.batch_size);
   int64_t count = sample_count(x);
+  check_same_counts({{"x", x}});
   if (count == 0) throw invalid_argument("[predict] the data has no samples");
   if (options.steps > 0) count = std::min(count, options.steps * options.batch_size);
   const bool silent = options.verbose == 0 && options.callbacks.empty();
@@ -100,7 +105,8 @@ Nest Model::predict(const Nest& x, const PredictOptions& options) {
   return outputs.join();
 }
 
-Nest Model::predict(const data::AnyDataset& batches, const PredictOptions& options) {
+Predictions Model::predict(const data::AnyDataset& batches, const PredictOptions& options) {
+  if (options.steps <= 0) refuse_endless("predict", batches, "steps");
   const int64_t steps = options.steps > 0 ? options.steps : std::max<int64_t>(batches.cardinality(), -1);
   PredictWatch watch(*this, options, steps);
   JoinedOutputs outputs;

@@ -14,14 +14,14 @@ namespace runnel::keras::utils {
 
 struct ProgbarOptions {
   int width = 30;
-  int verbose = 1;                            // 0: nothing, 1: the bar, 2: one line at the end
-  double interval = 0.05;                     // seconds between two drawings
-  bool averages = true;                       // false: every value is shown as given
-  std::vector<std::string> stateful_metrics;  // shown as given; of all others the mean over steps is shown
+  int verbose = 1;                                 // 0: nothing, 1: the bar, 2: one line at the end
+  double interval = 0.05;                          // seconds between two drawings
+  bool averages = true;                            // false: every value is shown as given
+  std::vector<std::string> stateful_metrics = {};  // shown as given; of all others the mean over steps is shown
   std::string unit_name = "step";
-  std::function<void(const std::string&)> write;  // where the text goes; nothing: standard output
-  std::optional<bool> terminal;                   // nothing: as standard output is
-  std::function<double()> clock;                  // seconds; nothing: the machine's
+  std::function<void(const std::string&)> write = {};  // where the text goes; nothing: standard output
+  std::optional<bool> terminal = {};                   // nothing: as standard output is
+  std::function<double()> clock = {};                  // seconds; nothing: the machine's
 };
 
 // Keras's progress bar. On a terminal the line is drawn over the one before:

@@ -1,5 +1,5 @@
 #include "runnel/keras/activations.h"
-#include "runnel/keras/find_described.h"
+#include "runnel/keras/find_named.h"
 #include "runnel/ops/math.h"
 #include "runnel/ops/reduce.h"
 
@@ -19,7 +19,7 @@ constexpr NamedMaker<Regularizer> kRegularizers[] = {
 
 }  // namespace
 
-Regularizer Regularizers::find(const Config& description) { return find_described(kWhat, kRegularizers, description); }
+Regularizer Regularizers::find(const Config& description) { return find_named(kWhat, kRegularizers, description); }
 
 namespace regularizers {
 

@@ -5,7 +5,7 @@
 #include <numbers>
 
 #include "runnel/base/format.h"
-#include "runnel/keras/described.h"
+#include "runnel/keras/named_callable.h"
 #include "runnel/ops/math.h"
 #include "runnel/ops/operators.h"
 

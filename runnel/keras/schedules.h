@@ -59,11 +59,14 @@ struct ExponentialDecayOptions {
   double decay_steps = 1;
   double decay_rate = 1;
   bool staircase = false;
-  std::string name;
+  std::string name = {};
   static constexpr auto fields() {
     using O = ExponentialDecayOptions;
-    return field_list(field("initial_learning_rate", &O::initial_learning_rate), field("decay_steps", &O::decay_steps),
-                      field("decay_rate", &O::decay_rate), field("staircase", &O::staircase), field("name", &O::name));
+    return field_list(field("initial_learning_rate", &O::initial_learning_rate, "the rate at step 0"),
+                      field("decay_steps", &O::decay_steps, "over how many steps"),
+                      field("decay_rate", &O::decay_rate, "by what factor"),
+                      field("staircase", &O::staircase, "in steps, not evenly"),
+                      field("name", &O::name, "the name of the schedule"));
   }
 };
 // initial * decay_rate ^ (step / decay_steps); with staircase the exponent is rounded down.
@@ -75,12 +78,13 @@ class RUNNEL_API ExponentialDecay : public ScheduleOf<ExponentialDecay, Exponent
 };
 
 struct PiecewiseConstantDecayOptions {
-  std::vector<double> boundaries;
-  std::vector<double> values;  // one more
-  std::string name;
+  std::vector<double> boundaries = {};
+  std::vector<double> values = {};
+  std::string name = {};
   static constexpr auto fields() {
     using O = PiecewiseConstantDecayOptions;
-    return field_list(field("boundaries", &O::boundaries), field("values", &O::values), field("name", &O::name));
+    return field_list(field("boundaries", &O::boundaries, "the last steps of all values but the last"),
+                      field("values", &O::values, "one more"), field("name", &O::name, "the name of the schedule"));
   }
 };
 // values[0] up to and with step boundaries[0], values[1] up to and with boundaries[1], ..., the last after all.
@@ -97,12 +101,15 @@ struct PolynomialDecayOptions {
   double end_learning_rate = 0.0001;
   double power = 1;
   bool cycle = false;
-  std::string name;
+  std::string name = {};
   static constexpr auto fields() {
     using O = PolynomialDecayOptions;
-    return field_list(field("initial_learning_rate", &O::initial_learning_rate), field("decay_steps", &O::decay_steps),
-                      field("end_learning_rate", &O::end_learning_rate), field("power", &O::power),
-                      field("cycle", &O::cycle), field("name", &O::name));
+    return field_list(field("initial_learning_rate", &O::initial_learning_rate, "the rate at step 0"),
+                      field("decay_steps", &O::decay_steps, "over how many steps"),
+                      field("end_learning_rate", &O::end_learning_rate, "the rate at the end"),
+                      field("power", &O::power, "of the polynomial"),
+                      field("cycle", &O::cycle, "begin again after decay_steps"),
+                      field("name", &O::name, "the name of the schedule"));
   }
 };
 // (initial - end) * (1 - step / decay_steps) ^ power + end. After decay_steps it stays at the end, or with cycle
@@ -119,11 +126,14 @@ struct InverseTimeDecayOptions {
   double decay_steps = 1;
   double decay_rate = 1;
   bool staircase = false;
-  std::string name;
+  std::string name = {};
   static constexpr auto fields() {
     using O = InverseTimeDecayOptions;
-    return field_list(field("initial_learning_rate", &O::initial_learning_rate), field("decay_steps", &O::decay_steps),
-                      field("decay_rate", &O::decay_rate), field("staircase", &O::staircase), field("name", &O::name));
+    return field_list(field("initial_learning_rate", &O::initial_learning_rate, "the rate at step 0"),
+                      field("decay_steps", &O::decay_steps, "over how many steps"),
+                      field("decay_rate", &O::decay_rate, "by what factor"),
+                      field("staircase", &O::staircase, "in steps, not evenly"),
+                      field("name", &O::name, "the name of the schedule"));
   }
 };
 // initial / (1 + decay_rate * step / decay_steps); with staircase the quotient is rounded down.
@@ -138,14 +148,17 @@ struct CosineDecayOptions {
   double initial_learning_rate = 0;
   double decay_steps = 1;
   double alpha = 0;
-  std::string name;
+  std::string name = {};
   std::optional<double> warmup_target = {};
   double warmup_steps = 0;
   static constexpr auto fields() {
     using O = CosineDecayOptions;
-    return field_list(field("initial_learning_rate", &O::initial_learning_rate), field("decay_steps", &O::decay_steps),
-                      field("alpha", &O::alpha), field("name", &O::name), field("warmup_target", &O::warmup_target),
-                      field("warmup_steps", &O::warmup_steps));
+    return field_list(field("initial_learning_rate", &O::initial_learning_rate, "the rate at step 0"),
+                      field("decay_steps", &O::decay_steps, "over how many steps"),
+                      field("alpha", &O::alpha, "the share of the rate that is left at the end"),
+                      field("name", &O::name, "the name of the schedule"),
+                      field("warmup_target", &O::warmup_target, "the rate at the end of the warmup"),
+                      field("warmup_steps", &O::warmup_steps, "over how many steps the rate rises first"));
   }
 };
 // Half a cosine wave from the initial rate down to alpha times it, over decay_steps. With warmup_target the rate first
@@ -163,12 +176,15 @@ struct CosineDecayRestartsOptions {
   double t_mul = 2;
   double m_mul = 1;
   double alpha = 0;
-  std::string name;
+  std::string name = {};
   static constexpr auto fields() {
     using O = CosineDecayRestartsOptions;
-    return field_list(field("initial_learning_rate", &O::initial_learning_rate),
-                      field("first_decay_steps", &O::first_decay_steps), field("t_mul", &O::t_mul),
-                      field("m_mul", &O::m_mul), field("alpha", &O::alpha), field("name", &O::name));
+    return field_list(field("initial_learning_rate", &O::initial_learning_rate, "the rate at step 0"),
+                      field("first_decay_steps", &O::first_decay_steps, "of the first decay"),
+                      field("t_mul", &O::t_mul, "each decay is so many times as long as the one before"),
+                      field("m_mul", &O::m_mul, "and starts from so many times its rate"),
+                      field("alpha", &O::alpha, "the share of the rate that is left at the end"),
+                      field("name", &O::name, "the name of the schedule"));
   }
 };
 // Cosine decays one after the other, each t_mul times as long as the one before and starting from m_mul times its rate.

@@ -38,8 +38,14 @@ void Sequential::add(const LayerArg& argument) {
     input_ = layer;
     return;
   }
+  // The input has the dtype of the weights, and the layer casts it: ids would lose digits in float16.
+  if (const PartialShape& shape = layer->batch_input_shape(); layers_.empty() && !input_ && shape.has_rank()) {
+    input_ = std::make_shared<InputLayer>(InputLayerOptions{
+        .batch_input_shape = shape, .name = layer->name() + "_input", .dtype = Policy(layer->variable_dtype())});
+  }
   layers_.push_back(layer);
   describe_if_possible();
+  settle_children();
 }
 
 void Sequential::pop() {
@@ -48,19 +54,22 @@ void Sequential::pop() {
   describe_if_possible();
 }
 
-// Describes the model anew from the input that is known; without one that waits for the first call.
+// Describes the model anew from the input that is known: the one given, or that of the first call. Without one it waits
+// for that call.
 void Sequential::describe_if_possible() {
   forget_training_functions();
-  if (!input_ || layers_.empty()) return;
-  const auto& options = static_cast<const InputLayer&>(*input_).options();
-  connect(options.batch_input_shape, options.dtype.compute_dtype());
+  const LayerPtr known = input_ ? input_ : is_functional() ? described(inputs().leaf()).node->layer : nullptr;
+  if (layers_.empty()) {
+    forget_graph();
+  } else if (known) {
+    const auto& options = static_cast<const InputLayer&>(*known).options();
+    connect(options.batch_input_shape, options.dtype.compute_dtype(), known->name());
+  }
 }
 
-void Sequential::connect(const PartialShape& input, DType dtype) {
+void Sequential::connect(const PartialShape& input, DType dtype, const std::string& input_name) {
   const PartialShape sample(std::span(input.begin() + 1, input.end()));
-  InputOptions options{.batch_size = input[0], .dtype = dtype};
-  if (input_) options.name = input_->name();
-  const Tensor x = Input(sample, options);
+  const Tensor x = Input(sample, {.batch_size = input[0], .name = input_name, .dtype = dtype});
   Nest y = x;
   for (const LayerPtr& layer : layers_) y = (*layer)(y);
   auto graph = std::make_unique<FunctionalGraph>(x, y);
@@ -75,7 +84,7 @@ void Sequential::build(const PartialShape& input) {
   // The next batch may have another size.
   Dims dims = input.dims();
   dims[0] = kUnknownDim;
-  connect(PartialShape(dims), build_dtype_);
+  connect(PartialShape(dims), build_dtype_, input_ ? input_->name() : "");
 }
 
 void Sequential::build_for(const Nest& inputs) {
@@ -85,7 +94,7 @@ void Sequential::build_for(const Nest& inputs) {
   build_from_shapes(NestOf<PartialShape>(inputs.leaf().partial_shape()));
 }
 
-std::vector<Layer*> Sequential::sublayers() const {
+std::vector<Layer*> Sequential::numbered_layers() const {
   std::vector<Layer*> all;
   for (const LayerPtr& layer : layers_) all.push_back(layer.get());
   return all;

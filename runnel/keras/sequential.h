@@ -14,9 +14,11 @@ namespace runnel::keras {
 class RUNNEL_API LayerArg {
  public:
   template <std::derived_from<Layer> L>
-  LayerArg(L layer) : layer_(std::make_shared<L>(std::move(layer))) {}  // NOLINT: implicit, as all below
+  LayerArg(L layer) : LayerArg(std::make_shared<L>(std::move(layer))) {}  // NOLINT: implicit, as all below
   template <std::derived_from<Layer> L>
-  LayerArg(std::shared_ptr<L> layer) : layer_(std::move(layer)) {}  // NOLINT
+  LayerArg(std::shared_ptr<L> layer) : layer_(std::move(layer)) {  // NOLINT
+    layer_->name();  // layers of your own class have their numbers in the order of the list
+  }
   template <std::derived_from<Layer> L>
   LayerArg(const Shared<L>& layer) : layer_(layer) {}  // NOLINT
   LayerArg(const Tensor& input);                       // NOLINT: keras::Input, at the beginning
@@ -28,11 +30,12 @@ class RUNNEL_API LayerArg {
 
 // Layers one after the other:
 //   keras::Sequential model({keras::Flatten(), keras::Dense({.units = 100, .activation = "relu"}), ...});
-// Weights are made when the shape of the input is known: from keras::Input at the beginning, by build_for_shape, or at
-// the first call.
+// Weights are made when the shape of the input is known: from keras::Input at the beginning, .input_shape of the first
+// layer, by build_for_shape, or at the first call.
 class RUNNEL_API Sequential : public Model {
  public:
   Sequential(std::initializer_list<LayerArg> layers = {}, LayerOptions options = {});
+  Sequential(Sequential&&) = default;
   explicit Sequential(const std::vector<LayerPtr>& layers, LayerOptions options = {});
   void add(const LayerArg& argument);
   void pop();  // takes the last layer away
@@ -40,13 +43,15 @@ class RUNNEL_API Sequential : public Model {
   std::string class_name() const override { return "Sequential"; }
   Config get_config() const override;
   static std::shared_ptr<Sequential> from_config(const Config& config);
-  std::vector<Layer*> sublayers() const override;
   using Model::build;
   void build(const PartialShape& input) override;
 
+ protected:
+  std::vector<Layer*> numbered_layers() const override;
+
  private:
   void build_for(const Nest& inputs) override;
-  void connect(const PartialShape& input, DType dtype);
+  void connect(const PartialShape& input, DType dtype, const std::string& input_name);
   void describe_if_possible();
 
   std::vector<LayerPtr> layers_;  // without the InputLayer

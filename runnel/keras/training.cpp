@@ -1,5 +1,7 @@
 #include "runnel/keras/training.h"
 
+#include <set>
+
 #include "runnel/base/format.h"
 #include "runnel/function/function.h"
 #include "runnel/graph/tracer.h"
@@ -21,6 +23,40 @@ Tensor sum_of_losses(const Tensor& a, const Tensor& b) {
   return losses::to_dtype(a, dtype) + losses::to_dtype(b, dtype);
 }
 
+// What a loss or metric gives; its errors say which it was, and of what.
+template <class F>
+auto named_in_errors(const std::string& what, const std::string& output, const std::string& model, const Tensor& y_true,
+                     const Tensor& y_pred, const F& compute) {
+  try {
+    return compute();
+  } catch (const Error& e) {
+    throw e.reworded(fmt::format("{}\n  in {} of output '{}' of model '{}': labels {}{}, predictions {}{}", e.what(),
+                                 what, output, model, dtype_name(y_true.dtype()), y_true.partial_shape().str(),
+                                 dtype_name(y_pred.dtype()), y_pred.partial_shape().str()));
+  }
+}
+
+// The metrics among the parts of an object, through lists, then those of the layers in it.
+void add_metrics(const Trackable& at, std::vector<const Trackable*>& met, std::vector<Metric*>& out) {
+  if (std::find(met.begin(), met.end(), &at) != met.end()) return;
+  met.push_back(&at);
+  for (const Trackable::Edge& edge : at.edges()) {
+    if (auto* metric = dynamic_cast<Metric*>(edge.object)) {
+      if (std::find(out.begin(), out.end(), metric) == out.end()) out.push_back(metric);
+    } else if (edge.object->holds_weights() && !dynamic_cast<Layer*>(edge.object)) {
+      add_metrics(*edge.object, met, out);
+    }
+  }
+  if (const auto* layer = dynamic_cast<const Layer*>(&at)) {
+    for (const Layer* inner : layer->sublayers()) add_metrics(*inner, met, out);
+  }
+}
+
+// Is one a copy of the other?
+bool counts_with(const Metric& a, const Metric& b) {
+  return !a.variables().empty() && !b.variables().empty() && &a.variables()[0].slot() == &b.variables()[0].slot();
+}
+
 std::string leaf_shapes(const std::vector<Tensor>& tensors) {
   std::string text;
   for (const Tensor& t : tensors) text += (text.empty() ? "" : ", ") + t.partial_shape().str();
@@ -36,6 +72,7 @@ void Model::compile(CompileOptions options) {
     training_->optimizer = std::make_shared<mixed_precision::LossScaleOptimizer>(training_->optimizer);
   }
   training_->loss_metric = std::make_shared<metrics::Mean>("loss");
+  replace("optimizer", std::shared_ptr<Trackable>(training_->optimizer));
 }
 
 Model::Training& Model::training() const {
@@ -58,8 +95,11 @@ void Model::forget_training_functions() {
 
 void Model::Training::make_outputs(const Model& model, const std::vector<Tensor>& y_true,
                                    const std::vector<Tensor>& y_pred) {
+  if (!outputs.empty()) return;
+  const OutsideTrace outside;  // metrics have variables
   const size_t n = y_pred.size();
   const std::vector<std::string> names = model.output_names(n);
+  std::vector<Output> made;
   if (!options.loss.named().empty()) {
     for (const auto& [name, loss] : options.loss.named()) {
       if (std::find(names.begin(), names.end(), name) == names.end()) {
@@ -86,7 +126,35 @@ void Model::Training::make_outputs(const Model& model, const std::vector<Tensor>
     };
     resolve(options.metrics, out.metrics);
     resolve(options.weighted_metrics, out.weighted_metrics);
-    outputs.push_back(std::move(out));
+    made.push_back(std::move(out));
+  }
+  name_metrics_apart(made);
+  outputs = std::move(made);
+}
+
+// Logs go by name, so every metric needs its own, and an object can serve one output only. A weighted metric beside the
+// same without weights is called weighted_.
+void Model::Training::name_metrics_apart(const std::vector<Output>& outputs) {
+  std::set<std::string> names;
+  std::set<const Metric*> seen;
+  const auto add = [&](Metric& metric, bool weighted) {
+    if (!seen.insert(&metric).second) {
+      throw invalid_argument(
+          "[compile] the metric object '{}' is given for several outputs, which would count together: give one for "
+          "each, {{{{\"output\", {{metric}}}}, ...}}, or a name",
+          metric.name());
+    }
+    if (weighted && names.contains(metric.name())) metric.set_name("weighted_" + metric.name());
+    if (!names.insert(metric.name()).second) {
+      throw invalid_argument(
+          "[compile] Found two metrics with the same name: {}. All the metrics added to the model need to have unique "
+          "names: {{.name = ...}} of an object, {{f, \"name\"}} of a function",
+          metric.name());
+    }
+  };
+  for (const Output& out : outputs) {
+    for (const MetricPtr& metric : out.metrics) add(*metric, false);
+    for (const MetricPtr& metric : out.weighted_metrics) add(*metric, true);
   }
 }
 
@@ -102,28 +170,39 @@ std::vector<MetricPtr> Model::Training::all_metrics() const {
   return all;
 }
 
-std::vector<MetricPtr> Model::metrics() const {
-  return training_ ? training_->all_metrics() : std::vector<MetricPtr>();
+std::vector<Metric*> Model::metrics() {
+  std::vector<Metric*> members;
+  std::vector<const Trackable*> met;
+  add_metrics(*this, met, members);
+  std::vector<Metric*> all;
+  // A member takes the place of what compile made under its name: the loss_tracker of a step of one's own is "loss".
+  for (const MetricPtr& made : training_ ? training_->all_metrics() : std::vector<MetricPtr>()) {
+    const auto member = std::ranges::find(members, made->name(), &Metric::name);
+    Metric* metric = member != members.end() ? *member : made.get();
+    if (std::ranges::find(all, metric) == all.end()) all.push_back(metric);
+  }
+  for (Metric* member : members) {
+    const auto is_member = [&](const Metric* known) { return known == member || counts_with(*known, *member); };
+    if (std::ranges::none_of(all, is_member)) all.push_back(member);
+  }
+  return all;
 }
 
-std::vector<std::string> Model::metrics_names() const {
+std::vector<std::string> Model::metrics_names() {
   std::vector<std::string> names;
-  for (const MetricPtr& metric : metrics()) names.push_back(metric->name());
+  for (const Metric* metric : metrics()) names.push_back(metric->name());
   return names;
 }
 
 void Model::reset_metrics() {
-  for (const MetricPtr& metric : metrics()) metric->reset_state();
+  for (Metric* metric : metrics()) metric->reset_state();
 }
 
 Tensor Model::compute_loss(const TrainingBatch& batch, const Nest& y_pred) {
   Training& t = training();
   const std::vector<Tensor> predicted = nest::flatten(y_pred);
   const std::vector<Tensor> wanted = nest::flatten(batch.y);
-  if (t.outputs.empty()) {
-    const OutsideTrace outside;  // metrics have variables
-    t.make_outputs(*this, wanted, predicted);
-  }
+  t.make_outputs(*this, wanted, predicted);
   Tensor total;
   for (size_t i = 0; i < predicted.size(); ++i) {
     Training::Output& out = t.outputs[i];
@@ -134,7 +213,8 @@ Tensor Model::compute_loss(const TrainingBatch& batch, const Nest& y_pred) {
           name(), out.name, wanted.size(), predicted.size(), leaf_shapes(predicted));
     }
     const auto [y, p, weight] = losses::match_dtype_and_rank(wanted[i], predicted[i], batch.sample_weight);
-    const Tensor loss = (*out.loss)(y, p, weight, MaskScope::mask_of(predicted[i]));
+    const Tensor loss = named_in_errors("the loss", out.name, name(), wanted[i], predicted[i],
+                                        [&] { return (*out.loss)(y, p, weight, MaskScope::mask_of(predicted[i])); });
     if (out.loss_metric) out.loss_metric->update_state(loss, batch_size_of(wanted, DType::float32));
     const Tensor weighted = out.weight == 1 ? loss : loss * out.weight;
     total = total.defined() ? sum_of_losses(total, weighted) : weighted;
@@ -156,14 +236,19 @@ StepLogs Model::compute_metrics(const TrainingBatch& batch, const Nest& y_pred) 
   Training& t = training();
   const std::vector<Tensor> predicted = nest::flatten(y_pred);
   const std::vector<Tensor> wanted = nest::flatten(batch.y);
+  t.make_outputs(*this, wanted, predicted);
   for (size_t i = 0; i < t.outputs.size() && i < wanted.size(); ++i) {
     const auto [y, p, weight] = losses::match_dtype_and_rank(wanted[i], predicted[i], batch.sample_weight);
     const Tensor counts = MaskScope::mask_of(predicted[i]);
-    for (const MetricPtr& metric : t.outputs[i].metrics) metric->update_state(y, p, counts);
-    for (const MetricPtr& metric : t.outputs[i].weighted_metrics) metric->update_state(y, p, weight);
+    const auto update = [&](Metric& metric, const Tensor& sample_weight) {
+      named_in_errors(fmt::format("metric '{}'", metric.name()), t.outputs[i].name, name(), wanted[i], predicted[i],
+                      [&] { metric.update_state(y, p, sample_weight); });
+    };
+    for (const MetricPtr& metric : t.outputs[i].metrics) update(*metric, counts);
+    for (const MetricPtr& metric : t.outputs[i].weighted_metrics) update(*metric, weight);
   }
   StepLogs logs;
-  for (const MetricPtr& metric : t.all_metrics()) logs.emplace_back(metric->name(), metric->result());
+  for (const Metric* metric : metrics()) logs.emplace_back(metric->name(), metric->result());
   return logs;
 }
 
@@ -171,7 +256,11 @@ void Model::apply_gradients(const Tensor& loss, GradientTape& tape) {
   Optimizer& optimizer = *training().optimizer;
   const std::vector<Variable> variables = trainable_variables();
   if (variables.empty()) {
-    throw make_error(Code::failed_precondition, "[fit] model '{}' has no trainable weights", name());
+    throw make_error(Code::failed_precondition,
+                     "[fit] model '{}' has no trainable weights. Layers that are members must be registered: "
+                     "keras::Dense dense{{this, \"dense\", {{...}}}}; those held by shared_ptr are handed to "
+                     "track(\"name\", layer)",
+                     name());
   }
   optimizer.minimize(loss, variables, tape, [this](const Variable& v) { return constraint_of(v); });
 }

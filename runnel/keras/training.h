@@ -22,7 +22,9 @@ struct Model::Training {
     std::vector<MetricPtr> metrics;
     std::vector<MetricPtr> weighted_metrics;
   };
+  // Does nothing once they are made.
   void make_outputs(const Model& model, const std::vector<Tensor>& y_true, const std::vector<Tensor>& y_pred);
+  static void name_metrics_apart(const std::vector<Output>& outputs);
   std::vector<MetricPtr> all_metrics() const;
 
   using Step = std::function<StepLogs(const Nest& x, const Nest& y, const Tensor& sample_weight)>;

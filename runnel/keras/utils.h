@@ -23,7 +23,7 @@ RUNNEL_API Tensor to_categorical(const Tensor& y, std::optional<int64_t> num_cla
                                  DType dtype = DType::float32);
 
 struct PadSequencesOptions {
-  std::optional<int64_t> maxlen;  // nothing: the longest
+  std::optional<int64_t> maxlen = {};  // nothing: the longest
   DType dtype = DType::int32;
   std::string padding = "pre";     // or "post": where shorter ones are filled up
   std::string truncating = "pre";  // or "post": where longer ones are cut
@@ -50,19 +50,19 @@ RUNNEL_API std::map<std::string, Tensor> load_npz(const std::string& path);
 RUNNEL_API void save_npz(const std::string& path, const std::map<std::string, Tensor>& arrays, bool compress = false);
 
 struct ImageDatasetOptions {
-  std::string labels = "inferred";         // from the folders' names; "none": images alone
-  std::string label_mode = "int";          // int32; "categorical": one-hot rows; "binary": 0 or 1, [n,1]; "none"
-  std::vector<std::string> class_names;    // the folders in the order of their numbers; empty: sorted
-  std::string color_mode = "rgb";          // or "grayscale", "rgba"
-  std::optional<int64_t> batch_size = 32;  // nothing: single images
+  std::string labels = "inferred";            // from the folders' names; "none": images alone
+  std::string label_mode = "int";             // int32; "categorical": one-hot rows; "binary": 0 or 1, [n,1]; "none"
+  std::vector<std::string> class_names = {};  // the folders in the order of their numbers; empty: sorted
+  std::string color_mode = "rgb";             // or "grayscale", "rgba"
+  std::optional<int64_t> batch_size = 32;     // nothing: single images
   std::pair<int64_t, int64_t> image_size = {256, 256};  // height, width
   bool shuffle = true;                                  // else in the order of the paths
-  std::optional<int64_t> seed;
-  std::optional<double> validation_split;  // the share of the files that is kept for validation
-  std::string subset;                      // "training" or "validation", with validation_split
-  std::string interpolation = "bilinear";  // any method of image::resize
-  bool follow_links = false;               // into folders that are symbolic links
-  bool crop_to_aspect_ratio = false;       // cut to the shape of image_size first, instead of distorting
+  std::optional<int64_t> seed = {};
+  std::optional<double> validation_split = {};  // the share of the files that is kept for validation
+  std::string subset = {};                      // "training" or "validation", with validation_split
+  std::string interpolation = "bilinear";       // any method of image::resize
+  bool follow_links = false;                    // into folders that are symbolic links
+  bool crop_to_aspect_ratio = false;            // cut to the shape of image_size first, instead of distorting
 };
 
 class ImageDataset : public data::AnyDataset {
@@ -80,10 +80,10 @@ RUNNEL_API ImageDataset image_dataset_from_directory(const std::string& director
                                                      const ImageDatasetOptions& options = {});
 
 struct GetFileOptions {
-  std::string file_hash;  // sha256 or md5, by its length; empty: not checked
+  std::string file_hash = {};  // sha256 or md5, by its length; empty: not checked
   std::string cache_subdir = "datasets";
-  bool extract = false;   // also unpacks a .zip, .tar or .tar.gz into the file's folder
-  std::string cache_dir;  // empty: where `runnel data` keeps its files
+  bool extract = false;        // also unpacks a .zip, .tar or .tar.gz into the file's folder
+  std::string cache_dir = {};  // empty: where `runnel data` keeps its files
 };
 // Downloads a file (http, https) unless it is there with the right hash, and returns its path.
 RUNNEL_API std::string get_file(const std::string& fname, const std::string& origin,

@@ -5,63 +5,12 @@
 #include <memory>
 #include <string>
 #include <type_traits>
-#include <variant>
 #include <vector>
 
-#include "runnel/tensor/tensor.h"
+#include "runnel/op/attr_value.h"
+#include "runnel/op/fields.h"
 
 namespace runnel {
-
-// A function as an attribute (of calls, cond, while_loop); the graph library derives the body from it.
-class RUNNEL_API FunctionBody {
- public:
-  virtual ~FunctionBody() = default;
-};
-struct FuncAttr {
-  std::string name;
-  std::shared_ptr<const FunctionBody> body;
-  friend bool operator==(const FuncAttr& a, const FuncAttr& b) { return a.body == b.body && a.name == b.name; }
-};
-
-// The value of an op's attribute when the op is reached by name (Python, graphs, files).
-using AttrValue = std::variant<int64_t, double, bool, std::string, DType, PartialShape, std::vector<int64_t>,
-                               std::vector<double>, std::vector<std::string>, std::vector<DType>,
-                               std::vector<PartialShape>, Tensor, FuncAttr, std::vector<FuncAttr>>;
-
-// An op's attributes are a plain struct with a member per attribute, default values, and a list of its fields:
-//   struct LeakyReluAttrs {
-//     double alpha = 0.2;
-//     static constexpr auto fields() { return field_list(field("alpha", &LeakyReluAttrs::alpha)); }
-//   };
-// Member types: int64_t, double, bool, std::string, DType, PartialShape, vectors of these, Tensor, FuncAttr, a vector
-// of FuncAttr.
-template <class C, class M>
-struct Field {
-  const char* name;
-  M C::*member;
-};
-template <class C, class M>
-constexpr Field<C, M> field(const char* name, M C::*member) {
-  return {name, member};
-}
-// A list of fields is a function that shows each of them to `visit`. (A std::tuple of them would say the same, but each
-// takes a tenth of a second to compile.)
-template <class... F>
-constexpr auto field_list(F... fields) {
-  return [=](const auto& visit) { (visit(fields), ...); };
-}
-// The fields of one list, then those of another.
-template <class A, class B>
-constexpr auto joined_fields(A first, B second) {
-  return [=](const auto& visit) {
-    first(visit);
-    second(visit);
-  };
-}
-
-struct NoAttrs {
-  static constexpr auto fields() { return field_list(); }
-};
 
 // One attribute of an op: the member of its struct that lies `offset` bytes in and has the type of `default_value`.
 struct RUNNEL_API AttrSpec {

@@ -32,18 +32,24 @@ class RUNNEL_API Axes {
 // The parameter of ops that take a shape: sizes, a Shape, or an int32/int64 tensor (which may be traced).
 class RUNNEL_API ShapeArg {
  public:
-  ShapeArg(std::initializer_list<int64_t> dims) : dims_(dims) {}                   // NOLINT: implicit
-  ShapeArg(const Shape& shape) : dims_(shape.dims()) {}                            // NOLINT
-  ShapeArg(const Dims& dims) : dims_(dims) {}                                      // NOLINT
-  ShapeArg(const std::vector<int64_t>& dims) : dims_(dims.begin(), dims.end()) {}  // NOLINT
-  ShapeArg(const Tensor& shape) : tensor_(shape) {}                                // NOLINT
+  using Location = SourceSite;
+  ShapeArg(std::initializer_list<int64_t> dims, Location where = Location::current())  // NOLINT: implicit
+      : dims_(dims), where_(where) {}
+  ShapeArg(const Shape& shape, Location where = Location::current())  // NOLINT
+      : dims_(shape.dims()), where_(where) {}
+  ShapeArg(const Dims& dims, Location where = Location::current()) : dims_(dims), where_(where) {}  // NOLINT
+  ShapeArg(const std::vector<int64_t>& dims, Location where = Location::current())                  // NOLINT
+      : dims_(dims.begin(), dims.end()), where_(where) {}
+  ShapeArg(const Tensor& shape, Location where = Location::current()) : tensor_(shape), where_(where) {}  // NOLINT
 
   // An int32 vector (int64 where a size needs it), or the tensor that was given.
   Tensor tensor() const;
+  const Location& where() const { return where_; }  // the line of the call
 
  private:
   Dims dims_;
   Tensor tensor_;
+  Location where_;
 };
 
 // A host vector of int32, or int64 where a value does not fit.

@@ -169,6 +169,7 @@ class OpBuilder {
   OpBuilder& commutative() { return flag(&OpDef::commutative); }
   OpBuilder& stateful() { return flag(&OpDef::stateful); }
   OpBuilder& not_differentiable() { return flag(&OpDef::not_differentiable); }
+  OpBuilder& moves() { return flag(&OpDef::moves); }
   OpBuilder& forwards() { return flag(&OpDef::forwards); }
   OpBuilder& reads_variable() { return flag(&OpDef::reads_variable); }
 

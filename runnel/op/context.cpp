@@ -4,9 +4,14 @@
 
 #include "runnel/base/format.h"
 #include "runnel/op/op_def.h"
-#include "runnel/tensor/placement.h"
+#include "runnel/tensor/output_destination.h"
 
 namespace runnel {
+namespace {
+
+constexpr int64_t kMaxElements = 256;  // of a vector of sizes or axes; longer ones are data
+
+}  // namespace
 
 Dims int_values(const Tensor& t) {
   Dims values;
@@ -37,12 +42,28 @@ std::optional<Dims> InferContext::constant_ints(int i) const {
   return int_values(*t);
 }
 
+std::optional<Dims> InferContext::partial_ints(int i) const {
+  const Tensor& t = *inputs_[static_cast<size_t>(i)];
+  if (t.dtype() != DType::int32 && t.dtype() != DType::int64) return std::nullopt;
+  if (const Tensor* value = t.known_value()) {
+    return value->rank() <= 1 ? std::optional(int_values(*value)) : std::nullopt;
+  }
+  if (const Dims* known = t.impl()->symbol->elements()) return *known;
+  const PartialShape& s = input(i);
+  if (!s.is_static() || s.rank() > 1) return std::nullopt;
+  const int64_t n = s.rank() == 0 ? 1 : s[0];
+  if (n > kMaxElements) return std::nullopt;
+  return Dims(static_cast<size_t>(n), kUnknownDim);
+}
+
 PartialShape InferContext::constant_shape(int i) const {
   const PartialShape& spelled = input(i);
   if (spelled.has_rank() && spelled.rank() != 1) {
     throw invalid_argument("{} must be a vector of sizes, got shape {}", op_.input_name(i), spelled.str());
   }
-  if (auto values = constant_ints(i)) {
+  auto values = constant_ints(i);
+  if (!values) values = partial_ints(i);
+  if (values) {
     for (int64_t d : *values) {
       if (d < kUnknownDim) {
         throw invalid_argument("{} has a negative size: [{}]", op_.input_name(i), comma_separated(*values));
@@ -50,7 +71,6 @@ PartialShape InferContext::constant_shape(int i) const {
     }
     return PartialShape(*values);
   }
-  if (spelled.has_rank() && spelled[0] >= 0) return PartialShape::unknown_dims(static_cast<int>(spelled[0]));
   return PartialShape::unknown();
 }
 
@@ -82,7 +102,7 @@ void InferContext::require_rank_at_least(int i, int rank) const {
 
 Tensor make_output(DType dtype, const Shape& shape, Device& home) {
   if (home.is_host()) {
-    if (Tensor placed = Placement::take(dtype, shape); placed.defined()) [[unlikely]]
+    if (Tensor placed = OutputDestination::take(dtype, shape); placed.defined()) [[unlikely]]
       return placed;
   }
   return Tensor::empty(dtype, shape, home);

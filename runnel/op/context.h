@@ -50,6 +50,9 @@ class RUNNEL_API InferContext {
   const Tensor* constant(int i) const;
   // A known int32 or int64 scalar or vector input, as integers.
   std::optional<Dims> constant_ints(int i) const;
+  // The elements of an int32 or int64 scalar or vector input as far as they are known, kUnknownDim where they are not
+  // (a known -1 counts as unknown); nothing when not even their number is known.
+  std::optional<Dims> partial_ints(int i) const;
   // Input i as the shape it spells out (a vector of sizes, -1 for unknown); partly or fully unknown when its
   // value is.
   PartialShape constant_shape(int i) const;
@@ -69,8 +72,13 @@ class RUNNEL_API InferContext {
   bool asked_in_vain() const { return asked_in_vain_; }
   // While tracing, a shape function may also say what an output's value is (Shape of a static shape).
   bool wants_values() const { return values_ != nullptr; }
-  void ask_values(std::vector<Tensor>* values) { values_ = values; }
+  void ask_values(std::vector<Tensor>* values, std::vector<Dims>* elements) {
+    values_ = values;
+    elements_ = elements;
+  }
   void value(int i, Tensor known) { (*values_)[static_cast<size_t>(i)] = std::move(known); }
+  // Of an integer scalar or vector: the elements, kUnknownDim where they are not known.
+  void elements(int i, Dims known) { (*elements_)[static_cast<size_t>(i)] = std::move(known); }
 
   template <class A>
   const A& attrs() const {
@@ -83,10 +91,11 @@ class RUNNEL_API InferContext {
   const void* attrs_;
   ShortList<PartialShape> outputs_;
   std::vector<Tensor>* values_ = nullptr;
+  std::vector<Dims>* elements_ = nullptr;
   mutable bool asked_in_vain_ = false;
 };
 
-// Memory for an output of an op: what the thread is offered (tensor/placement.h), or its own.
+// Memory for an output of an op: what the thread is offered (tensor/output_destination.h), or its own.
 RUNNEL_API Tensor make_output(DType dtype, const Shape& shape, Device& home);
 
 // What a kernel sees. Outputs whose shape could be inferred are allocated already; a kernel of an op whose

@@ -1,20 +1,17 @@
 #include "runnel/op/dispatch.h"
 
-#include <cctype>
 #include <cstring>
 
+#include "runnel/base/flush_denormals.h"
 #include "runnel/base/format.h"
 #include "runnel/op/builder.h"
 #include "runnel/op/owned_symbol.h"
+#include "runnel/tensor/thread_context.h"
 
 namespace runnel {
 namespace {
 
-struct Hooks {
-  Interceptor* interceptor = nullptr;
-  Recorder* recorder = nullptr;
-};
-constinit thread_local Hooks hooks;
+constinit thread_local uint64_t last_tape_level = 0;
 
 constexpr int kMaxTypeVars = 6;
 struct TypeBinding {
@@ -137,6 +134,7 @@ void run_kernel(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outpu
     }
   }
   KernelContext context(op, inputs, attrs, outputs, dtypes.data(), num_outputs, device);
+  const FlushDenormals flush;
   kernel(context);
 }
 
@@ -156,23 +154,17 @@ void run_on_device(const OpDef& op, Inputs inputs, const void* attrs, Tensor* ou
   run_kernel(op, placed, attrs, outputs, num_outputs);
 }
 
-Error located(const Error& e, const OpDef& op, Inputs inputs, const std::source_location& where) {
-  const std::string text = e.what();
-  // An op inside an op: the inner one is named already (a message may also start with a shape, "[2,3]").
-  if (text.size() > 1 && text[0] == '[' && (std::isalpha(static_cast<unsigned char>(text[1])) || text[1] == '_')) {
-    return e;
-  }
-  std::string site;
-  if (where.line() > 0) site = fmt::format(" (at {}:{})", where.file_name(), where.line());
-  return Error(e.code(), fmt::format("[{}] {}; {}{}", op.name, text, describe_call(op, inputs), site));
+// An op inside an op: the inner one is named already.
+Error located(const Error& e, const OpDef& op, Inputs inputs, const SourceSite& where) {
+  if (e.has_frame(ErrorFrame::Kind::op)) return e;
+  return e.inside({.kind = ErrorFrame::Kind::op, .name = op.name, .detail = describe_call(op, inputs), .where = where});
 }
 
 }  // namespace
 
-Interceptor* set_interceptor(Interceptor* interceptor) { return std::exchange(hooks.interceptor, interceptor); }
-Recorder* set_recorder(Recorder* recorder) { return std::exchange(hooks.recorder, recorder); }
-Interceptor* current_interceptor() { return hooks.interceptor; }
-Recorder* current_recorder() { return hooks.recorder; }
+Interceptor* current_interceptor() { return detail::current_context.interceptor; }
+Recorder* current_recorder() { return detail::current_context.recorder; }
+uint64_t new_tape_level() { return ++last_tape_level; }
 
 DType resolve_types(const OpDef& op, Inputs inputs, const void* attrs, DType* dtypes) {
   TypeBinding binding;
@@ -198,10 +190,11 @@ std::string describe_call(const OpDef& op, Inputs inputs) {
 }
 
 void dispatch(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outputs, int num_outputs,
-              const std::source_location& where) {
+              const SourceSite& where) {
+  const ThreadContext& context = detail::current_context;
   try {
-    if (hooks.interceptor) [[unlikely]] {
-      hooks.interceptor->call(op, inputs, attrs, outputs, num_outputs, where);
+    if (context.interceptor) [[unlikely]] {
+      context.interceptor->call(op, inputs, attrs, outputs, num_outputs, where);
     } else {
       bool all_on_host = true;
       for (const Tensor* t : inputs) all_on_host = all_on_host && has_value_on_host(*t);
@@ -218,11 +211,11 @@ void dispatch(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outputs
   } catch (const Error& e) {
     throw located(e, op, inputs, where);
   }
-  if (hooks.recorder) hooks.recorder->record(op, inputs, attrs, outputs, num_outputs);
+  if (context.recorder) context.recorder->record(op, inputs, attrs, outputs, num_outputs);
 }
 
 void call_typed(const OpDef& op, std::span<const Arg> args, const void* attrs, Tensor* outputs, int num_outputs,
-                const std::source_location* where) {
+                const SourceSite* where) {
   constexpr size_t kFew = 8;
   const Tensor* few[kFew];
   std::vector<const Tensor*> many;
@@ -232,8 +225,8 @@ void call_typed(const OpDef& op, std::span<const Arg> args, const void* attrs, T
     in = many.data();
   }
   size_t literals = 0;
-  static const std::source_location nowhere;
-  const std::source_location* site = where ? where : &nowhere;
+  static const SourceSite nowhere;
+  const SourceSite* site = where ? where : &nowhere;
   for (size_t i = 0; i < args.size(); ++i) {
     in[i] = args[i].operand ? args[i].operand->tensor() : args[i].tensor;
     if (!in[i]) ++literals;
@@ -277,7 +270,7 @@ void call_typed(const OpDef& op, std::span<const Arg> args, const void* attrs, T
 const OpDef& registered_op(const char* name) { return registry().get(name); }
 
 std::vector<Tensor> call_op(const std::string& name, const std::vector<Tensor>& inputs,
-                            const std::vector<std::pair<std::string, AttrValue>>& attrs, std::source_location where) {
+                            const std::vector<std::pair<std::string, AttrValue>>& attrs, SourceSite where) {
   const OpDef& op = registry().get(name);
   std::shared_ptr<void> values = op.attrs.make ? op.attrs.make() : nullptr;
   for (const auto& [attr, value] : attrs) {

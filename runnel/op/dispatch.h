@@ -1,10 +1,12 @@
 #pragma once
 
+#include <functional>
 #include <initializer_list>
-#include <source_location>
 #include <span>
 #include <vector>
 
+#include "runnel/base/source_site.h"
+#include "runnel/op/gradient.h"
 #include "runnel/op/op_def.h"
 #include "runnel/op/operand.h"
 
@@ -15,10 +17,13 @@ class RUNNEL_API Interceptor {
  public:
   virtual ~Interceptor() = default;
   virtual void call(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outputs, int num_outputs,
-                    const std::source_location& where) = 0;
+                    const SourceSite& where) = 0;
   // The value of a tensor of the graph for something that outlives the trace (a variable's initial value).
   virtual Tensor outside(const Tensor& symbolic) = 0;
   virtual void variable_created(const std::string& name) = 0;
+  // A tensor of the graph with a derivative of its own by `inputs`, in place of that of the ops that made it.
+  virtual Tensor with_gradient(const Tensor& value, const std::vector<Tensor>& inputs,
+                               const std::function<Gradients(const Tensor& dy)>& grad) = 0;
 };
 
 // Is told of every op call of this thread after it ran: the tape.
@@ -28,11 +33,10 @@ class RUNNEL_API Recorder {
   virtual void record(const OpDef& op, Inputs inputs, const void* attrs, const Tensor* outputs, int num_outputs) = 0;
 };
 
-// The hooks of the current thread. Setters return what was there, for the caller to restore.
-RUNNEL_API Interceptor* set_interceptor(Interceptor* interceptor);
-RUNNEL_API Recorder* set_recorder(Recorder* recorder);
+// The hooks of the current thread, as its ThreadContext has them.
 RUNNEL_API Interceptor* current_interceptor();
 RUNNEL_API Recorder* current_recorder();
+RUNNEL_API uint64_t new_tape_level();  // a number that no tape of this thread has yet
 
 // Checks the inputs of a call against the op's declaration (symbolic ones too), writes the dtypes of its outputs and
 // returns the dtype that selects the kernel.
@@ -41,12 +45,12 @@ RUNNEL_API DType resolve_types(const OpDef& op, Inputs inputs, const void* attrs
 // Runs one op: checks dtypes, infers shapes, allocates outputs, calls the kernel, tells the recorder.
 // `num_outputs` is op.num_outputs(attrs).
 RUNNEL_API void dispatch(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outputs, int num_outputs,
-                         const std::source_location& where);
+                         const SourceSite& where);
 
 // By name, with attributes as values: what Python, graphs and tools use.
 RUNNEL_API std::vector<Tensor> call_op(const std::string& name, const std::vector<Tensor>& inputs,
                                        const std::vector<std::pair<std::string, AttrValue>>& attrs = {},
-                                       std::source_location where = std::source_location::current());
+                                       SourceSite where = SourceSite::current());
 
 // An argument of a typed call: an operand, or a tensor made inside the public function.
 struct Arg {
@@ -62,7 +66,7 @@ struct Arg {
 //     return op({features}, {.alpha = alpha});
 //   }
 RUNNEL_API void call_typed(const OpDef& op, std::span<const Arg> args, const void* attrs, Tensor* outputs,
-                           int num_outputs, const std::source_location* where);
+                           int num_outputs, const SourceSite* where);
 
 template <class A = NoAttrs>
 class Op {
@@ -70,24 +74,22 @@ class Op {
   explicit Op(const char* name);  // looks the op up in the registry
 
   // For ops with one output. `where` is needed only by ops without operands.
-  Tensor operator()(std::initializer_list<Arg> args, const A& attrs = {},
-                    const std::source_location* where = nullptr) const {
+  Tensor operator()(std::initializer_list<Arg> args, const A& attrs = {}, const SourceSite* where = nullptr) const {
     Tensor out;
     call_typed(def_, args, &attrs, &out, 1, where);
     return out;
   }
   std::vector<Tensor> many(std::initializer_list<Arg> args, const A& attrs = {},
-                           const std::source_location* where = nullptr) const {
+                           const SourceSite* where = nullptr) const {
     return many(std::span<const Arg>(args.begin(), args.size()), attrs, where);
   }
-  std::vector<Tensor> many(std::span<const Arg> args, const A& attrs = {},
-                           const std::source_location* where = nullptr) const {
+  std::vector<Tensor> many(std::span<const Arg> args, const A& attrs = {}, const SourceSite* where = nullptr) const {
     std::vector<Tensor> out(static_cast<size_t>(def_.num_outputs(&attrs)));
     call_typed(def_, args, &attrs, out.data(), static_cast<int>(out.size()), where);
     return out;
   }
   // For ops with list inputs and one output.
-  Tensor list(const std::vector<Arg>& args, const A& attrs = {}, const std::source_location* where = nullptr) const {
+  Tensor list(const std::vector<Arg>& args, const A& attrs = {}, const SourceSite* where = nullptr) const {
     Tensor out;
     call_typed(def_, args, &attrs, &out, 1, where);
     return out;

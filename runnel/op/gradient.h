@@ -18,8 +18,7 @@ class RUNNEL_API Gradient {
  public:
   Gradient() = default;
   Gradient(Tensor dense) : dense_(std::move(dense)) {}  // NOLINT: implicit
-  Gradient(IndexedSlices slices)                        // NOLINT: implicit
-      : slices_(std::make_shared<const IndexedSlices>(std::move(slices))) {}
+  Gradient(IndexedSlices slices);                       // NOLINT: implicit
 
   bool defined() const { return dense_.defined() || slices_; }
   bool is_slices() const { return slices_ != nullptr; }

@@ -4,6 +4,8 @@
 
 namespace runnel {
 
+Gradient::Gradient(IndexedSlices slices) : slices_(std::make_shared<const IndexedSlices>(std::move(slices))) {}
+
 // As Python prints what tf.GradientTape.gradient returns.
 std::ostream& operator<<(std::ostream& out, const Gradient& gradient) {
   if (!gradient.defined()) return out << "None";

@@ -82,7 +82,9 @@ struct RUNNEL_API OpDef {
 
   bool elementwise = false;
   bool commutative = false;
-  bool stateful = false;            // reads or changes state: never folded, merged or reordered
+  bool stateful = false;  // reads or changes state: never folded, merged or reordered
+  // Outputs consist of elements of the inputs that have their type; the other inputs (axes, positions) say of which.
+  bool moves = false;
   bool forwards = false;            // the kernel hands on a buffer itself: no output is allocated for it
   bool not_differentiable = false;  // floating inputs and outputs, but no derivative by design
   bool reads_variable = false;      // makes a tape watch the trainable variable it reads

@@ -3,10 +3,10 @@
 #include <complex>
 #include <concepts>
 #include <initializer_list>
-#include <source_location>
 #include <span>
 #include <vector>
 
+#include "runnel/base/source_site.h"
 #include "runnel/op/gradient.h"
 #include "runnel/tensor/tensor.h"
 
@@ -18,12 +18,24 @@ concept HasTensorValue = !std::same_as<V, Tensor> && requires(const V& v) {
   { v.value() } -> std::convertible_to<Tensor>;
 };
 
+// std::vector of literals, or of such vectors.
+template <class V>
+struct VectorElement {};
+template <Element T>
+struct VectorElement<std::vector<T>> {
+  using type = T;
+};
+template <class V>
+struct VectorElement<std::vector<V>> : VectorElement<V> {};
+template <class V>
+concept LiteralVector = requires { typename VectorElement<V>::type; };
+
 // A parameter of a public op: a Tensor, something that has one, or a C++ literal, which takes the dtype of the
 // op's other operand as a Python number does in TensorFlow. Remembers the line of the call, for errors and
 // traced nodes. Lives for the duration of the call only.
 class RUNNEL_API Operand {
  public:
-  using Location = std::source_location;
+  using Location = SourceSite;
 
   Operand(const Tensor& t, Location where = Location::current()) : tensor_(&t), where_(where) {}  // NOLINT
   Operand(Tensor&& t, Location where = Location::current())                                       // NOLINT
@@ -64,6 +76,10 @@ class RUNNEL_API Operand {
   Operand(std::initializer_list<std::initializer_list<std::initializer_list<T>>> values,
           Location where = Location::current()) {
     take_list<T>(values, where);
+  }
+  template <LiteralVector V>
+  Operand(const V& values, Location where = Location::current()) {  // NOLINT
+    take_list<typename VectorElement<V>::type>(values, where);
   }
   Operand(const Operand&) = delete;
   Operand& operator=(const Operand&) = delete;
@@ -112,7 +128,7 @@ class RUNNEL_API Operand {
 // Several operands in one parameter: concat({a, b}, 0) or concat(vector_of_tensors, 0).
 class RUNNEL_API OperandList {
  public:
-  using Location = std::source_location;
+  using Location = SourceSite;
   OperandList(std::initializer_list<Operand> list) {  // NOLINT
     for (const Operand& o : list) values_.push_back(o.value());
     if (list.size() > 0) where_ = list.begin()->where();

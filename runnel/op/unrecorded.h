@@ -1,19 +1,18 @@
 #pragma once
 
 #include "runnel/op/dispatch.h"
+#include "runnel/tensor/thread_context.h"
 
 namespace runnel {
 
-// Ops called while it lives are not recorded: a kernel or a custom gradient built of ops is one step for the tapes.
+// The tapes of this thread record nothing while it lives; tapes made meanwhile do. A kernel or a callback built of ops
+// is one step for the tapes around it.
 class Unrecorded {
  public:
-  Unrecorded() : outer_(set_recorder(nullptr)) {}
-  ~Unrecorded() { set_recorder(outer_); }
-  Unrecorded(const Unrecorded&) = delete;
-  Unrecorded& operator=(const Unrecorded&) = delete;
+  Unrecorded() : scope_(nullptr, new_tape_level()) {}
 
  private:
-  Recorder* outer_;
+  ContextScope<&ThreadContext::recorder, &ThreadContext::tape_level> scope_;
 };
 
 }  // namespace runnel

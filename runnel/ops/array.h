@@ -13,7 +13,7 @@ namespace runnel {
 // --- constants ---
 
 // A value written down, of the given dtype (its natural one when not given) and shape: a single value fills it, a
-// list is reshaped to it.
+// list is reshaped to it. A std::vector, also one of vectors, is a list.
 RUNNEL_API Tensor constant(const Operand& value, DType dtype = DType::invalid);
 RUNNEL_API Tensor constant(const Operand& value, DType dtype, const Shape& shape);
 RUNNEL_API Tensor fill(const ShapeArg& dims, const Operand& value);
@@ -26,7 +26,7 @@ RUNNEL_API Tensor ones_like(const Operand& input);
 RUNNEL_API Tensor ones_like(const Operand& input, DType dtype);
 // Ones on the diagonal of [batch_shape..., num_rows, num_columns] (square unless num_columns is given).
 RUNNEL_API Tensor eye(int64_t num_rows, int64_t num_columns = -1, const Shape& batch_shape = {},
-                      DType dtype = DType::float32);
+                      DType dtype = DType::float32, SourceSite where = SourceSite::current());
 
 // --- sequences ---
 

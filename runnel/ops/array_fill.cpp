@@ -56,6 +56,7 @@ void register_array_fill(Registry& r) {
       .in_host("dims", "index_type")
       .in("value", "T")
       .out("output")
+      .moves()
       .shape([](InferContext& c) {
         c.require_rank(1, 0);
         c.output(constant_sizes(c, 0));
@@ -78,8 +79,8 @@ Tensor ones_like(const Operand& input) {
   static const Op op("OnesLike");
   return op({input});
 }
-Tensor zeros_like(const Operand& input, DType dtype) { return zeros(shape_arg(input.value()), dtype); }
-Tensor ones_like(const Operand& input, DType dtype) { return ones(shape_arg(input.value()), dtype); }
+Tensor zeros_like(const Operand& input, DType dtype) { return zeros(shape_arg(input.value(), input.where()), dtype); }
+Tensor ones_like(const Operand& input, DType dtype) { return ones(shape_arg(input.value(), input.where()), dtype); }
 
 Tensor fill(const ShapeArg& dims, const Operand& value) {
   static const Op op("Fill");
@@ -87,10 +88,10 @@ Tensor fill(const ShapeArg& dims, const Operand& value) {
 }
 
 Tensor zeros(const ShapeArg& shape, DType dtype) {
-  if (dtype == DType::string) return fill(shape, "");
+  if (dtype == DType::string) return fill(shape, Operand("", shape.where()));
   Tensor zero = Tensor::empty(dtype, {});
   std::memset(zero.mutable_data<char>(), 0, zero.num_bytes());
-  return fill(shape, zero);
+  return fill(shape, Operand(zero, shape.where()));
 }
 
 Tensor ones(const ShapeArg& shape, DType dtype) {
@@ -100,23 +101,34 @@ Tensor ones(const ShapeArg& shape, DType dtype) {
     one = Tensor::empty(dtype, {});
     *one.mutable_data<T>() = T(1);
   });
-  if (!one.defined()) throw invalid_argument("[ones] there is no 1 of dtype {}", dtype_name(dtype));
-  return fill(shape, one);
+  if (!one.defined()) {
+    throw invalid_argument("[ones] there is no 1 of dtype {}{}", dtype_name(dtype), shape.where().at());
+  }
+  return fill(shape, Operand(one, shape.where()));
 }
 
 Tensor constant(const Operand& value, DType dtype) {
-  if (value.is_literal()) return value.as(dtype == DType::invalid ? value.natural_dtype() : dtype);
+  if (value.is_literal()) {
+    try {
+      return value.as(dtype == DType::invalid ? value.natural_dtype() : dtype);
+    } catch (const Error& e) {
+      std::vector<ErrorFrame> frames = e.frames();
+      frames.push_back({.kind = ErrorFrame::Kind::op, .name = "constant", .where = value.where()});
+      throw Error(e.code(), fmt::format("[constant] {}{}", e.what(), value.where().at()), std::move(frames));
+    }
+  }
   const Tensor& t = *value.tensor();
   if (dtype != DType::invalid && t.dtype() != dtype) {
-    throw invalid_argument("[constant] the value is {}, asked for {}: cast it", dtype_name(t.dtype()),
-                           dtype_name(dtype));
+    throw invalid_argument("[constant] the value is {}, asked for {}: cast it{}", dtype_name(t.dtype()),
+                           dtype_name(dtype), value.where().at());
   }
   return t;
 }
 
 Tensor constant(const Operand& value, DType dtype, const Shape& shape) {
-  const Tensor t = constant(value, dtype);
-  return t.num_elements() == 1 ? fill(shape, reshape(t, Shape{})) : reshape(t, shape);
+  const Operand t(constant(value, dtype), value.where());
+  if (t.tensor()->num_elements() != 1) return reshape(t, shape);
+  return fill(shape, Operand(reshape(t, Shape{}), value.where()));
 }
 
 Tensor GradCtx::dy(int i) const {

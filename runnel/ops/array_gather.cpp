@@ -255,6 +255,7 @@ void register_array_gather(Registry& r) {
       .in("indices", "Tindices")
       .in_host("axis", "Taxis")
       .out("output", "Tparams")
+      .moves()
       .shape([](InferContext& c, const GatherAttrs& a) {
         const PartialShape& params = c.input(0);
         const PartialShape& indices = c.input(1);
@@ -297,6 +298,7 @@ void register_array_gather(Registry& r) {
       .in("params", "Tparams")
       .in("indices", "Tindices")
       .out("output", "Tparams")
+      .moves()
       .shape([](InferContext& c) {
         const PartialShape& params = c.input(0);
         const PartialShape& indices = c.input(1);

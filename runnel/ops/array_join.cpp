@@ -162,7 +162,7 @@ std::vector<Tensor> all_dy(const GradCtx& g) {
   return all;
 }
 
-Tensor concat_at(const std::vector<Tensor>& values, const Tensor& axis, const std::source_location* where = nullptr) {
+Tensor concat_at(const std::vector<Tensor>& values, const Tensor& axis, const SourceSite* where = nullptr) {
   static const Op op("ConcatV2");
   std::vector<Arg> args(values.begin(), values.end());
   args.emplace_back(axis);
@@ -210,6 +210,7 @@ void register_array_join(Registry& r) {
       .type("T", all_types)
       .in_list("values", "N")
       .out("output")
+      .moves()
       .shape([](InferContext& c, const PackAttrs& a) {
         if (c.num_inputs() == 0) throw invalid_argument("nothing to stack");
         PartialShape each = c.input(0);
@@ -235,6 +236,7 @@ void register_array_join(Registry& r) {
   r.define<UnpackAttrs>("Unpack")
       .in("value", all_types)
       .out_list("output", "num")
+      .moves()
       .shape([](InferContext& c, const UnpackAttrs& a) {
         const PartialShape& x = c.input(0);
         if (!x.has_rank()) return all_outputs(c, x);
@@ -263,6 +265,7 @@ void register_array_join(Registry& r) {
       .in_list("values", "N")
       .in_host("axis", "Tidx")
       .out("output")
+      .moves()
       .shape(concat_shape)
       .cpu([](KernelContext& c) {
         const int n = c.num_inputs() - 1;
@@ -281,6 +284,7 @@ void register_array_join(Registry& r) {
       .in_host("split_dim", DType::int32)
       .in("value", all_types)
       .out_list("output", "num_split")
+      .moves()
       .shape([](InferContext& c, const SplitAttrs& a) {
         if (a.num_split < 1) throw invalid_argument("num_split must be at least 1, got {}", a.num_split);
         split_shape(c, 1, 0, [&](int, int64_t total, int axis) {
@@ -312,14 +316,17 @@ void register_array_join(Registry& r) {
       .in_host("size_splits", "Tlen")
       .in_host("split_dim", DType::int32)
       .out_list("output", "num_split")
+      .moves()
       .shape([](InferContext& c) {
         c.require_rank(1, 1);
         const auto sizes = c.constant_ints(1);
         if (sizes && static_cast<int>(sizes->size()) != c.num_outputs()) {
           throw invalid_argument("{} sizes for {} parts", sizes->size(), c.num_outputs());
         }
+        auto partly = c.partial_ints(1);
+        if (partly && static_cast<int>(partly->size()) != c.num_outputs()) partly.reset();
         split_shape(c, 0, 2, [&](int i, int64_t total, int) {
-          if (!sizes) return kUnknownDim;
+          if (!sizes) return partly ? std::max((*partly)[static_cast<size_t>(i)], kUnknownDim) : kUnknownDim;
           return total < 0 ? std::max((*sizes)[static_cast<size_t>(i)], kUnknownDim)
                            : part_sizes(*sizes, total)[static_cast<size_t>(i)];
         });

@@ -115,19 +115,22 @@ Tensor boolean_mask(const Operand& tensor, const Operand& mask, int axis) {
   const PartialShape sx = x.partial_shape(), sm = m.partial_shape();
   if (!sx.has_rank() || !sm.has_rank())
     throw invalid_argument(
-        "[boolean_mask] tensor and mask need a known rank: tell it with ensure_shape(x, {{-1, ...}})");
-  if (sm.rank() == 0) throw invalid_argument("[boolean_mask] the mask is a scalar");
+        "[boolean_mask] tensor and mask need a known rank: tell it with ensure_shape(x, {{-1, ...}}){}",
+        tensor.where().at());
+  if (sm.rank() == 0) throw invalid_argument("[boolean_mask] the mask is a scalar{}", tensor.where().at());
   if (m.dtype() != DType::bool_)
-    throw invalid_argument("[boolean_mask] the mask must be bool, got {}", dtype_name(m.dtype()));
+    throw invalid_argument("[boolean_mask] the mask must be bool, got {}{}", dtype_name(m.dtype()),
+                           tensor.where().at());
   const int at = normalize_axis(axis, sx.rank());
   if (at + sm.rank() > sx.rank()) {
-    throw invalid_argument("[boolean_mask] a mask of shape {} at axis {} of a tensor of shape {}", sm.str(), at,
-                           sx.str());
+    throw invalid_argument("[boolean_mask] a mask of shape {} at axis {} of a tensor of shape {}{}", sm.str(), at,
+                           sx.str(), tensor.where().at());
   }
   for (int d = 0; d < sm.rank(); ++d) {
     const int64_t a = sx[at + d], b = sm[d];
     if (a >= 0 && b >= 0 && a != b) {
-      throw invalid_argument("[boolean_mask] the mask {} does not match dimensions {}.. of {}", sm.str(), at, sx.str());
+      throw invalid_argument("[boolean_mask] the mask {} does not match dimensions {}.. of {}{}", sm.str(), at,
+                             sx.str(), tensor.where().at());
     }
   }
   Tensor flat = x;

@@ -85,6 +85,7 @@ void register_array_reverse(Registry& r) {
       .in("tensor", data_types)
       .in_host("axis", "Tidx")
       .out("output")
+      .moves()
       .shape([](InferContext& c) {
         c.require_rank(1, 1);
         const auto axes = c.constant_ints(1);
@@ -119,6 +120,7 @@ void register_array_reverse(Registry& r) {
       .in_host("shift", "Tshift")
       .in_host("axis", "Taxis")
       .out("output")
+      .moves()
       .shape([](InferContext& c) {
         c.require_rank_at_least(0, 1);
         const auto shift = c.constant_ints(1), axes = c.constant_ints(2);

@@ -210,9 +210,10 @@ Tensor one_hot(const Operand& indices, const Operand& depth, int axis, DType dty
   return one_hot(indices, depth, ones({}, dtype), zeros({}, dtype), axis);
 }
 
-Tensor eye(int64_t num_rows, int64_t num_columns, const Shape& batch_shape, DType dtype) {
-  if (num_rows < 0) throw invalid_argument("[eye] num_rows is negative: {}", num_rows);
-  const Tensor one = one_hot(range(num_rows), num_columns < 0 ? num_rows : num_columns, -1, dtype);
+Tensor eye(int64_t num_rows, int64_t num_columns, const Shape& batch_shape, DType dtype, SourceSite where) {
+  if (num_rows < 0) throw invalid_argument("[eye] num_rows is negative: {}{}", num_rows, where.at());
+  const Tensor one =
+      one_hot(range(Operand(num_rows, where)), Operand(num_columns < 0 ? num_rows : num_columns, where), -1, dtype);
   if (batch_shape.rank() == 0) return one;
   Dims dims = batch_shape.dims();
   dims.insert(dims.end(), one.shape().begin(), one.shape().end());

@@ -41,6 +41,18 @@ PartialShape reshaped(const PartialShape& from, const PartialShape& asked) {
   return PartialShape(dims);
 }
 
+// The same where `asked` is known in part: a size that is not known yet is no -1, of which there may be one.
+PartialShape reshaped_in_part(const PartialShape& from, const PartialShape& asked) {
+  if (!from.is_static() || !asked.has_rank()) return asked;
+  int unknown = 0;
+  bool empty = false;
+  for (const int64_t d : asked) {
+    unknown += d < 0 ? 1 : 0;
+    empty = empty || d == 0;
+  }
+  return unknown == 1 && !empty ? reshaped(from, asked) : asked;
+}
+
 struct ShapeAttrs {
   DType out_type = DType::int32;
   static constexpr auto fields() { return field_list(field("out_type", &ShapeAttrs::out_type)); }
@@ -99,8 +111,16 @@ void put_ints(const Tensor& out, const Values& values) {
   }
 }
 
-PartialShape shape_of_shape(const PartialShape& x) {
-  return PartialShape{x.has_rank() ? int64_t{x.rank()} : kUnknownDim};
+// The shape of input i as output i.
+void sizes_of_input(InferContext& c, int i, DType dtype) {
+  const PartialShape& x = c.input(i);
+  c.output(i, PartialShape{x.has_rank() ? int64_t{x.rank()} : kUnknownDim});
+  if (!c.wants_values() || !x.has_rank()) return;
+  if (x.is_static()) {
+    c.value(i, constant_ints_of(x.dims(), dtype));
+  } else {
+    c.elements(i, x.dims());
+  }
 }
 
 }  // namespace
@@ -110,13 +130,15 @@ void register_array_shape(Registry& r) {
       .in("tensor", all_types)
       .in_host("shape", "Tshape")
       .out("output")
+      .moves()
       .shape([](InferContext& c) {
         const PartialShape asked = c.constant_shape(1);
-        // A size that is not known yet is no -1, of which there may be one.
-        c.output(c.constant(1) ? reshaped(c.input(0), asked) : asked);
+        c.output(c.constant(1) ? reshaped(c.input(0), asked) : reshaped_in_part(c.input(0), asked));
       })
-      .same_as(
-          [](InferContext& c) { return c.output_shape(0).is_static() && c.input(0) == c.output_shape(0) ? 0 : -1; })
+      .same_as([](InferContext& c) {
+        // Sizes that are not known yet may be wrong: then the op says so when it runs.
+        return c.constant(1) && c.output_shape(0).is_static() && c.input(0) == c.output_shape(0) ? 0 : -1;
+      })
       .forwards()
       .cpu([](KernelContext& c) {
         c.forward(0, c.in(0).with_shape(Shape(reshaped(c.in(0).shape(), PartialShape(c.ints(1))))));
@@ -133,6 +155,7 @@ void register_array_shape(Registry& r) {
       .in("input", all_types)
       .in_host("dim", "Tdim")
       .out("output")
+      .moves()
       .shape([](InferContext& c) {
         const auto axis = c.constant_ints(1);
         if (axis && axis->size() != 1) throw invalid_argument("dim must be one integer, got {}", axis->size());
@@ -154,6 +177,7 @@ void register_array_shape(Registry& r) {
   r.define<SqueezeAttrs>("Squeeze")
       .in("input", all_types)
       .out("output")
+      .moves()
       .shape([](InferContext& c, const SqueezeAttrs& a) { c.output(squeezed(c.input(0), a.squeeze_dims)); })
       .forwards()
       .cpu([](KernelContext& c, const SqueezeAttrs& a) {
@@ -169,6 +193,7 @@ void register_array_shape(Registry& r) {
   r.define<EnsureShapeAttrs>("EnsureShape")
       .in("input", all_types)
       .out("output")
+      .moves()
       .shape([](InferContext& c, const EnsureShapeAttrs& a) {
         if (!a.shape.compatible_with(c.input(0))) {
           throw invalid_argument("the shape is {}, not {}", c.input(0).str(), a.shape.str());
@@ -187,6 +212,7 @@ void register_array_shape(Registry& r) {
       .in("input", data_types)
       .in_host("shape", "Tidx")
       .out("output")
+      .moves()
       .shape([](InferContext& c) {
         const PartialShape target = constant_sizes(c, 1);
         const PartialShape both = broadcast_shapes(c.input(0), target);
@@ -219,10 +245,7 @@ void register_array_shape(Registry& r) {
   r.define<ShapeAttrs>("Shape")
       .in("input", all_types)
       .out_host("output", "out_type")
-      .shape([](InferContext& c, const ShapeAttrs& a) {
-        c.output(shape_of_shape(c.input(0)));
-        if (c.wants_values() && c.input(0).is_static()) c.value(0, constant_ints_of(c.input(0).dims(), a.out_type));
-      })
+      .shape([](InferContext& c, const ShapeAttrs& a) { sizes_of_input(c, 0, a.out_type); })
       .cpu([](KernelContext& c) { put_ints(c.out(), c.in(0).shape().dims()); })
       .doc("The sizes of the input's dimensions.")
       .sample({.in = {Tensor{{1.f, 2.f, 3.f}}}, .out = {Tensor{1, 3}}});
@@ -232,10 +255,7 @@ void register_array_shape(Registry& r) {
       .in_list("input", "N")
       .out_list("output", "N", "out_type")
       .shape([](InferContext& c, const ShapeNAttrs& a) {
-        for (int i = 0; i < c.num_outputs(); ++i) {
-          c.output(i, shape_of_shape(c.input(i)));
-          if (c.wants_values() && c.input(i).is_static()) c.value(i, constant_ints_of(c.input(i).dims(), a.out_type));
-        }
+        for (int i = 0; i < c.num_outputs(); ++i) sizes_of_input(c, i, a.out_type);
       })
       .cpu([](KernelContext& c) {
         for (int i = 0; i < c.num_outputs(); ++i) put_ints(c.out(i), c.in(i).shape().dims());
@@ -341,9 +361,9 @@ Tensor ensure_shape(const Operand& input, const PartialShape& shape) {
   return op({input}, {.shape = shape});
 }
 
-ShapeArg shape_arg(const Tensor& x) {
+ShapeArg shape_arg(const Tensor& x, const SourceSite& where) {
   const PartialShape known = x.partial_shape();
-  return known.is_static() ? ShapeArg(known.dims()) : ShapeArg(shape(x));
+  return known.is_static() ? ShapeArg(known.dims(), where) : ShapeArg(shape(Operand(x, where)), where);
 }
 
 Tensor constant_ints_of(const Dims& values, DType dtype) {

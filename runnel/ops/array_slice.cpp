@@ -40,8 +40,28 @@ struct Box {
   }
 };
 
+// A vector of integers, which may be unknown or known in part while tracing.
+class Entries {
+ public:
+  explicit Entries(Dims values) : values_(std::move(values)) {}
+  Entries(const InferContext& c, int i) : values_(c.constant_ints(i)) {
+    if (values_) return;
+    values_ = c.partial_ints(i);
+    complete_ = false;
+  }
+  std::optional<int64_t> at(int i) const {
+    if (!values_) return std::nullopt;
+    const int64_t value = (*values_)[static_cast<size_t>(i)];
+    return complete_ || value != kUnknownDim ? std::optional(value) : std::nullopt;
+  }
+
+ private:
+  std::optional<Dims> values_;
+  bool complete_ = true;  // else kUnknownDim stands for what is not known
+};
+
 struct Bounds {
-  std::optional<Dims> begin, end, step;  // unknown while tracing
+  Entries begin, end, step;
   int entries;
 };
 
@@ -53,12 +73,12 @@ int64_t floor_count(int64_t begin, int64_t end, int64_t step) {
 
 // The range of entry i over a dimension of size n.
 void range_of(const Bounds& b, const StridedSliceMasks& m, int i, int64_t n, Box& box) {
-  const auto e = static_cast<size_t>(i);
-  const int64_t step = b.step ? (*b.step)[e] : 1;
+  const auto known_step = b.step.at(i), from = b.begin.at(i), to = b.end.at(i);
+  const int64_t step = known_step.value_or(1);
   if (step == 0) throw invalid_argument("strides[{}] is zero", i);
-  const bool whole = bit(m.begin_mask, i) && bit(m.end_mask, i);
-  if (n < 0 || !b.step || (!whole && (!b.begin || !b.end))) {
-    const bool all = whole && b.step && step == 1;
+  const bool no_begin = bit(m.begin_mask, i), no_end = bit(m.end_mask, i);
+  if (n < 0 || !known_step || (!no_begin && !from) || (!no_end && !to)) {
+    const bool all = no_begin && no_end && known_step && step == 1;
     box.begin.push_back(0);
     box.step.push_back(step);
     box.size.push_back(all ? n : kUnknownDim);
@@ -70,8 +90,8 @@ void range_of(const Bounds& b, const StridedSliceMasks& m, int i, int64_t n, Box
   const int64_t low = step > 0 ? 0 : -1;
   const int64_t high = step > 0 ? n : n - 1;
   auto bound = [&](int64_t at) { return std::clamp(at < 0 ? at + n : at, low, high); };
-  const int64_t begin = bit(m.begin_mask, i) ? (step > 0 ? low : high) : bound((*b.begin)[e]);
-  const int64_t end = bit(m.end_mask, i) ? (step > 0 ? high : low) : bound((*b.end)[e]);
+  const int64_t begin = no_begin ? (step > 0 ? low : high) : bound(*from);
+  const int64_t end = no_end ? (step > 0 ? high : low) : bound(*to);
   const int64_t size = floor_count(begin, end, step);
   box.begin.push_back(size == 0 ? std::clamp<int64_t>(begin, 0, n) : begin);
   box.step.push_back(step);
@@ -81,18 +101,18 @@ void range_of(const Bounds& b, const StridedSliceMasks& m, int i, int64_t n, Box
 
 // The position of entry i in dimension d of size n.
 void position_of(const Bounds& b, int i, int d, int64_t n, Box& box) {
-  const auto e = static_cast<size_t>(i);
   int64_t at = 0;
-  if (b.begin && n >= 0) {
-    const int64_t asked = (*b.begin)[e];
-    at = asked < 0 ? asked + n : asked;
+  const auto asked = b.begin.at(i), step = b.step.at(i);
+  if (asked && n >= 0) {
+    at = *asked < 0 ? *asked + n : *asked;
     if (at < 0 || at >= n) {
-      throw Error(Code::out_of_range, fmt::format("index {} is out of range for dimension {} of size {}", asked, d, n));
+      throw Error(Code::out_of_range,
+                  fmt::format("index {} is out of range for dimension {} of size {}", *asked, d, n));
     }
   } else {
     box.is_static = false;
   }
-  if (b.step && (*b.step)[e] < 1) throw invalid_argument("a position (index {}) needs stride 1", i);
+  if (step && *step < 1) throw invalid_argument("a position (index {}) needs stride 1", i);
   box.begin.push_back(at);
   box.step.push_back(1);
   box.size.push_back(1);
@@ -140,7 +160,7 @@ Box resolve(const PartialShape& x, const Bounds& b, const StridedSliceMasks& m) 
 }
 
 Bounds bounds_of(const InferContext& c, int first) {
-  Bounds b{c.constant_ints(first), c.constant_ints(first + 1), c.constant_ints(first + 2), -1};
+  Bounds b{Entries(c, first), Entries(c, first + 1), Entries(c, first + 2), -1};
   for (int i = first; i < first + 3; ++i) {
     c.require_rank(i, 1);
     const PartialShape& s = c.input(i);
@@ -154,8 +174,8 @@ Bounds bounds_of(const InferContext& c, int first) {
 }
 
 Box resolve_values(KernelContext& c, int first, const Shape& shape, const MaskAttrs& a) {
-  Bounds b{c.ints(first), c.ints(first + 1), c.ints(first + 2), 0};
-  b.entries = static_cast<int>(b.begin->size());
+  const Bounds b{Entries(c.ints(first)), Entries(c.ints(first + 1)), Entries(c.ints(first + 2)),
+                 static_cast<int>(c.in(first).num_elements())};
   return resolve(shape, b, a);
 }
 
@@ -221,14 +241,17 @@ void register_array_slice(Registry& r) {
       .in_host("begin", "Index")
       .in_host("size", "Index")
       .out("output")
+      .moves()
       .shape([](InferContext& c) {
         c.require_rank(1, 1);
         c.require_rank(2, 1);
         const PartialShape& x = c.input(0);
         const auto begin = c.constant_ints(1), size = c.constant_ints(2);
         if (x.has_rank() && begin && size) return c.output(PartialShape(slice_box(x, *begin, *size).shape));
-        if (size && std::all_of(size->begin(), size->end(), [](int64_t n) { return n >= -1; })) {
-          return c.output(PartialShape(*size));
+        // A size that is not known and one of -1 both give a size that is not known.
+        const auto sizes = c.partial_ints(2);
+        if (sizes && std::all_of(sizes->begin(), sizes->end(), [](int64_t n) { return n >= -1; })) {
+          return c.output(PartialShape(*sizes));
         }
         c.output(x.has_rank() ? PartialShape::unknown_dims(x.rank()) : x);
       })
@@ -264,6 +287,7 @@ void register_array_slice(Registry& r) {
       .in_host("end", "Index")
       .in_host("strides", "Index")
       .out("output")
+      .moves()
       .shape([](InferContext& c, const MaskAttrs& a) {
         const Bounds b = bounds_of(c, 1);
         if (!c.input(0).has_rank() || b.entries < 0) return c.output(PartialShape::unknown());
@@ -340,36 +364,6 @@ Tensor strided_slice(const Operand& input, const ShapeArg& begin, const ShapeArg
 Tensor strided_slice(const Operand& input, const ShapeArg& begin, const ShapeArg& end) {
   const Tensor from = begin.tensor();
   return strided_slice(input, from, end, ones_like(from));
-}
-
-Tensor Tensor::index(std::initializer_list<Index> indices) const {
-  Dims begin, end, strides;
-  StridedSliceMasks masks;
-  int64_t here = 1;
-  for (const Index& i : indices) {
-    int64_t from = 0, to = 0, step = 1;
-    switch (i.kind) {
-      case Index::Kind::position:
-        from = i.at;
-        to = i.at + 1;
-        masks.shrink_axis_mask |= here;
-        break;
-      case Index::Kind::slice:
-        from = i.range.start.value_or(0);
-        to = i.range.stop.value_or(0);
-        step = i.range.step;
-        if (!i.range.start) masks.begin_mask |= here;
-        if (!i.range.stop) masks.end_mask |= here;
-        break;
-      case Index::Kind::newaxis: masks.new_axis_mask |= here; break;
-      case Index::Kind::ellipsis: masks.ellipsis_mask |= here; break;
-    }
-    begin.push_back(from);
-    end.push_back(to);
-    strides.push_back(step);
-    here <<= 1;
-  }
-  return strided_slice(*this, begin, end, strides, masks);
 }
 
 }  // namespace runnel

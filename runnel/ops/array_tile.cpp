@@ -14,10 +14,12 @@ void register_array_tile(Registry& r) {
       .in("input", data_types)
       .in_host("multiples", "Tmultiples")
       .out("output")
+      .moves()
       .shape([](InferContext& c) {
         c.require_rank(1, 1);
         const PartialShape& x = c.input(0);
-        const auto times = c.constant_ints(1);
+        const bool all_known = c.constant(1) != nullptr;  // else -1 is one that is not known
+        const auto times = all_known ? c.constant_ints(1) : c.partial_ints(1);
         if (!x.has_rank()) return c.output(times ? PartialShape::unknown_dims(static_cast<int>(times->size())) : x);
         if (!times) return c.output(PartialShape::unknown_dims(x.rank()));
         if (static_cast<int>(times->size()) != x.rank()) {
@@ -26,8 +28,10 @@ void register_array_tile(Registry& r) {
         Dims dims;
         for (int d = 0; d < x.rank(); ++d) {
           const int64_t m = (*times)[static_cast<size_t>(d)];
-          if (m < 0) throw invalid_argument("multiples[{}] is negative: {}", d, m);
-          dims.push_back(m == 0 ? 0 : x[d] < 0 ? kUnknownDim : x[d] * m);
+          if (m < 0 && (all_known || m != kUnknownDim)) {
+            throw invalid_argument("multiples[{}] is negative: {}", d, m);
+          }
+          dims.push_back(m == 0 || x[d] == 0 ? 0 : x[d] < 0 || m < 0 ? kUnknownDim : x[d] * m);
         }
         c.output(PartialShape(dims));
       })

@@ -64,6 +64,7 @@ void register_array_transpose(Registry& r) {
       .in("x", all_types)
       .in_host("perm", "Tperm")
       .out("y")
+      .moves()
       .shape(transpose_shape)
       .cpu([](KernelContext& c) { transpose_kernel(c); })
       .grad([](const GradCtx& g) {

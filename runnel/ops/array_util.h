@@ -18,7 +18,7 @@ inline std::optional<Dims> static_ints(const Tensor& t) {
 }
 
 // The shape of x as an argument: its sizes where they are known, else the tensor that computes them.
-ShapeArg shape_arg(const Tensor& x);
+ShapeArg shape_arg(const Tensor& x, const SourceSite& where = {});
 
 // A vector of integers of the given dtype (int32 or int64).
 Tensor constant_ints_of(const Dims& values, DType dtype);

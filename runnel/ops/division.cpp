@@ -244,8 +244,8 @@ Tensor divide(const Operand& x, const Operand& y) {
   const auto converted = [&](const Operand& o) {
     const Tensor t = o.is_literal() ? o.as(dtype) : *o.tensor();
     if (t.dtype() != dtype) {
-      throw invalid_argument("[RealDiv] x is {}, y is {}: cast one of them (at {}:{})", dtype_name(dtype),
-                             dtype_name(t.dtype()), o.where().file_name(), o.where().line());
+      throw invalid_argument("[RealDiv] x is {}, y is {}: cast one of them{}", dtype_name(dtype), dtype_name(t.dtype()),
+                             o.where().at());
     }
     return cast(Operand(t, o.where()), quotient);
   };

@@ -51,10 +51,8 @@ class Einsum {
   Error error(fmt::format_string<Args...> text, Args&&... args) const {
     std::string shapes;
     for (const Tensor& t : given_) shapes += (shapes.empty() ? "" : ", ") + t.partial_shape().str();
-    std::string site;
-    if (where_.line() > 0) site = fmt::format(" (at {}:{})", where_.file_name(), where_.line());
     return invalid_argument("[Einsum] '{}': {}; operands {}{}", equation_,
-                            fmt::format(text, std::forward<Args>(args)...), shapes, site);
+                            fmt::format(text, std::forward<Args>(args)...), shapes, where_.at());
   }
 
   Subscript parse_subscript(std::string_view text) const {
@@ -340,7 +338,7 @@ class Einsum {
   }
 
   std::string equation_;
-  std::source_location where_;
+  SourceSite where_;
   std::vector<Tensor> given_;
   std::vector<Subscript> inputs_;
   Subscript output_;

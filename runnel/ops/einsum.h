@@ -13,7 +13,7 @@ namespace runnel {
 RUNNEL_API Tensor einsum(std::string_view equation, const OperandList& operands);
 template <class T>
   requires std::is_constructible_v<Operand, const T&>
-Tensor einsum(std::string_view equation, const T& x, std::source_location where = std::source_location::current()) {
+Tensor einsum(std::string_view equation, const T& x, SourceSite where = SourceSite::current()) {
   return einsum(equation, OperandList(std::vector<Tensor>{Operand(x).value()}, where));
 }
 inline Tensor einsum(std::string_view equation, const Operand& x, const Operand& y) {

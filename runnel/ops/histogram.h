@@ -7,12 +7,12 @@
 namespace runnel {
 
 struct BincountOptions {
-  Tensor weights;              // shaped like arr: what every element adds (1 when not given), and the dtype
-  int64_t minlength = -1;      // at least so many bins
-  int64_t maxlength = -1;      // at most so many: larger values are left out
-  DType dtype = DType::int32;  // of the result when there are no weights
-  std::optional<int> axis;     // -1: count every row of a matrix by itself; 0 or nothing: everything together
-  bool binary_output = false;  // 1 where a value appears, however often
+  Tensor weights = {};           // shaped like arr: what every element adds (1 when not given), and the dtype
+  int64_t minlength = -1;        // at least so many bins
+  int64_t maxlength = -1;        // at most so many: larger values are left out
+  DType dtype = DType::int32;    // of the result when there are no weights
+  std::optional<int> axis = {};  // -1: count every row of a matrix by itself; 0 or nothing: everything together
+  bool binary_output = false;    // 1 where a value appears, however often
 };
 
 namespace math {

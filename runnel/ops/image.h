@@ -21,7 +21,7 @@ struct DecodeJpegOptions {
   bool fancy_upscaling = true;         // smooth colour planes
   bool try_recover_truncated = false;  // decodes what is there of a file that ends early, instead of an Error
   double acceptable_fraction = 1;      // the share of lines that must be there for that
-  std::string dct_method;              // "INTEGER_ACCURATE", or "INTEGER_FAST", which is the default
+  std::string dct_method = {};         // "INTEGER_ACCURATE", or "INTEGER_FAST", which is the default
 };
 // uint8 [height, width, channels]. JPEG, PNG and GIF of one frame are all understood, as in TensorFlow.
 RUNNEL_API Tensor decode_jpeg(const Operand& contents, const DecodeJpegOptions& options = {});
@@ -48,7 +48,7 @@ RUNNEL_API bool is_jpeg(const Tensor& contents);
 RUNNEL_API Tensor extract_jpeg_shape(const Operand& contents, DType output_type = DType::int32);
 
 struct EncodeJpegOptions {
-  std::string format;  // "grayscale", "rgb", or by the number of channels
+  std::string format = {};  // "grayscale", "rgb", or by the number of channels
   int64_t quality = 95;
   bool progressive = false;
   bool optimize_size = false;
@@ -56,7 +56,7 @@ struct EncodeJpegOptions {
   std::string density_unit = "in";  // or "cm"
   int64_t x_density = 300;
   int64_t y_density = 300;
-  std::string xmp_metadata;
+  std::string xmp_metadata = {};
 };
 RUNNEL_API Tensor encode_jpeg(const Operand& image, const EncodeJpegOptions& options = {});
 // Of one image, or of every image of a batch; uint8 or uint16, 1 to 4 channels. compression: 0 to 9, -1 is zlib's

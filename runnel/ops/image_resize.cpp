@@ -311,8 +311,10 @@ void resize_shape(InferContext& c) {
   if (size && (size->size() != 2 || (*size)[0] < 0 || (*size)[1] < 0)) {
     throw invalid_argument("size must be {{height, width}}, got [{}]", comma_separated(*size));
   }
-  c.output(PartialShape{x.has_rank() ? x[0] : kUnknownDim, size ? (*size)[0] : kUnknownDim,
-                        size ? (*size)[1] : kUnknownDim, x.has_rank() ? x[3] : kUnknownDim});
+  Dims sizes = c.partial_ints(1).value_or(Dims{kUnknownDim, kUnknownDim});
+  sizes.resize(2, kUnknownDim);
+  c.output(PartialShape{x.has_rank() ? x[0] : kUnknownDim, std::max(sizes[0], kUnknownDim),
+                        std::max(sizes[1], kUnknownDim), x.has_rank() ? x[3] : kUnknownDim});
 }
 
 Tensor height_and_width(const Tensor& images) {

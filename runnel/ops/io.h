@@ -26,7 +26,7 @@ RUNNEL_API Tensor matching_files(const Operand& pattern);
 struct DecodeCsvOptions {
   std::string field_delim = ",";
   bool use_quote_delim = true;
-  std::string na_value;                   // text that counts as no value, beside ""
+  std::string na_value = {};              // text that counts as no value, beside ""
   std::vector<int64_t> select_cols = {};  // columns to read, rising; empty: all
 };
 // Records of comma-separated text, any shape, as one tensor per column. record_defaults gives the dtypes (float32,

@@ -5,6 +5,7 @@
 
 #include "runnel/base/format.h"
 #include "runnel/io/csv.h"
+#include "runnel/io/origin.h"
 #include "runnel/op/builder.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/io.h"
@@ -170,7 +171,9 @@ void decode_csv_kernel(KernelContext& c, const DecodeCsvAttrs& a) {
     } catch (const Error& e) {
       const std::string text = e.what();
       const bool named = text.starts_with("it ") || text.starts_with("field ");
-      throw make_error(e.code(), "record {}: {}{}", i, named ? "" : fmt::format("field {}: ", column), text);
+      const std::string file = io::origin_of(records.data<Bytes>()[i].view());
+      throw make_error(e.code(), "{}: {}{}", file.empty() ? fmt::format("record {}", i) : file,
+                       named ? "" : fmt::format("field {}: ", column), text);
     }
   }
 }

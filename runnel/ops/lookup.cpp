@@ -7,6 +7,7 @@
 #include "runnel/base/format.h"
 #include "runnel/op/builder.h"
 #include "runnel/op/dispatch.h"
+#include "runnel/tensor/trackable.h"
 
 namespace runnel {
 namespace {
@@ -18,7 +19,7 @@ struct StringHash {
 };
 
 // What a table handle refers to. Values are kept in one growing tensor row per key, whatever their dtype.
-class Table : public Object {
+class Table : public Object, public Trackable {
  public:
   Table(std::string name, DType key, DType value, bool fixed)
       : name(std::move(name)), key_dtype(key), value_dtype(value), fixed(fixed) {}
@@ -34,6 +35,29 @@ class Table : public Object {
   virtual void find(const Tensor& keys, const Tensor& missing, const Tensor& out) const = 0;
   virtual int64_t size() const = 0;
   virtual std::pair<Tensor, Tensor> contents() const = 0;
+  virtual void clear() = 0;
+
+  // The contents of a fixed table are part of the program.
+  std::vector<SavableValue> savable_values() override {
+    if (fixed) return {};
+    const auto get = [this] {
+      auto [keys, values] = contents();
+      return std::vector<Tensor>{keys, values};
+    };
+    const auto check = [this](const std::vector<Tensor>& saved) {
+      const Tensor &keys = saved.at(0), &values = saved.at(1);
+      if (keys.dtype() != key_dtype || values.dtype() != value_dtype || !(keys.shape() == values.shape())) {
+        throw invalid_argument("{} maps {} to {}, the saved keys are {}{}, the values {}{}", describe(),
+                               dtype_name(key_dtype), dtype_name(value_dtype), dtype_name(keys.dtype()),
+                               keys.shape().str(), dtype_name(values.dtype()), values.shape().str());
+      }
+    };
+    const auto set = [this](const std::vector<Tensor>& saved) {
+      clear();
+      insert(saved.at(0), saved.at(1), false);
+    };
+    return {{.name = "table", .suffixes = {"-keys", "-values"}, .get = get, .check = check, .set = set}};
+  }
 };
 
 template <class K, class V>
@@ -74,6 +98,12 @@ class TypedTable : public Table {
       const auto it = map_.find(keys.data<K>()[i]);
       out.mutable_data<V>()[i] = it != map_.end() ? order_[it->second].value : missing.data<V>()[one ? 0 : i];
     }
+  }
+  void clear() override {
+    std::lock_guard lock(mutex);
+    map_.clear();
+    order_.clear();
+    live_ = 0;
   }
   int64_t size() const override {
     std::lock_guard lock(mutex);

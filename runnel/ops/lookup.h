@@ -5,6 +5,8 @@
 #include "runnel/op/operand.h"
 
 // Hash tables. Keys are strings or integers (int32, int64); values strings, numbers or bools.
+// A table is a node of the object graph: track() takes it as a part of an object; checkpoints keep the contents of
+// those that can change.
 namespace runnel::lookup {
 
 // Fixed from its construction on; a key that is not there gives the default.

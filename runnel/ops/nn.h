@@ -55,8 +55,8 @@ struct ConvOptions {
   std::vector<int64_t> strides = {1};
   std::string padding = "VALID";  // or "SAME": the output has ceil(input / stride) cells; or "EXPLICIT"
   std::vector<int64_t> dilations = {1};
-  std::vector<int64_t> explicit_paddings;  // before and after of every spatial dimension: top, bottom, left, right
-  std::string data_format;                 // channels last, which is the default
+  std::vector<int64_t> explicit_paddings = {};  // before and after of every spatial dimension: top, bottom, left, right
+  std::string data_format = {};                 // channels last, which is the default
 };
 // Filters are [width, in, out], [height, width, in, out] and [depth, height, width, in, out]; where they have
 // fewer input channels than the input, the channels are cut into groups.
@@ -80,10 +80,10 @@ RUNNEL_API Tensor separable_conv2d(const Operand& input, const Operand& depthwis
 struct PoolOptions {
   // Lists as in ConvOptions.
   std::vector<int64_t> ksize = {2};
-  std::vector<int64_t> strides;            // as ksize unless given
-  std::string padding = "VALID";           // or "SAME"; padding is never part of a window
-  std::vector<int64_t> explicit_paddings;  // max pooling over one and two dimensions only
-  std::string data_format;                 // channels last, which is the default
+  std::vector<int64_t> strides = {};            // as ksize unless given
+  std::string padding = "VALID";                // or "SAME"; padding is never part of a window
+  std::vector<int64_t> explicit_paddings = {};  // max pooling over one and two dimensions only
+  std::string data_format = {};                 // channels last, which is the default
 };
 // Over one, two or three spatial dimensions, by the rank of the input.
 RUNNEL_API Tensor max_pool(const Operand& input, const PoolOptions& options = {});
@@ -123,8 +123,8 @@ RUNNEL_API Tensor layer_normalization(const Operand& x, const Tensor& gamma = {}
 // --- regularisation, embeddings, measures ---
 
 struct DropoutOptions {
-  Tensor noise_shape;  // of what is drawn, broadcast to x; the shape of x unless given
-  int64_t seed = 0;    // a stream of its own under the global seed
+  Tensor noise_shape = {};  // of what is drawn, broadcast to x; the shape of x unless given
+  int64_t seed = 0;         // a stream of its own under the global seed
 };
 // Elements are zero with probability `rate`; the others are scaled up so that the expected sum stays.
 RUNNEL_API Tensor dropout(const Operand& x, double rate, const DropoutOptions& options = {});

@@ -199,9 +199,8 @@ Tensor sparse_softmax_cross_entropy_with_logits(const Operand& labels, const Ope
   if (shape.rank() == 2 && targets.partial_shape().rank() == 1) return op.many({logits, labels})[0];
   if (shape.has_rank() && targets.partial_shape().has_rank() && shape.rank() != targets.partial_shape().rank() + 1) {
     throw invalid_argument(
-        "[SparseSoftmaxCrossEntropyWithLogits] labels must have one dimension less than logits: {} and {} "
-        "(at {}:{})",
-        targets.partial_shape().str(), shape.str(), logits.where().file_name(), logits.where().line());
+        "[SparseSoftmaxCrossEntropyWithLogits] labels must have one dimension less than logits: {} and {}{}",
+        targets.partial_shape().str(), shape.str(), logits.where().at());
   }
   const Operand rows(logit_rows(x), logits.where());
   return reshape(op.many({rows, reshape(targets, {-1})})[0], runnel::shape(targets));

@@ -84,12 +84,11 @@ Tensor embedding_lookup(const Variable& params, const Operand& ids) { return par
 Tensor dropout(const Operand& x, double rate, const DropoutOptions& options) {
   const Tensor value = x.value();
   if (!is_float(value.dtype())) {
-    throw invalid_argument("[dropout] a floating tensor is needed, got {} (at {}:{})", dtype_name(value.dtype()),
-                           x.where().file_name(), x.where().line());
+    throw invalid_argument("[dropout] a floating tensor is needed, got {}{}", dtype_name(value.dtype()),
+                           x.where().at());
   }
   if (!(rate >= 0 && rate < 1)) {
-    throw invalid_argument("[dropout] rate must be in [0, 1), got {} (at {}:{})", rate, x.where().file_name(),
-                           x.where().line());
+    throw invalid_argument("[dropout] rate must be in [0, 1), got {}{}", rate, x.where().at());
   }
   if (rate == 0) return value;
   const Tensor size = options.noise_shape.defined() ? options.noise_shape : shape(value);

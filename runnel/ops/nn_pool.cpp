@@ -407,8 +407,7 @@ nn::PoolOptions widened(const nn::PoolOptions& o, const char* op) {
 int spatial_dims(const Operand& input, const char* op) {
   const PartialShape s = input.value().partial_shape();
   if (s.has_rank() && s.rank() >= 3 && s.rank() <= 5) return s.rank() - 2;
-  throw invalid_argument("[{}] the input must have rank 3, 4 or 5, got {} (at {}:{})", op, s.str(),
-                         input.where().file_name(), input.where().line());
+  throw invalid_argument("[{}] the input must have rank 3, 4 or 5, got {}{}", op, s.str(), input.where().at());
 }
 
 }  // namespace

@@ -68,8 +68,7 @@ Tensor on_last_axis(const Operand& x, int axis, const char* name, Tensor (*f)(co
   if (!shape.has_rank()) throw make_error(Code::unimplemented, "[{}] axis {} of a tensor of unknown rank", name, axis);
   const int rank = shape.rank();
   if (axis < -rank || axis >= rank) {
-    throw invalid_argument("[{}] axis {} is out of range for shape {} (at {}:{})", name, axis, shape.str(),
-                           x.where().file_name(), x.where().line());
+    throw invalid_argument("[{}] axis {} is out of range for shape {}{}", name, axis, shape.str(), x.where().at());
   }
   const auto at = static_cast<size_t>(axis < 0 ? axis + rank : axis);
   if (at + 1 == static_cast<size_t>(rank)) return f(x);

@@ -2,6 +2,8 @@
 
 // Operators of tensors: + - * / % and comparisons, & | ^ ~ ! on bool and integer tensors. At least one operand is
 // a Tensor or stands for one (Variable, Gradient); the other may be a number. Comparisons give bool tensors.
+// `x += y` is `x = x + y`: the handle x refers to another value from then on, copies of it do not. A Variable has
+// assign_add for that.
 
 #include <concepts>
 #include <type_traits>
@@ -75,9 +77,14 @@ RUNNEL_BINARY_OPERATOR(|, detail::operator_or)
 RUNNEL_BINARY_OPERATOR(^, detail::operator_xor)
 #undef RUNNEL_BINARY_OPERATOR
 
+inline Tensor& operator+=(Tensor& x, const Operand& y) { return x = add(Operand(x, y.where()), y); }
+inline Tensor& operator-=(Tensor& x, const Operand& y) { return x = subtract(Operand(x, y.where()), y); }
+inline Tensor& operator*=(Tensor& x, const Operand& y) { return x = multiply(Operand(x, y.where()), y); }
+inline Tensor& operator/=(Tensor& x, const Operand& y) { return x = divide(Operand(x, y.where()), y); }
+
 inline Tensor operator-(const TensorOperand& x) { return negative(x); }
 inline Tensor operator~(const TensorOperand& x) { return detail::operator_invert(x); }
 // Exact, for Tensor itself tests as bool; the line of the expression is lost.
-inline Tensor operator!(const Tensor& x) { return detail::operator_not(Operand(x, std::source_location())); }
+inline Tensor operator!(const Tensor& x) { return detail::operator_not(Operand(x, SourceSite())); }
 
 }  // namespace runnel

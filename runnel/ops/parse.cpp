@@ -173,6 +173,9 @@ const ExampleSpec::Plan::Entry& ExampleSpec::Plan::find(std::string_view name) c
                    fmt::join(names, ", "));
 }
 
+ExampleSpec::ExampleSpec(std::initializer_list<std::pair<const std::string, FeatureSpec>> features)
+    : ExampleSpec(std::map<std::string, FeatureSpec>(features)) {}
+
 ExampleSpec::ExampleSpec(const std::map<std::string, FeatureSpec>& features) {
   auto plan = std::make_shared<Plan>();
   plan->features = features;

@@ -75,9 +75,8 @@ using FeatureSpec = std::variant<FixedLenFeature, VarLenFeature, FixedLenSequenc
 //                              {"label", io::FixedLenFeature{{}, int64}}};
 class RUNNEL_API ExampleSpec {
  public:
-  ExampleSpec(std::initializer_list<std::pair<const std::string, FeatureSpec>> features)  // NOLINT: implicit
-      : ExampleSpec(std::map<std::string, FeatureSpec>(features)) {}
-  ExampleSpec(const std::map<std::string, FeatureSpec>& features);  // NOLINT: implicit
+  ExampleSpec(std::initializer_list<std::pair<const std::string, FeatureSpec>> features);  // NOLINT: implicit
+  ExampleSpec(const std::map<std::string, FeatureSpec>& features);                         // NOLINT: implicit
 
   struct Plan;
   const Plan& plan() const { return *plan_; }

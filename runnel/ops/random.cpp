@@ -5,10 +5,11 @@
 
 #include "runnel/base/format.h"
 #include "runnel/kernels/cpu/random.h"
-#include "runnel/kernels/random_context.h"
 #include "runnel/op/builder.h"
 #include "runnel/op/dispatch.h"
+#include "runnel/op/random_context.h"
 #include "runnel/ops/array.h"
+#include "runnel/ops/array_util.h"
 #include "runnel/ops/math.h"
 #include "runnel/ops/random.h"
 #include "runnel/ops/random_kernels.h"
@@ -100,7 +101,7 @@ void register_random(Registry& r) {
       .in_host("shape", "S")
       .in("alpha", "T")
       .out("output")
-      .shape([](InferContext& c) { c.output(gamma_shape(c.constant_shape(0), c.input(1))); })
+      .shape([](InferContext& c) { c.output(gamma_shape(constant_sizes(c, 0), c.input(1))); })
       .cpu([]<class T>(KernelContext& c, const SeedAttrs& a) {
         const auto n = static_cast<uint64_t>(c.out().num_elements());
         draw_gamma<T>(RandomContext::current().reserve(n * cpu::kBlocksPerRejection, a.seed), c.in(1), c.out());
@@ -143,8 +144,7 @@ namespace random {
 namespace {
 
 [[noreturn]] void no_such_dtype(const char* what, DType dtype, const Where& where) {
-  throw invalid_argument("[{}] cannot draw {} values (at {}:{})", what, dtype_name(dtype), where.file_name(),
-                         where.line());
+  throw invalid_argument("[{}] cannot draw {} values{}", what, dtype_name(dtype), where.at());
 }
 
 Tensor raw_draw(const char* name, const ShapeArg& shape, DType dtype, int64_t seed, const Where& where) {
@@ -177,7 +177,7 @@ Tensor truncated_normal(const ShapeArg& shape, const Operand& mean, const Operan
 Tensor gamma(const ShapeArg& shape, const Operand& alpha, const Operand& beta, int64_t seed) {
   static const Op<SeedAttrs> op("RandomGamma");
   const auto [a, b] = gamma_parameters(alpha, beta);
-  return op({shape.tensor(), a}, {.seed = seed}) / b;
+  return op({shape.tensor(), a}, {.seed = seed}, &shape.where()) / b;
 }
 Tensor categorical(const Operand& logits, int64_t num_samples, DType dtype, int64_t seed) {
   static const Op<MultinomialAttrs> op("Multinomial");

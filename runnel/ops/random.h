@@ -1,9 +1,9 @@
 #pragma once
 
 #include <cstdint>
-#include <source_location>
 #include <vector>
 
+#include "runnel/base/source_site.h"
 #include "runnel/op/axes.h"
 #include "runnel/op/operand.h"
 #include "runnel/ops/state.h"
@@ -14,7 +14,7 @@ namespace runnel::random {
 // order then give the same numbers. Without it each run of the program differs.
 RUNNEL_API void set_seed(int64_t seed);
 
-using Where = std::source_location;
+using Where = SourceSite;
 
 // Draws of the given shape. `seed` gives the call a stream of its own under the global seed. Integer dtypes (int32,
 // int64) are uniform in [minval, maxval), which must then be given.
@@ -67,15 +67,17 @@ class RUNNEL_API Generator {
 
   Tensor key() const;
   const Variable& state() const { return state_; }
+  const std::shared_ptr<Trackable>& node() const { return node_; }  // of the object graph, with the state as its part
 
  private:
-  explicit Generator(Variable state) : state_(std::move(state)) {}
+  explicit Generator(Variable state);
   struct Draw {
     Tensor key, counter;
   };
   Draw take(const Shape& shape);
 
   Variable state_;
+  std::shared_ptr<Trackable> node_;
 };
 
 }  // namespace runnel::random

@@ -10,6 +10,7 @@
 #include "runnel/base/parallel.h"
 #include "runnel/kernels/cpu/random.h"
 #include "runnel/ops/array.h"
+#include "runnel/ops/array_util.h"
 #include "runnel/ops/math.h"
 
 namespace runnel {
@@ -140,7 +141,7 @@ void shuffle_rows(const Philox& gen, const Tensor& in, const Tensor& out) {
   }
 }
 
-void drawn_shape(InferContext& c) { c.output(c.constant_shape(0)); }
+void drawn_shape(InferContext& c) { c.output(constant_sizes(c, 0)); }
 
 PartialShape gamma_shape(const PartialShape& shape, const PartialShape& alpha) {
   if (!shape.has_rank() || !alpha.has_rank()) return PartialShape::unknown();

@@ -6,6 +6,7 @@
 #include "runnel/op/builder.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
+#include "runnel/ops/array_util.h"
 #include "runnel/ops/math.h"
 #include "runnel/ops/random.h"
 #include "runnel/ops/random_kernels.h"
@@ -130,7 +131,7 @@ void register_random_stateless(Registry& r) {
       .in_host("alg", DType::int32)
       .in("alpha", "dtype")
       .out("output", "dtype")
-      .shape([](InferContext& c) { c.output(gamma_shape(c.constant_shape(0), c.input(4))); })
+      .shape([](InferContext& c) { c.output(gamma_shape(constant_sizes(c, 0), c.input(4))); })
       .cpu([]<class T>(KernelContext& c) {
         check_algorithm(c, 3);
         draw_gamma<T>(generator_from(c.in(1), c.in(2)), c.in(4), c.out());
@@ -167,16 +168,19 @@ KeyCounter from_seed(const Operand& seed) {
 }
 
 Tensor draw(const char* name, const ShapeArg& shape, const KeyCounter& at, DType dtype) {
-  if (!is_float(dtype)) throw invalid_argument("[{}] cannot draw {} values", name, dtype_name(dtype));
+  if (!is_float(dtype)) {
+    throw invalid_argument("[{}] cannot draw {} values{}", name, dtype_name(dtype), shape.where().at());
+  }
   const Op<StatelessDrawAttrs> op(name);
-  return op({shape.tensor(), at.key, at.counter, algorithm()}, {.dtype = dtype});
+  return op({shape.tensor(), at.key, at.counter, algorithm()}, {.dtype = dtype}, &shape.where());
 }
 
 Tensor draw_uniform(const ShapeArg& shape, const KeyCounter& at, const Operand& minval, const Operand& maxval,
                     DType dtype) {
   if (is_integer(dtype)) {
     static const Op op("StatelessRandomUniformIntV2");
-    return op({shape.tensor(), at.key, at.counter, algorithm(), in_dtype(minval, dtype), in_dtype(maxval, dtype)});
+    return op({shape.tensor(), at.key, at.counter, algorithm(), in_dtype(minval, dtype), in_dtype(maxval, dtype)}, {},
+              &shape.where());
   }
   return scaled_uniform(draw("StatelessRandomUniformV2", shape, at, dtype), minval, maxval);
 }
@@ -199,7 +203,7 @@ Tensor stateless_gamma(const ShapeArg& shape, const Operand& seed, const Operand
   static const Op op("StatelessRandomGammaV3");
   const auto [a, b] = gamma_parameters(alpha, beta);
   const KeyCounter at = from_seed(seed);
-  return op({shape.tensor(), at.key, at.counter, algorithm(), a}) / b;
+  return op({shape.tensor(), at.key, at.counter, algorithm(), a}, {}, &shape.where()) / b;
 }
 Tensor stateless_categorical(const Operand& logits, int64_t num_samples, const Operand& seed, DType dtype) {
   static const Op<CategoryAttrs> op("StatelessMultinomial");
@@ -207,6 +211,16 @@ Tensor stateless_categorical(const Operand& logits, int64_t num_samples, const O
 }
 
 // The seed fills the state from its front, as in TensorFlow: it is the counter.
+namespace {
+// What checkpoints see of a generator.
+class GeneratorNode : public Trackable {
+ public:
+  explicit GeneratorNode(const Variable& state) { track("_state_var", state); }
+  bool holds_weights() const override { return false; }
+};
+}  // namespace
+
+Generator::Generator(Variable state) : state_(std::move(state)), node_(std::make_shared<GeneratorNode>(state_)) {}
 Generator Generator::from_seed(int64_t seed) { return from_state(Tensor{seed, int64_t{0}, int64_t{0}}); }
 Generator Generator::from_state(const Operand& state) {
   Generator g(Variable(Tensor{int64_t{0}, int64_t{0}, int64_t{0}}, {.name = "StateVar", .trainable = false}));

@@ -17,7 +17,8 @@ namespace math {
 Tensor reduce_variance(const Operand& x, const Axes& axis, bool keepdims) {
   const Tensor value = x.value();
   if (!is_float(value.dtype()) && !is_complex(value.dtype())) {
-    throw invalid_argument("[Variance] input must be floating or complex, got {}", dtype_name(value.dtype()));
+    throw invalid_argument("[Variance] input must be floating or complex, got {}{}", dtype_name(value.dtype()),
+                           x.where().at());
   }
   const Tensor mean = reduce_mean(Operand(value, x.where()), axis, true);
   return reduce_mean(squared_magnitude(value - mean), axis, keepdims);

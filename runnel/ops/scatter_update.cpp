@@ -131,7 +131,7 @@ void register_scatter_update(Registry& r) {
         try {
           c.forward(0, gather(value, c.in(1)));
         } catch (const Error& e) {
-          throw make_error(e.code(), "{}, reading rows of {}", e.what(), slot.describe());
+          throw e.reworded(fmt::format("{}, reading rows of {}", e.what(), slot.describe()));
         }
       })
       .grad([](const GradCtx& g) {

@@ -125,7 +125,7 @@ struct Unsorted {
 
 // Shares the gradient equally among the rows that equal the result.
 template <class Ids>
-Tensor extreme_grad(const GradCtx& g, const Ids& ids) {
+Tensor segment_extreme_grad(const GradCtx& g, const Ids& ids) {
   const Tensor& data = g.x(0);
   const Tensor chosen = cast(equal(data, ids.spread(g.y())), data.dtype());
   return chosen * ids.spread(g.dy() / maximum(ids.sum(chosen), 1));
@@ -133,7 +133,7 @@ Tensor extreme_grad(const GradCtx& g, const Ids& ids) {
 
 // The product of the others: the whole divided by the element, except where the element is the only zero.
 template <class Ids>
-Tensor prod_grad(const GradCtx& g, const Ids& ids) {
+Tensor segment_prod_grad(const GradCtx& g, const Ids& ids) {
   const Tensor& data = g.x(0);
   const Tensor is_zero = equal(data, zeros_like(data));
   const Tensor zero_count = ids.sum(cast(is_zero, DType::int32));
@@ -147,9 +147,9 @@ Tensor prod_grad(const GradCtx& g, const Ids& ids) {
 template <class Ids>
 constexpr auto sum_grad_of = [](const GradCtx& g) { return Ids{g}.spread(g.dy()); };
 template <class Ids>
-constexpr auto extreme_grad_of = [](const GradCtx& g) { return extreme_grad(g, Ids{g}); };
+constexpr auto extreme_grad_of = [](const GradCtx& g) { return segment_extreme_grad(g, Ids{g}); };
 template <class Ids>
-constexpr auto prod_grad_of = [](const GradCtx& g) { return prod_grad(g, Ids{g}); };
+constexpr auto prod_grad_of = [](const GradCtx& g) { return segment_prod_grad(g, Ids{g}); };
 
 template <class Set>
 auto define_sorted(Registry& r, const char* name, Set types) {

@@ -142,6 +142,12 @@ void register_select(Registry& r) {
       .cpu([](KernelContext& c) { choose_by_size(c, row_condition(c.in(0).shape(), c.in(1).shape())); })
       .grad([](const GradCtx& g) {
         const Tensor& condition = g.x(0);
+        if (!condition.partial_shape().has_rank() || !g.x(1).partial_shape().has_rank()) {
+          // As many dimensions of size 1 after those of the condition as it lacks: none, or all but the first.
+          const Tensor missing = expand_dims(rank(g.x(1)) - rank(condition), 0);
+          const Tensor sizes = concat({shape(condition), fill(missing, Tensor(1))}, 0);
+          return select_gradients(g, reshape(condition, sizes));
+        }
         if (!chooses_rows(condition.partial_shape(), g.x(1).partial_shape())) return select_gradients(g, condition);
         Dims dims(static_cast<size_t>(g.x(1).partial_shape().rank()), 1);
         dims[0] = -1;

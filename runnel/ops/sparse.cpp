@@ -12,6 +12,7 @@
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/array_util.h"
+#include "runnel/ops/broadcast_grad.h"
 #include "runnel/ops/math.h"
 
 namespace runnel {
@@ -103,11 +104,12 @@ void register_sparse(Registry& r) {
         Tensor at = g.x(0);
         if (indices.rank() == 1) at = expand_dims(at, 1);
         if (indices.rank() == 0) at = reshape(at, {1, 1});
+        if (!indices.has_rank()) at = reshape(at, stack({Tensor(-1), rank(g.dy())}));
         const Tensor dy = g.dy();
         const Tensor inside = gather_nd(dy, at);
-        return Gradients{{}, {}, values.rank() == 0 ? reduce_sum(inside) : inside, g.want(3, [&] {
-                           return reduce_sum(dy) - reduce_sum(inside);
-                         })};
+        const Tensor dvalues =
+            values.has_rank() ? (values.rank() == 0 ? reduce_sum(inside) : inside) : sum_to_shape_of(inside, g.x(2));
+        return Gradients{{}, {}, dvalues, g.want(3, [&] { return reduce_sum(dy) - reduce_sum(inside); })};
       })
       .doc("A dense tensor with values at the given indices and default_value elsewhere.")
       .sample({.in = {Tensor{{0, 1}, {1, 0}}, Tensor{2, 2}, Tensor{5.f, 6.f}, Tensor(0.f)},

@@ -9,16 +9,19 @@
 #include "runnel/base/function_ref.h"
 #include "runnel/op/gradient.h"
 #include "runnel/op/operand.h"
+#include "runnel/tensor/trackable.h"
 
 namespace runnel {
 
 // What a variable handle refers to. Reads give an immutable snapshot that shares the buffer; writes go in place
-// only when nobody else holds the buffer, else they swap it. `version` counts writes (caches key on it).
-class RUNNEL_API VariableSlot : public Object {
+// only when nobody else holds the buffer, else they swap it. `version` counts writes (caches key on it). A node of the
+// object graph: what layers and optimizers track.
+class RUNNEL_API VariableSlot : public Object, public Trackable {
  public:
   VariableSlot(std::string name, DType dtype, PartialShape shape, bool trainable)
       : name(std::move(name)), dtype(dtype), shape(std::move(shape)), trainable(trainable) {}
   std::string describe() const override { return "Variable '" + name + "'"; }
+  std::vector<SavableValue> savable_values() override;
 
   // The value in a buffer that only this slot holds, ready to be changed in place; copied first if need be.
   // Call with the mutex held; counts as a write.
@@ -50,8 +53,8 @@ RUNNEL_API VariableSlot& variable_slot(const Tensor& handle);
 struct VariableOptions {
   std::string name = "Variable";
   bool trainable = true;
-  DType dtype = DType::invalid;       // the initial value's when not given
-  std::optional<PartialShape> shape;  // what later values must fit; the initial value's shape when not given
+  DType dtype = DType::invalid;            // the initial value's when not given
+  std::optional<PartialShape> shape = {};  // what later values must fit; the initial value's shape when not given
 };
 
 // Tensor state that outlives calls: weights, counters. Stands wherever a Tensor is expected, as its value at that

@@ -33,7 +33,7 @@ struct AsStringOptions {
   bool scientific = false;
   bool shortest = false;
   int64_t width = -1;
-  std::string fill;  // "", "0", " ", "+" or "-", as printf's flags
+  std::string fill = {};  // "", "0", " ", "+" or "-", as printf's flags
 };
 RUNNEL_API Tensor as_string(const Operand& input, const AsStringOptions& options = {});
 // The template with each placeholder replaced by the text of an input, as print shows it.

@@ -26,9 +26,7 @@ class TensorArray::Spec : public CompositeSpec {
 
 namespace {
 
-std::string site(const Operand& at) {
-  return at.where().line() > 0 ? fmt::format(" (at {}:{})", at.where().file_name(), at.where().line()) : "";
-}
+std::string site(const Operand& at) { return at.where().at(); }
 
 Tensor as_integers(const Operand& value, DType dtype) {
   if (value.is_literal()) return value.as(dtype);

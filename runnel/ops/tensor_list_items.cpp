@@ -43,9 +43,8 @@ PartialShape spelled_shape(const Tensor& t, const std::string& name) {
 
 PartialShape element_shape_input(const InferContext& c, int i) {
   if (const Tensor* t = c.constant(i)) return spelled_shape(*t, "element_shape");
-  const PartialShape& spelled = c.input(i);
-  const bool counted = spelled.has_rank() && spelled.rank() == 1 && spelled[0] >= 0;
-  return counted ? PartialShape::unknown_dims(static_cast<int>(spelled[0])) : PartialShape::unknown();
+  const PartialShape& spelled = c.input(i);  // a scalar says that even the rank is not known
+  return spelled.has_rank() && spelled.rank() == 1 ? c.constant_shape(i) : PartialShape::unknown();
 }
 
 PartialShape element_shape_input(const KernelContext& c, int i) { return spelled_shape(c.in(i), "element_shape"); }

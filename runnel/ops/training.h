@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "runnel/op/attr.h"
+#include "runnel/op/attr_value.h"
 #include "runnel/op/gradient.h"
 #include "runnel/ops/state.h"
 
@@ -72,6 +72,9 @@ RUNNEL_API void apply_ftrl(const Variable& var, const Variable& accum, const Var
 // Called eagerly it is one op over all variables; in a function it is one for each, which a pass joins where that pays.
 RUNNEL_API void apply_to_all(const std::string& op, const std::vector<std::vector<Variable>>& variables,
                              const std::vector<Tensor>& scalars, const std::vector<Tensor>& gradients,
-                             const std::vector<std::pair<std::string, AttrValue>>& attrs = {});
+                             const std::vector<std::pair<std::string, AttrValue>>& attrs);
+// Without attributes: a default argument would make every user of this header compile the lists of them.
+RUNNEL_API void apply_to_all(const std::string& op, const std::vector<std::vector<Variable>>& variables,
+                             const std::vector<Tensor>& scalars, const std::vector<Tensor>& gradients);
 
 }  // namespace runnel::training

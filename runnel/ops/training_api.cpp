@@ -140,6 +140,11 @@ void apply_ftrl(const Variable& var, const Variable& accum, const Variable& line
 }
 
 void apply_to_all(const std::string& op, const std::vector<std::vector<Variable>>& variables,
+                  const std::vector<Tensor>& scalars, const std::vector<Tensor>& gradients) {
+  apply_to_all(op, variables, scalars, gradients, {});
+}
+
+void apply_to_all(const std::string& op, const std::vector<std::vector<Variable>>& variables,
                   const std::vector<Tensor>& scalars, const std::vector<Tensor>& gradients,
                   const std::vector<std::pair<std::string, AttrValue>>& attrs) {
   const OpDef& one = registry().get(op);

@@ -80,6 +80,23 @@ VariableSlot& variable_slot(const Tensor& handle) {
   return *slot;
 }
 
+std::vector<SavableValue> VariableSlot::savable_values() {
+  const auto get = [this] {
+    const std::lock_guard lock(mutex);
+    require_value();
+    return std::vector<Tensor>{value.with_shape(value.shape())};  // a snapshot: later writes go elsewhere
+  };
+  const auto check = [this](const std::vector<Tensor>& saved) { check_fits(*this, saved.at(0)); };
+  // Not an op: it happens once, whatever is being traced or recorded.
+  const auto set = [this](const std::vector<Tensor>& saved) {
+    const std::lock_guard lock(mutex);
+    const Tensor fresh = value.defined() ? saved.at(0).to(value.device()) : saved.at(0);
+    ++version;
+    value = fresh.with_shape(fresh.shape());
+  };
+  return {{.name = "VARIABLE_VALUE", .full_name = name, .get = get, .check = check, .set = set}};
+}
+
 void VariableSlot::require_value() const {
   if (!value.defined()) throw make_error(Code::failed_precondition, "{} has no value yet", describe());
 }
@@ -209,21 +226,21 @@ Tensor Variable::value() const {
 const Variable& Variable::assign(const Operand& value) const {
   static const Op<VariableAttrs> op("AssignVariableOp");
   const Tensor v = value.is_literal() ? value.as(dtype()) : *value.tensor();
-  const std::source_location where = value.where();
+  const SourceSite where = value.where();
   op.many({handle_, v}, {.dtype = dtype()}, &where);
   return *this;
 }
 const Variable& Variable::assign_add(const Operand& delta) const {
   static const Op<VariableAttrs> op("AssignAddVariableOp");
   const Tensor v = delta.is_literal() ? delta.as(dtype()) : *delta.tensor();
-  const std::source_location where = delta.where();
+  const SourceSite where = delta.where();
   op.many({handle_, v}, {.dtype = dtype()}, &where);
   return *this;
 }
 const Variable& Variable::assign_sub(const Operand& delta) const {
   static const Op<VariableAttrs> op("AssignSubVariableOp");
   const Tensor v = delta.is_literal() ? delta.as(dtype()) : *delta.tensor();
-  const std::source_location where = delta.where();
+  const SourceSite where = delta.where();
   op.many({handle_, v}, {.dtype = dtype()}, &where);
   return *this;
 }

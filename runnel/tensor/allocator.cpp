@@ -193,9 +193,10 @@ void* allocate(size_t bytes) {
     }
     return allocate_uncached(c);
   }
+  void* block = allocate_uncached(c);
   // Only blocks that bypass the thread caches are counted: counting every small one would cost more than it.
   note_use(static_cast<int64_t>(class_bytes(c)));
-  return allocate_uncached(c);
+  return block;
 }
 
 void release(void* block, size_t bytes) noexcept {

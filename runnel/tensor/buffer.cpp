@@ -1,5 +1,6 @@
 #include "runnel/tensor/buffer.h"
 
+#include <atomic>
 #include <cstring>
 #include <new>
 
@@ -7,6 +8,8 @@
 
 namespace runnel {
 namespace {
+
+constinit std::atomic<bool> beyond_the_host = false;
 
 // A host buffer and its header are one block: the header fills the first cache line(s).
 constexpr size_t kHeader = (sizeof(Buffer) + 63) / 64 * 64;
@@ -30,6 +33,11 @@ void with_object_type(DType dtype, F&& f) {
 }
 
 }  // namespace
+
+Device::Device(DeviceKind kind, std::string name) : kind_(kind), name_(std::move(name)) {
+  if (kind != kCpu) beyond_the_host.store(true, std::memory_order_relaxed);
+}
+bool Device::others_exist() { return beyond_the_host.load(std::memory_order_relaxed); }
 
 Device& Device::cpu() {
   static auto* device = new CpuDevice;  // never destroyed: static tensors may outlive main

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "runnel/base/export.h"
+
 namespace runnel {
 
 // One element of a string tensor: a range of reference-counted bytes. Copies and substrings share the bytes;
@@ -13,8 +15,7 @@ namespace runnel {
 class Bytes {
  public:
   Bytes() = default;
-  Bytes(std::string text)  // NOLINT: implicit, like std::string_view from std::string
-      : Bytes(std::make_shared<const std::string>(std::move(text))) {}
+  RUNNEL_API Bytes(std::string text);  // NOLINT: implicit, like std::string_view from std::string
   Bytes(std::string_view text) : Bytes(std::string(text)) {}  // NOLINT
   Bytes(const char* text) : Bytes(std::string(text)) {}       // NOLINT
   Bytes(std::shared_ptr<const void> owner, std::string_view range) : owner_(std::move(owner)), view_(range) {}
@@ -29,8 +30,6 @@ class Bytes {
   friend auto operator<=>(const Bytes& a, const Bytes& b) { return a.view_ <=> b.view_; }
 
  private:
-  explicit Bytes(std::shared_ptr<const std::string> text) : view_(*text) { owner_ = std::move(text); }
-
   std::shared_ptr<const void> owner_;
   std::string_view view_;
 };

@@ -18,7 +18,7 @@ inline constexpr int kMaxDeviceKinds = 4;
 // its address: bytes cross with the two copies below, which are ordered with the work.
 class RUNNEL_API Device {
  public:
-  Device(DeviceKind kind, std::string name) : kind_(kind), name_(std::move(name)) {}
+  Device(DeviceKind kind, std::string name);
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
   virtual ~Device() = default;
@@ -36,6 +36,7 @@ class RUNNEL_API Device {
   virtual void synchronize() = 0;
 
   static Device& cpu();
+  static bool others_exist();  // was there ever one that is not the host?
 
  private:
   DeviceKind kind_;

@@ -40,6 +40,12 @@ constexpr auto kInfos = make_infos();
 
 }  // namespace
 
+Bytes::Bytes(std::string text) {
+  auto owner = std::make_shared<const std::string>(std::move(text));
+  view_ = *owner;
+  owner_ = std::move(owner);
+}
+
 const char* dtype_name(DType dtype) {
   const char* name = static_cast<int>(dtype) < kNumDTypes ? kInfos[static_cast<size_t>(dtype)].name : nullptr;
   return name ? name : "invalid";

@@ -1,26 +1,20 @@
 #include "runnel/tensor/handle_log.h"
 
-#include <utility>
-
 namespace runnel {
-namespace {
-
-constinit thread_local HandleLog* current = nullptr;
-
-}  // namespace
 
 constinit std::atomic<int> detail::open_handle_logs = 0;
 
 void detail::handle_assigned(Tensor* handle) noexcept {
-  if (current) current->assigned(handle);
+  if (HandleLog* log = current_context.handle_log) log->assigned(handle);
 }
 void detail::handle_destroyed(Tensor* handle) noexcept {
-  if (current) current->destroyed(handle);
+  if (HandleLog* log = current_context.handle_log) log->destroyed(handle);
 }
 
-HandleLog* set_handle_log(HandleLog* log) {
-  detail::open_handle_logs.fetch_add((log != nullptr) - (current != nullptr), std::memory_order_relaxed);
-  return std::exchange(current, log);
+HandleLogScope::HandleLogScope(HandleLog* log)
+    : change_((log != nullptr) - (detail::current_context.handle_log != nullptr)), scope_(log) {
+  detail::open_handle_logs.fetch_add(change_, std::memory_order_relaxed);
 }
+HandleLogScope::~HandleLogScope() { detail::open_handle_logs.fetch_sub(change_, std::memory_order_relaxed); }
 
 }  // namespace runnel

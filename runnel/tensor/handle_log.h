@@ -1,6 +1,9 @@
 #pragma once
 
+#include <optional>
+
 #include "runnel/tensor/tensor.h"
+#include "runnel/tensor/thread_context.h"
 
 namespace runnel {
 
@@ -13,25 +16,29 @@ class RUNNEL_API HandleLog {
   virtual void destroyed(Tensor* handle) = 0;
 };
 
-// The log of the current thread. Returns what was there, for the caller to restore.
-RUNNEL_API HandleLog* set_handle_log(HandleLog* log);
+// While it lives, this log is told, or nobody (null).
+class RUNNEL_API HandleLogScope {
+ public:
+  explicit HandleLogScope(HandleLog* log);
+  ~HandleLogScope();
+  HandleLogScope(const HandleLogScope&) = delete;
+  HandleLogScope& operator=(const HandleLogScope&) = delete;
+
+ private:
+  int change_;  // of the number of threads with a log
+  ContextScope<&ThreadContext::handle_log> scope_;
+};
 
 // While it lives, handles of this thread are not logged: those of the library itself, which outlive a block but are no
 // part of the program.
 class UnloggedHandles {
  public:
-  UnloggedHandles() : active_(detail::handles_are_logged()) {
-    if (active_) outer_ = set_handle_log(nullptr);
+  UnloggedHandles() {
+    if (detail::handles_are_logged()) scope_.emplace(nullptr);
   }
-  ~UnloggedHandles() {
-    if (active_) set_handle_log(outer_);
-  }
-  UnloggedHandles(const UnloggedHandles&) = delete;
-  UnloggedHandles& operator=(const UnloggedHandles&) = delete;
 
  private:
-  bool active_;
-  HandleLog* outer_ = nullptr;
+  std::optional<HandleLogScope> scope_;
 };
 
 }  // namespace runnel

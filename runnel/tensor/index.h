@@ -1,7 +1,12 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <optional>
+#include <type_traits>
+
+#include "runnel/base/source_site.h"
+#include "runnel/tensor/tensor.h"
 
 namespace runnel {
 
@@ -26,19 +31,61 @@ struct SliceBound {
 };
 constexpr Slice slice(SliceBound start, SliceBound stop, int64_t step = 1) { return {start.at, stop.at, step}; }
 
-// One place of x(...): a position (which drops the dimension), a slice, a new axis or the ellipsis.
+// What stands for an index that is a tensor: a Tensor, a Variable.
+template <class T>
+concept TensorIndex =
+    std::same_as<T, Tensor> || (std::is_class_v<T> && !Element<T> && std::convertible_to<const T&, Tensor>);
+
+// The same with bounds that are tensors, integer scalars; one that is not defined is a number or missing.
+struct TensorSlice {
+  Slice numbers;
+  Tensor start, stop;
+};
+template <class A, class B>
+  requires((TensorIndex<A> || TensorIndex<B>) && (TensorIndex<A> || std::convertible_to<A, SliceBound>) &&
+           (TensorIndex<B> || std::convertible_to<B, SliceBound>))
+TensorSlice slice(const A& start, const B& stop, int64_t step = 1) {
+  TensorSlice made;
+  made.numbers.step = step;
+  if constexpr (TensorIndex<A>) {
+    made.start = start;
+  } else {
+    made.numbers.start = SliceBound(start).at;
+  }
+  if constexpr (TensorIndex<B>) {
+    made.stop = stop;
+  } else {
+    made.numbers.stop = SliceBound(stop).at;
+  }
+  return made;
+}
+
+// One place of x[...] or x(...): a position (which drops the dimension), a slice, a new axis or the ellipsis. Remembers
+// the line of the expression, for errors.
 class Index {
  public:
+  using Location = SourceSite;
   enum class Kind { position, slice, newaxis, ellipsis };
-  constexpr Index(int64_t position) : kind(Kind::position), at(position) {}  // NOLINT: implicit
-  constexpr Index(int position) : Index(static_cast<int64_t>(position)) {}   // NOLINT
-  constexpr Index(Slice s) : kind(Kind::slice), range(s) {}                  // NOLINT
-  constexpr Index(NewAxis) : kind(Kind::newaxis) {}                          // NOLINT
-  constexpr Index(Ellipsis) : kind(Kind::ellipsis) {}                        // NOLINT
+  template <std::integral T>
+    requires(!std::same_as<T, bool>)
+  Index(T position, Location where = Location::current())  // NOLINT: implicit
+      : kind(Kind::position), at(static_cast<int64_t>(position)), where(where) {}
+  template <TensorIndex T>
+  Index(const T& position, Location where = Location::current())  // NOLINT
+      : kind(Kind::position), start(position), where(where) {}
+  Index(const Slice& s, Location where = Location::current()) : kind(Kind::slice), range(s), where(where) {}  // NOLINT
+  Index(const TensorSlice& s, Location where = Location::current())                                           // NOLINT
+      : kind(Kind::slice), range(s.numbers), start(s.start), stop(s.stop), where(where) {}
+  Index(NewAxis, Location where = Location::current()) : kind(Kind::newaxis), where(where) {}    // NOLINT
+  Index(Ellipsis, Location where = Location::current()) : kind(Kind::ellipsis), where(where) {}  // NOLINT
+
+  bool has_tensor() const { return start.defined() || stop.defined(); }
 
   Kind kind;
   int64_t at = 0;
   Slice range{};
+  Tensor start, stop;  // in place of a number: of a position `start`
+  Location where;
 };
 
 }  // namespace runnel

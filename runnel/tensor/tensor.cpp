@@ -57,7 +57,13 @@ size_t offset_in_buffer(const TensorImpl& t) {
 
 Tensor Tensor::empty(DType dtype, const Shape& shape, Device& device) {
   const size_t count = checked_count(dtype, shape);
-  return Tensor(make_ref<TensorImpl>(dtype, shape, Buffer::allocate(device, dtype, count), size_t{0}));
+  try {
+    return Tensor(make_ref<TensorImpl>(dtype, shape, Buffer::allocate(device, dtype, count), size_t{0}));
+  } catch (const Error& e) {
+    if (e.code() != Code::resource_exhausted) throw;
+    throw make_error(Code::resource_exhausted, "no memory for a {} tensor of shape {} ({} bytes): {}",
+                     dtype_name(dtype), shape.str(), count * dtype_size(dtype), e.what());
+  }
 }
 
 Tensor Tensor::wrap(DType dtype, const Shape& shape, const void* data, std::shared_ptr<const void> owner) {
@@ -108,11 +114,12 @@ Tensor Tensor::to(Device& target) const {
 
 Tensor::operator bool() const {
   if (is_symbolic()) {
-    throw make_error(
-        Code::failed_precondition,
-        "a tensor of a graph that is being built is neither true nor false: use IF (...) or cond() for it");
+    throw make_error(Code::failed_precondition,
+                     "a tensor of a graph that is being built is neither true nor false: use IF (...), WHILE (...) or "
+                     "cond() for it; {}",
+                     impl_->symbol->described());
   }
-  check_single();
+  check_single({});
   Tensor t = to_host();
   if (dtype() == DType::bool_) return *t.data<bool>();
   bool truth = false;
@@ -141,27 +148,33 @@ void Tensor::check_count(size_t n) const {
   }
 }
 
-void Tensor::check_access(DType asked) const {
-  if (!defined()) throw make_error(Code::failed_precondition, "this Tensor refers to nothing");
-  require_value("its elements");
+void Tensor::check_access(DType asked, const SourceSite& where) const {
+  require_value("its elements", where);
   if (asked != dtype()) {
-    throw invalid_argument("the tensor holds {}, read as {}: cast it first", dtype_name(dtype()), dtype_name(asked));
+    throw invalid_argument("the tensor holds {}, read as {}: cast it first{}", dtype_name(dtype()), dtype_name(asked),
+                           where.at());
   }
 }
 
-void Tensor::check_single() const {
-  if (!defined()) throw make_error(Code::failed_precondition, "this Tensor refers to nothing");
-  require_value("its value");
+void Tensor::check_single(const SourceSite& where) const {
+  require_value("its value", where);
   if (num_elements() != 1) {
-    throw invalid_argument("one value asked of a tensor of shape {}", shape().str());
+    throw invalid_argument("one value asked of a tensor of shape {}{}", shape().str(), where.at());
   }
 }
 
-void Tensor::require_value(const char* what) const {
+void Tensor::refers_to_nothing(const char* asked, const SourceSite& where) {
+  throw make_error(Code::failed_precondition,
+                   "this Tensor refers to nothing, so {} cannot be read: it was never given a value{}", asked,
+                   where.at());
+}
+
+void Tensor::require_value(const char* what, const SourceSite& where) const {
+  if (!defined()) refers_to_nothing(what, where);
   if (is_symbolic()) {
     throw make_error(Code::failed_precondition,
-                     "the tensor stands for a value that is known only when the graph runs, so {} cannot be read here",
-                     what);
+                     "the tensor has no value while a graph is being built, so {} cannot be read here{}; {}", what,
+                     where.at(), impl_->symbol->described());
   }
 }
 

@@ -15,14 +15,15 @@
 
 #include "runnel/base/export.h"
 #include "runnel/base/ref.h"
+#include "runnel/base/source_site.h"
 #include "runnel/tensor/buffer.h"
 #include "runnel/tensor/dtype.h"
-#include "runnel/tensor/index.h"
 #include "runnel/tensor/shape.h"
 
 namespace runnel {
 
 class Tensor;
+class Index;  // of x[...]: tensor/index.h, below
 
 // What stands behind a Tensor while a function is being traced; the graph library derives from it.
 class RUNNEL_API Symbol {
@@ -31,6 +32,11 @@ class RUNNEL_API Symbol {
   virtual const PartialShape& shape() const = 0;
   // The value where it is known already (a constant, the shape of a tensor of static shape), else null.
   virtual const Tensor* constant() const { return nullptr; }
+  // The elements of an integer scalar or vector of which some are known already (the shape of a tensor of partly known
+  // shape), kUnknownDim where they are not (or are just -1); null where none is.
+  virtual const Dims* elements() const { return nullptr; }
+  // For messages: what it stands for, and why that has no value here.
+  virtual std::string described() const { return "it stands for a value that is known only when the graph runs"; }
 };
 
 namespace detail {
@@ -100,14 +106,15 @@ class RUNNEL_API Tensor {
   // Inside a traced block a move leaves its source as it is: the block's second pass starts from the same handles.
   Tensor(Tensor&& other) noexcept
       : impl_(detail::handles_are_logged() ? Ref<TensorImpl>(other.impl_) : std::move(other.impl_)) {}
-  Tensor& operator=(const Tensor& other) noexcept {
+  // Of handles that have a name only: `t[0] = 5` would change nothing, and does not compile.
+  Tensor& operator=(const Tensor& other) & noexcept {
     if (detail::handles_are_logged()) [[unlikely]] {
       detail::handle_assigned(this);
     }
     impl_ = other.impl_;
     return *this;
   }
-  Tensor& operator=(Tensor&& other) noexcept {
+  Tensor& operator=(Tensor&& other) & noexcept {
     if (detail::handles_are_logged()) [[unlikely]] {
       detail::handle_assigned(this);
       impl_ = other.impl_;
@@ -156,7 +163,7 @@ class RUNNEL_API Tensor {
   }
   template <class T>
   static Tensor of(const std::vector<T>& values) {
-    return of<T>(values, Shape{static_cast<int64_t>(values.size())});
+    return of(values, Shape{static_cast<int64_t>(values.size())});
   }
   template <class T>
   static Tensor of(const std::vector<T>& values, const Shape& shape) {
@@ -165,11 +172,14 @@ class RUNNEL_API Tensor {
       t.check_count(values.size());
       std::copy(values.begin(), values.end(), t.mutable_data<bool>());
       return t;
+    } else if constexpr (Text<T>) {
+      return of<Bytes>(std::vector<Bytes>(values.begin(), values.end()), shape);
     } else {
       return of<T>(std::span<const T>(values), shape);
     }
   }
-  // A list of literals as written: double stays float64. For parameters that get their dtype from elsewhere.
+  // A list of literals as written, or a vector (of vectors): double stays float64. For parameters that get their dtype
+  // from elsewhere.
   template <Element T, class List>
   static Tensor exactly(const List& values) {
     Tensor t;
@@ -188,59 +198,62 @@ class RUNNEL_API Tensor {
 
   bool defined() const { return static_cast<bool>(impl_); }
   bool is_symbolic() const { return impl_ && impl_->symbol; }
-  DType dtype() const { return impl_->dtype; }
+  DType dtype() const { return value("its dtype").dtype; }
   // The shape of a value; of a symbolic tensor only when it is fully known (else an Error).
   const Shape& shape() const {
-    if (impl_->num_elements < 0) [[unlikely]] {
+    const TensorImpl& t = value("its shape");
+    if (t.num_elements < 0) [[unlikely]] {
       require_value("its shape");
     }
-    return impl_->shape;
+    return t.shape;
   }
   PartialShape partial_shape() const {
-    return impl_->symbol ? impl_->symbol->shape() : static_cast<const PartialShape&>(impl_->shape);
+    const TensorImpl& t = value("its shape");
+    return t.symbol ? t.symbol->shape() : static_cast<const PartialShape&>(t.shape);
   }
   int rank() const { return shape().rank(); }
   int64_t dim(int i) const { return shape()[normalize_axis(i, rank(), "dimension")]; }
   int64_t num_elements() const {
-    if (impl_->num_elements < 0) [[unlikely]] {
+    const TensorImpl& t = value("its size");
+    if (t.num_elements < 0) [[unlikely]] {
       require_value("its size");
     }
-    return impl_->num_elements;
+    return t.num_elements;
   }
-  size_t num_bytes() const { return static_cast<size_t>(num_elements()) * dtype_size(impl_->dtype); }
+  size_t num_bytes() const { return static_cast<size_t>(num_elements()) * dtype_size(dtype()); }
   // The value where it is known: of a symbolic tensor only a constant one, else null.
-  const Tensor* known_value() const { return impl_->symbol ? impl_->symbol->constant() : this; }
-  Device& device() const { return impl_->symbol ? Device::cpu() : impl_->buffer->device(); }
+  const Tensor* known_value() const { return value("its value").symbol ? impl_->symbol->constant() : this; }
+  Device& device() const { return value("its device").symbol ? Device::cpu() : impl_->buffer->device(); }
   std::string device_name() const { return device().name(); }
 
   // The elements, on the host: waits for pending work and copies from another device when needed.
   template <class T>
-  HostView<T> host() const {
-    check_access(dtype_of<T>);
+  HostView<T> host(SourceSite where = SourceSite::current()) const {
+    check_access(dtype_of<T>, where);
     Tensor t = to_host();
     return HostView<T>(t.impl_->buffer, static_cast<const T*>(t.impl_->data),
                        static_cast<size_t>(t.impl_->num_elements));
   }
   // The one element of a tensor that has just one.
   template <class T>
-  T item() const {
+  T item(SourceSite where = SourceSite::current()) const {
     if constexpr (std::same_as<T, std::string>) {
-      return item<Bytes>().str();
+      return item<Bytes>(where).str();
     } else {
-      check_access(dtype_of<T>);
-      check_single();
+      check_access(dtype_of<T>, where);
+      check_single(where);
       return *static_cast<const T*>(to_host().impl_->data);
     }
   }
   template <class T>
-  std::vector<T> to_vector() const {
+  std::vector<T> to_vector(SourceSite where = SourceSite::current()) const {
     if constexpr (std::same_as<T, std::string>) {
-      auto view = host<Bytes>();
+      auto view = host<Bytes>(where);
       std::vector<std::string> out;
       for (const Bytes& b : view) out.push_back(b.str());
       return out;
     } else {
-      auto view = host<T>();
+      auto view = host<T>(where);
       return std::vector<T>(view.begin(), view.end());
     }
   }
@@ -255,14 +268,17 @@ class RUNNEL_API Tensor {
   // Rows [begin, end) of the first dimension; shares the buffer.
   Tensor rows(int64_t begin, int64_t end) const;
 
-  // NumPy-style indexing: x[1], x(all, slice(0, 4)), x(ellipsis, -1), x(newaxis). Recorded and traced like any op.
-  Tensor operator[](int64_t i) const { return index({Index(i)}); }
-  template <class... I>
-    requires(sizeof...(I) > 0 && (std::convertible_to<I, Index> && ...))
-  Tensor operator()(const I&... indices) const {
-    return index({Index(indices)...});
-  }
-  Tensor index(std::initializer_list<Index> indices) const;  // defined with the array ops
+  // NumPy-style indexing: x[1], x(all, slice(0, 4)), x(ellipsis, -1), x(newaxis). A position or bound may be a tensor,
+  // an integer scalar: x[i], x(slice(begin, end)). Recorded and traced like any op; defined with the array ops.
+  Tensor operator[](const Index& i) const;
+  Tensor operator()(const Index& i) const;
+  Tensor operator()(const Index& i, const Index& j) const;
+  Tensor operator()(const Index& i, const Index& j, const Index& k) const;
+  Tensor operator()(const Index& i, const Index& j, const Index& k, const Index& l) const;
+  Tensor operator()(const Index& i, const Index& j, const Index& k, const Index& l, const Index& m) const;
+  Tensor operator()(const Index& i, const Index& j, const Index& k, const Index& l, const Index& m,
+                    const Index& n) const;
+  Tensor index(std::initializer_list<Index> indices) const;  // more of them
 
   std::string str() const;   // what TensorFlow prints: tf.Tensor(1.0, shape=(), dtype=float32)
   std::string repr() const;  // <tf.Tensor: shape=(), dtype=float32, numpy=1.0>
@@ -318,8 +334,9 @@ class RUNNEL_API Tensor {
       fill_from(flat.data(), flat.size(), Shape(dims));
     }
   }
-  template <class T, class Nested>
-  static void flatten(const std::initializer_list<Nested>& values, size_t depth, Dims& dims, std::vector<T>& flat) {
+  template <class T, class List>
+  static void flatten(const List& values, size_t depth, Dims& dims, std::vector<T>& flat) {
+    using Nested = typename List::value_type;
     const auto n = static_cast<int64_t>(values.size());
     if (dims.size() == depth) dims.push_back(n);
     if (dims[depth] != n) ragged_literal(depth, dims[depth], n);
@@ -332,10 +349,18 @@ class RUNNEL_API Tensor {
     }
   }
   [[noreturn]] static void ragged_literal(size_t depth, int64_t expected, int64_t got);
+  // What the handle refers to; an Error naming what was asked for where that is nothing.
+  const TensorImpl& value(const char* asked) const {
+    if (!impl_) [[unlikely]] {
+      refers_to_nothing(asked);
+    }
+    return *impl_;
+  }
+  [[noreturn]] static void refers_to_nothing(const char* asked, const SourceSite& where = {});
   void check_count(size_t n) const;
-  void check_access(DType asked) const;
-  void check_single() const;
-  void require_value(const char* what) const;
+  void check_access(DType asked, const SourceSite& where) const;
+  void check_single(const SourceSite& where) const;
+  void require_value(const char* what, const SourceSite& where = {}) const;
 
   Ref<TensorImpl> impl_;
 };
@@ -343,3 +368,5 @@ class RUNNEL_API Tensor {
 RUNNEL_API std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
 }  // namespace runnel
+
+#include "runnel/tensor/index.h"

@@ -3,42 +3,137 @@
 #include <algorithm>
 
 #include "runnel/base/format.h"
+#include "runnel/tensor/saved_graph.h"
 
 namespace runnel {
 
+Trackable::~Trackable() = default;
+
+Trackable::Trackable(Trackable&& other) {
+  for (const Edge& edge : other.edges_) {
+    if (edge.owner) continue;
+    throw make_error(
+        Code::failed_precondition,
+        "[Trackable] the object cannot be moved: its part '{}' is a member that is registered by its "
+        "address ({{this, \"{}\"}}). Make the object with std::make_shared or std::make_unique, and return "
+        "the pointer",
+        edge.name, edge.name);
+  }
+  edges_ = std::move(other.edges_);
+  waiting_ = std::move(other.waiting_);
+  waiting_slots_ = std::move(other.waiting_slots_);
+  restored_by_ = other.restored_by_;
+  self_ = std::move(other.self_);
+  if (self_) *self_ = this;
+}
+
 const Trackable::Edge* Trackable::find_edge(std::string_view name) const {
-  for (const Edge& edge : edges_) {
+  for (const Edge& edge : edges()) {
     if (edge.name == name) return &edge;
   }
   return nullptr;
 }
 
 void Trackable::add(Edge edge) {
+  if (Trackable& shared = node(); &shared != this) return shared.add(std::move(edge));
   if (const Edge* known = find_edge(edge.name)) {
-    if (known->object == edge.object && known->variable.impl() == edge.variable.impl()) return;
+    if (known->object == edge.object) return;
     throw invalid_argument("[Trackable] the name '{}' leads to another part already: choose another name", edge.name);
   }
+  const std::string name = edge.name;
+  Trackable& part = *edge.object;
   edges_.push_back(std::move(edge));
+  try {
+    settle(name, part);
+  } catch (...) {  // the value does not fit: there is no such part, and the value goes on waiting
+    untrack(name);
+    throw;
+  }
 }
 
-void Trackable::track(const std::string& name, Trackable& part) { add({name, &part, {}}); }
+void Trackable::track(const std::string& name, Trackable& part) { add({name, &part.node(), nullptr, {}}); }
 
-void Trackable::track(const std::string& name, std::shared_ptr<Trackable> keep) {
-  add({name, keep.get(), {}});
-  kept_.push_back(std::move(keep));
+void Trackable::track(const std::string& name, std::shared_ptr<Trackable> part) {
+  if (!part) throw invalid_argument("[Trackable] the part '{}' is null", name);
+  Trackable* object = &part->node();
+  add({name, object, std::move(part), {}});
 }
 
-void Trackable::track_variable(const std::string& name, const Tensor& handle) { add({name, nullptr, handle}); }
+void Trackable::track_handle(const std::string& name, const Tensor& handle) {
+  std::shared_ptr<Trackable> part;
+  if (handle.defined() && handle.dtype() == DType::resource && !handle.is_symbolic()) {
+    part = std::dynamic_pointer_cast<Trackable>(handle.data<ResourceHandle>()->object);
+  }
+  if (!part) {
+    throw invalid_argument("[Trackable] the part '{}' was never made, or is nothing that can be saved", name);
+  }
+  Trackable* object = part.get();
+  add({name, object, std::move(part), handle});
+}
+
+void Trackable::track_empty(const std::string& name) {
+  if (!find_edge(name)) track(name, std::make_shared<TrackableList>());
+}
+
+size_t Trackable::place_of(std::string_view name) const {
+  const Edge* edge = find_edge(name);
+  return edge ? static_cast<size_t>(edge - edges().data()) : edges().size();
+}
 
 void Trackable::untrack(std::string_view name) {
-  const Edge* edge = find_edge(name);
-  if (!edge) return;
-  const Trackable* part = edge->object;
-  edges_.erase(edges_.begin() + (edge - edges_.data()));
-  const auto is_part = [part](const Edge& e) { return e.object == part; };
-  if (part && std::none_of(edges_.begin(), edges_.end(), is_part)) {
-    std::erase_if(kept_, [part](const std::shared_ptr<Trackable>& kept) { return kept.get() == part; });
-  }
+  std::erase_if(node().edges_, [&](const Edge& edge) { return edge.name == name; });
+}
+
+void Trackable::move_last_edge(size_t place) {
+  std::vector<Edge>& all = node().edges_;
+  std::rotate(all.begin() + static_cast<std::ptrdiff_t>(place), all.end() - 1, all.end());
+}
+
+// --- values that wait ---
+
+void Trackable::wait(const std::string& name, std::shared_ptr<SavedGraph> saved, size_t node) {
+  std::erase_if(waiting_, [&](const Waiting& w) { return w.name == name; });
+  waiting_.push_back({name, std::move(saved), node});
+}
+
+void Trackable::settle(const std::string& name, Trackable& part) {
+  const auto found = std::find_if(waiting_.begin(), waiting_.end(), [&](const Waiting& w) { return w.name == name; });
+  if (found == waiting_.end()) return;
+  const Waiting it = *found;
+  it.saved->give(part, it.node);
+  std::erase_if(waiting_, [&](const Waiting& w) { return w.name == name && w.saved == it.saved; });
+}
+
+void Trackable::settle_children() {
+  if (waiting_.empty()) return;
+  for (const Edge& edge : children()) settle(edge.name, *edge.object);
+}
+
+void Trackable::slot_made(Trackable& variable, const std::string& name, Trackable& slot) {
+  const std::vector<std::shared_ptr<SavedGraph>> waiting = waiting_slots_;
+  for (const auto& saved : waiting) saved->give_slot(*this, variable, name, slot);
+}
+
+std::weak_ptr<Trackable*> Trackable::self() {
+  if (!self_) self_ = std::make_shared<Trackable*>(this);
+  return self_;
+}
+
+// --- containers ---
+
+void TrackableList::check_index(size_t index, size_t last) const {
+  if (index <= last) return;
+  throw make_error(Code::out_of_range, "[TrackableList] has {} elements, asked for number {}", size(), index);
+}
+
+void TrackableList::remove(size_t index) {
+  check_index(index + 1, size());
+  untrack(std::string(edges()[index].name));
+  renumber();
+}
+
+void TrackableList::renumber() {
+  for (size_t i = 0; i < size(); ++i) rename_edge(i, std::to_string(i));
 }
 
 }  // namespace runnel

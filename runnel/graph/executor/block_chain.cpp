@@ -4,7 +4,6 @@
 
 #include "runnel/base/parallel.h"
 #include "runnel/base/small_vector.h"
-#include "runnel/graph/passes/pass.h"
 
 namespace runnel {
 namespace {
@@ -44,10 +43,10 @@ bool BlockChain::fits(const Node& node) {
 }
 
 BlockChain::BlockChain(const Shape& shape, std::vector<Step> steps, const std::vector<const Node*>& nodes,
-                       const std::vector<bool>& is_inner)
+                       const std::vector<bool>& is_inner, bool compiled)
     : shape_(shape), size_(shape.num_elements()), steps_(std::move(steps)) {
   find_values(nodes, is_inner);
-  find_stages();
+  find_stages(compiled);
   find_places();
   block_ = stages_.size() == 1 && stages_[0].loop ? kTask : kBlock;
 }
@@ -77,8 +76,8 @@ void BlockChain::find_values(const std::vector<const Node*>& nodes, const std::v
   }
 }
 
-void BlockChain::find_stages() {
-  const bool compiles = cpu::LaneLoop::available() && pass_is_enabled("compiled_chains");
+void BlockChain::find_stages(bool compiled) {
+  const bool compiles = compiled && cpu::LaneLoop::available();
   const auto fits = [&](size_t i) {
     return compiles && steps_[i].op->lane && std::all_of(operands_[i].begin(), operands_[i].end(), [&](uint32_t v) {
              return values_[v].dtype == DType::float32;

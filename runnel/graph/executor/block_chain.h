@@ -35,9 +35,10 @@ class BlockChain {
 
   // Can the node be part of a chain? Its shape then is that of the chain.
   static bool fits(const Node& node);
-  // `is_inner` tells of the output of each step whether nobody outside the chain uses it.
+  // `is_inner` tells of the output of each step whether nobody outside the chain uses it. `compiled`: as machine code
+  // where that is possible.
   BlockChain(const Shape& shape, std::vector<Step> steps, const std::vector<const Node*>& nodes,
-             const std::vector<bool>& is_inner);
+             const std::vector<bool>& is_inner, bool compiled);
 
   const Shape& shape() const { return shape_; }
   const std::vector<Value>& values() const { return values_; }
@@ -55,7 +56,7 @@ class BlockChain {
   };
 
   void find_values(const std::vector<const Node*>& nodes, const std::vector<bool>& is_inner);
-  void find_stages();
+  void find_stages(bool compiled);
   Stage compile(size_t first, size_t count) const;
   void find_places();
   void run_stage(const Stage& stage, const std::vector<Tensor>& views, int64_t n) const;

@@ -3,12 +3,14 @@
 #include <algorithm>
 
 #include "runnel/autodiff/record.h"
+#include "runnel/base/flush_denormals.h"
 #include "runnel/base/format.h"
 #include "runnel/base/parallel.h"
+#include "runnel/graph/cancellation.h"
 #include "runnel/graph/executor/branches.h"
-#include "runnel/graph/executor/cancellation.h"
-#include "runnel/graph/passes/pass.h"
 #include "runnel/op/dispatch.h"
+#include "runnel/op/unrecorded.h"
+#include "runnel/ops/state.h"
 #include "runnel/tensor/handle_log.h"
 
 namespace runnel {
@@ -21,6 +23,18 @@ constexpr int64_t kKeptArena = 256 << 10;  // bytes of an arena that stays with 
 bool is_kept(const Node& node, int i) {
   return node.inferred && !hands_on(node) && is_plain(node.dtype(i)) &&
          Shape(node.shape(i)).num_elements() * static_cast<int64_t>(dtype_size(node.dtype(i))) <= kKeptBytes;
+}
+
+// The handle of a variable is on the host wherever its value is.
+bool variables_on_host(Inputs inputs) {
+  for (const Tensor* t : inputs) {
+    if (t->dtype() != DType::resource) continue;
+    auto* slot = dynamic_cast<VariableSlot*>(t->data<ResourceHandle>()->object.get());
+    if (!slot) continue;
+    const std::lock_guard lock(slot->mutex);
+    if (slot->value.defined() && !slot->value.device().is_host()) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -44,7 +58,7 @@ Plan::Plan(const Graph& graph) {
   };
 
   std::vector<int> last_use(num_slots_, -1);
-  const BranchOrder order = order_branches(graph, pass_is_enabled("parallel_branches"));
+  const BranchOrder order = order_branches(graph, graph.plan_options.parallel_branches);
   for (size_t at = 0; at < order.nodes.size(); ++at) {
     const Node* node = order.nodes[at];
     if (node->is("_Arg") || node->is("Const")) continue;
@@ -97,9 +111,9 @@ Plan::Plan(const Graph& graph) {
 
   std::vector<bool> is_result(num_slots_, false);
   for (const NodeOutput& out : graph.outputs()) is_result[slot_of(out)] = true;
-  if (pass_is_enabled("elementwise_blocks")) find_chains(last_use, is_result);
+  if (graph.plan_options.elementwise_blocks) find_chains(last_use, is_result, graph.plan_options.compiled_chains);
   place_of_.assign(num_slots_, -1);
-  if (pass_is_enabled("memory_plan")) plan_places(last_use, is_result);
+  if (graph.plan_options.memory_plan) plan_places(last_use, is_result, graph.plan_options.in_place);
   for (const Place& place : places_) stays[place.slot] = true;
   std::vector<std::vector<uint32_t>> release(steps_.size());
   for (uint32_t s = 0; s < num_slots_; ++s) {
@@ -128,7 +142,7 @@ Plan::Plan(const Graph& graph) {
 
 Plan::~Plan() { delete spare_.load(); }
 
-void Plan::find_chains(const std::vector<int>& last_use, const std::vector<bool>& is_result) {
+void Plan::find_chains(const std::vector<int>& last_use, const std::vector<bool>& is_result, bool compiled) {
   for (size_t first = 0, end = 0; first < steps_.size(); first = std::max(end, first + 1)) {
     end = first;
     while (end < steps_.size() && BlockChain::fits(*steps_[end].node) &&
@@ -147,7 +161,8 @@ void Plan::find_chains(const std::vector<int>& last_use, const std::vector<bool>
       inner.push_back(!is_result[s.first_output] && last_use[s.first_output] < static_cast<int>(end));
     }
     steps_[first].chain = static_cast<int>(chains_.size());
-    chains_.push_back({BlockChain(Shape(steps_[first].node->shape()), std::move(steps), nodes, inner), end - first});
+    chains_.push_back(
+        {BlockChain(Shape(steps_[first].node->shape()), std::move(steps), nodes, inner, compiled), end - first});
   }
 }
 
@@ -196,10 +211,9 @@ void Plan::run_chain(const Step* first, Frame& frame) const {
 
 // Steps that need nothing of each other and whose outputs have memory of their own.
 void Plan::run_group(const Step* first, Frame& frame) const {
-  const CancellationScope* scope = CancellationScope::current();
+  const ThreadContext lent = thread_context().lent();
   parallel_for(first->group, 1, [&](int64_t k, int64_t) {
-    const CancellationGuest guest(scope);
-    const UnloggedHandles unlogged;
+    const ContextScope<> guest(lent);
     try {
       run_step(first[k], frame);
     } catch (const Error& e) {
@@ -280,10 +294,13 @@ void Plan::execute(Frame& frame, Inputs inputs, Tensor* outputs, size_t wanted) 
   for (const uint32_t slot : unused_inputs_) {
     if (!is_fixed(slot)) frame.slots[slot] = Tensor();
   }
+  if (on_host && Device::others_exist()) [[unlikely]]
+    on_host = variables_on_host(inputs);
   const CancellationScope* scope = CancellationScope::current();
   // Also without steps: the body of an endless loop may have none.
   if (scope && scope->cancelled()) throw_cancelled(steps_.empty() ? "" : steps_[0].node->name);
   if (on_host) [[likely]] {
+    const FlushDenormals flush;
     open_arena(frame);
     const auto release_after = [&](const Step& step) {
       for (uint32_t i = 0; i < step.num_releases; ++i) {
@@ -331,7 +348,10 @@ void Plan::execute(Frame& frame, Inputs inputs, Tensor* outputs, size_t wanted) 
 }
 
 void Plan::run_on_devices(Frame& frame) const {
+  const Unrecorded unrecorded;  // whoever runs the plan tells the tapes of it as one step
+  const CancellationScope* scope = CancellationScope::current();
   for (const Step& step : steps_) {
+    if (scope && scope->cancelled()) throw_cancelled(step.node->name);
     Tensor* outputs = frame.slots.data() + step.first_output;
     for (uint32_t i = 0; i < step.num_outputs; ++i) outputs[i] = Tensor();
     const Inputs inputs(frame.inputs.data() + step.first_input, step.num_inputs);
@@ -348,14 +368,11 @@ void Plan::run_on_devices(Frame& frame) const {
 }
 
 void Plan::fail(const Error& e, const Step& step, const Frame& frame) const {
-  const std::string text = e.what();
-  if (text.find("; node '") != std::string::npos) throw e;  // of a graph inside this one: the innermost is named
+  if (e.has_frame(ErrorFrame::Kind::node)) throw e;  // of a graph inside this one: the innermost is named
   const Inputs inputs(frame.inputs.data() + step.first_input, step.num_inputs);
-  std::string site;
-  const std::source_location& where = step.node->where;
-  if (where.line() > 0) site = fmt::format(" (at {}:{})", where.file_name(), where.line());
-  throw Error(e.code(), fmt::format("[{}] {}; {}; node '{}'{}", step.op->name, text, describe_call(*step.op, inputs),
-                                    step.node->name, site));
+  throw e.inside({.kind = ErrorFrame::Kind::op, .name = step.op->name, .detail = describe_call(*step.op, inputs)})
+      .inside(
+          {.kind = ErrorFrame::Kind::node, .name = step.node->name, .type = step.op->name, .where = step.node->where});
 }
 
 void Plan::run(Inputs inputs, Tensor* outputs) const {

@@ -103,8 +103,8 @@ class RUNNEL_API Plan {
   void run_step(const Step& step, Frame& frame) const;
   void run_chain(const Step* first, Frame& frame) const;
   void run_group(const Step* first, Frame& frame) const;
-  void find_chains(const std::vector<int>& last_use, const std::vector<bool>& is_result);
-  void plan_places(const std::vector<int>& last_use, const std::vector<bool>& is_result);
+  void find_chains(const std::vector<int>& last_use, const std::vector<bool>& is_result, bool compiled);
+  void plan_places(const std::vector<int>& last_use, const std::vector<bool>& is_result, bool in_place);
   void open_arena(Frame& frame) const;
   void close_arena(Frame& frame) const;
   void prepare_output(uint32_t slot, DType dtype, const Shape& shape, Frame& frame) const;

@@ -4,7 +4,6 @@
 
 #include "runnel/graph/executor/memory_plan.h"
 #include "runnel/graph/executor/plan.h"
-#include "runnel/graph/passes/pass.h"
 
 namespace runnel {
 namespace {
@@ -38,7 +37,7 @@ struct Life {
 
 }  // namespace
 
-void Plan::plan_places(const std::vector<int>& last_use, const std::vector<bool>& is_result) {
+void Plan::plan_places(const std::vector<int>& last_use, const std::vector<bool>& is_result, bool in_place) {
   const auto num_steps = static_cast<int>(steps_.size());
   // The steps of a chain run together: what one of them needs or makes lives from the first to the last.
   std::vector<int> first(steps_.size()), last(steps_.size());
@@ -101,7 +100,7 @@ void Plan::plan_places(const std::vector<int>& last_use, const std::vector<bool>
     for (uint32_t i = 0; i < step.num_inputs; ++i) lives[groups.of(input_slots_[step.first_input + i])].fits = false;
   }
 
-  if (pass_is_enabled("in_place")) {
+  if (in_place) {
     std::vector<int> group_end(num_slots_, -1);  // the last step that uses the group, not widened to its chain
     for (uint32_t s = 0; s < num_slots_; ++s) {
       int& end = group_end[groups.of(s)];

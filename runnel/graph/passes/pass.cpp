@@ -1,23 +1,11 @@
 #include "runnel/graph/passes/pass.h"
 
-#include <mutex>
-#include <set>
-
 #include "runnel/base/format.h"
 #include "runnel/graph/tracer.h"
 #include "runnel/op/registry.h"
 
 namespace runnel {
 namespace {
-
-struct Switches {
-  std::mutex mutex;
-  std::set<std::string> off;
-};
-Switches& switches() {
-  static Switches s;
-  return s;
-}
 
 constexpr int kMostRounds = 8;
 
@@ -26,7 +14,7 @@ void run_all(Graph& graph, const Check& check) {
   for (int round = 0; round < kMostRounds; ++round) {
     bool changed = false;
     for (const Pass& pass : all_passes()) {
-      if (!pass.run || !pass_is_enabled(pass.name)) continue;
+      if (!pass.run || !(graph.plan_options.*pass.enabled)) continue;
       changed = pass.run(graph) || changed;
       check();
     }
@@ -37,37 +25,21 @@ void run_all(Graph& graph, const Check& check) {
 }  // namespace
 
 const std::vector<Pass>& all_passes() {
-  static const std::vector<Pass> passes{{"constant_folding", true, fold_constants},
-                                        {"algebra", true, simplify_algebra},
-                                        {"common_subexpressions", true, merge_common_subexpressions},
-                                        {"dead_code", true, prune},
-                                        {"fused_activations", true, fuse_activations},
-                                        {"weight_packing", true, pack_weights},
-                                        {"fused_updates", true, fuse_updates},
-                                        {"early_updates", true, hoist_updates},
-                                        {"parallel_branches", true, nullptr},
-                                        {"elementwise_blocks", true, nullptr},
-                                        {"compiled_chains", true, nullptr},
-                                        {"memory_plan", true, nullptr},
-                                        {"in_place", true, nullptr}};
+  static const std::vector<Pass> passes{
+      {"constant_folding", &PlanOptions::constant_folding, true, fold_constants},
+      {"algebra", &PlanOptions::algebra, true, simplify_algebra},
+      {"common_subexpressions", &PlanOptions::common_subexpressions, true, merge_common_subexpressions},
+      {"dead_code", &PlanOptions::dead_code, true, prune},
+      {"fused_activations", &PlanOptions::fused_activations, true, fuse_activations},
+      {"weight_packing", &PlanOptions::weight_packing, true, pack_weights},
+      {"fused_updates", &PlanOptions::fused_updates, true, fuse_updates},
+      {"early_updates", &PlanOptions::early_updates, true, hoist_updates},
+      {"parallel_branches", &PlanOptions::parallel_branches, true, nullptr},
+      {"elementwise_blocks", &PlanOptions::elementwise_blocks, true, nullptr},
+      {"compiled_chains", &PlanOptions::compiled_chains, true, nullptr},
+      {"memory_plan", &PlanOptions::memory_plan, true, nullptr},
+      {"in_place", &PlanOptions::in_place, true, nullptr}};
   return passes;
-}
-
-void enable_pass(const std::string& name, bool enabled) {
-  bool known = false;
-  for (const Pass& p : all_passes()) known = known || p.name == name;
-  if (!known) throw make_error(Code::not_found, "no pass is called '{}'", name);
-  const std::lock_guard lock(switches().mutex);
-  if (enabled) {
-    switches().off.erase(name);
-  } else {
-    switches().off.insert(name);
-  }
-}
-
-bool pass_is_enabled(const std::string& name) {
-  const std::lock_guard lock(switches().mutex);
-  return !switches().off.contains(name);
 }
 
 void optimize(Graph& graph) {

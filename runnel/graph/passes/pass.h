@@ -1,9 +1,9 @@
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "runnel/graph/graph.h"
+#include "runnel/graph/plan_options.h"
 
 namespace runnel {
 
@@ -11,16 +11,14 @@ namespace runnel {
 // op, and NaN and infinities where they are.
 struct Pass {
   const char* name;
+  bool PlanOptions::*enabled;
   bool exact;
   bool (*run)(Graph& graph);  // did it change anything? Null: the executor does it when it plans.
 };
 
 RUNNEL_API const std::vector<Pass>& all_passes();
-// Passes are on unless switched off here; graphs that are planned already stay as they are.
-RUNNEL_API void enable_pass(const std::string& name, bool enabled);
-RUNNEL_API bool pass_is_enabled(const std::string& name);
 
-// Runs the passes that are on until none changes anything.
+// Runs the passes that the graph's plan_options leave on until none changes anything.
 RUNNEL_API void optimize(Graph& graph);
 // The same with the verifier after every pass: for tests.
 RUNNEL_API void optimize_and_verify(Graph& graph);

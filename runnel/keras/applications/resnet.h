@@ -8,7 +8,7 @@ struct ResNet50Options {
   bool include_top = true;  // the classifier
   // Of one image; {224, 224, 3} unless given, of any size without the top.
   PartialShape input_shape = PartialShape::unknown();
-  std::string pooling;  // without the top: "avg" or "max" over the image, or none
+  std::string pooling = {};  // without the top: "avg" or "max" over the image, or none
   int64_t classes = 1000;
   Activation classifier_activation = "softmax";
 };

@@ -6,10 +6,10 @@ namespace runnel::keras {
 
 struct ActivationOptions {
   Activation activation = "linear";
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
-  static constexpr auto fields() { return field_list(field("activation", &ActivationOptions::activation)); }
+  RUNNEL_LAYER_OPTIONS;
+  static constexpr auto fields() {
+    return field_list(field("activation", &ActivationOptions::activation, "applied to the result; none: linear"));
+  }
 };
 // An activation as a layer; Keras calls it Activation, which is the type of activations here.
 class RUNNEL_API ActivationLayer : public LayerOf<ActivationLayer, ActivationOptions> {
@@ -24,11 +24,9 @@ using Activation = ActivationLayer;
 }
 
 struct SoftmaxOptions {
-  std::vector<int64_t> axis = {-1};
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
-  static constexpr auto fields() { return field_list(field("axis", &SoftmaxOptions::axis)); }
+  IntTuple axis = {-1};
+  RUNNEL_LAYER_OPTIONS;
+  static constexpr auto fields() { return field_list(field("axis", &SoftmaxOptions::axis, "the axis, or axes")); }
 };
 // Positive numbers that sum to 1 over `axis`. Elements where the mask of the call (of the input's shape, or broadcast
 // to it) is false get 0.
@@ -42,16 +40,14 @@ class RUNNEL_API Softmax : public LayerOf<Softmax, SoftmaxOptions> {
 };
 
 struct ReLUOptions {
-  std::optional<double> max_value;
+  std::optional<double> max_value = {};
   double negative_slope = 0;
   double threshold = 0;
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
+  RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
-    return field_list(field("max_value", &ReLUOptions::max_value),
-                      field("negative_slope", &ReLUOptions::negative_slope),
-                      field("threshold", &ReLUOptions::threshold));
+    return field_list(field("max_value", &ReLUOptions::max_value, "the largest output"),
+                      field("negative_slope", &ReLUOptions::negative_slope, "the slope below the threshold"),
+                      field("threshold", &ReLUOptions::threshold, "what counts as above"));
   }
 };
 // max_value where x >= max_value, x from the threshold on, negative_slope * (x - threshold) below it.
@@ -65,10 +61,10 @@ class RUNNEL_API ReLU : public LayerOf<ReLU, ReLUOptions> {
 
 struct LeakyReLUOptions {
   double alpha = 0.3;
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
-  static constexpr auto fields() { return field_list(field("alpha", &LeakyReLUOptions::alpha)); }
+  RUNNEL_LAYER_OPTIONS;
+  static constexpr auto fields() {
+    return field_list(field("alpha", &LeakyReLUOptions::alpha, "the slope of negative values"));
+  }
 };
 // x where it is positive, else alpha * x.
 class RUNNEL_API LeakyReLU : public LayerOf<LeakyReLU, LeakyReLUOptions> {
@@ -81,10 +77,10 @@ class RUNNEL_API LeakyReLU : public LayerOf<LeakyReLU, LeakyReLUOptions> {
 
 struct ELUOptions {
   double alpha = 1;
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
-  static constexpr auto fields() { return field_list(field("alpha", &ELUOptions::alpha)); }
+  RUNNEL_LAYER_OPTIONS;
+  static constexpr auto fields() {
+    return field_list(field("alpha", &ELUOptions::alpha, "the slope of negative values"));
+  }
 };
 // x where it is positive, else alpha * (exp(x) - 1).
 class RUNNEL_API ELU : public LayerOf<ELU, ELUOptions> {
@@ -97,17 +93,17 @@ class RUNNEL_API ELU : public LayerOf<ELU, ELUOptions> {
 
 struct PReLUOptions {
   Initializer alpha_initializer = "zeros";
-  Regularizer alpha_regularizer;
-  Constraint alpha_constraint;
-  std::vector<int64_t> shared_axes;  // axes of the input along which alpha is one number: {1, 2} for images
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
+  Regularizer alpha_regularizer = {};
+  Constraint alpha_constraint = {};
+  IntTuple shared_axes = {};
+  RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = PReLUOptions;
-    return field_list(field("alpha_initializer", &O::alpha_initializer),
-                      field("alpha_regularizer", &O::alpha_regularizer),
-                      field("alpha_constraint", &O::alpha_constraint), field("shared_axes", &O::shared_axes));
+    return field_list(
+        field("alpha_initializer", &O::alpha_initializer, "of the slopes"),
+        field("alpha_regularizer", &O::alpha_regularizer, "a loss on the slopes"),
+        field("alpha_constraint", &O::alpha_constraint, "what the slopes are brought to after a step"),
+        field("shared_axes", &O::shared_axes, "axes of the input along which alpha is one number: {1, 2} for images"));
   }
 };
 // x where it is positive, else alpha * x, with alpha learnt.

@@ -126,6 +126,8 @@ void MultiHeadAttention::build(const NestOf<PartialShape>& inputs) {
   query_dense->build_from_shapes(query);
   key_dense->build_from_shapes(key);
   value_dense->build_from_shapes(value);
+  track_empty("_softmax");
+  track_empty("_dropout_layer");
   const int64_t outputs = options_.output_shape ? *options_.output_shape : known_dim(query, -1);
   output_dense = make_dense("_output_dense", "attention_output", free, 2, {outputs});
   Dims weighted(query.begin(), query.end() - 1);

@@ -1,36 +1,70 @@
 #pragma once
 
 #include "runnel/keras/layers/einsum_dense.h"
+#include "runnel/keras/layers/merge.h"
 
 namespace runnel::keras {
 
+// Layers that take a query, values and perhaps keys: a(x, x), a({query, value, key}). Templates, so that a list of
+// CallArgs in braces is not taken for a tensor.
+template <class Self, class OptionsType>
+class AttentionOf : public MergeOf<Self, OptionsType> {
+ public:
+  using Base = MergeOf<Self, OptionsType>;
+  using Base::Base;
+  using Base::operator();
+  template <std::same_as<Tensor> T>
+  Tensor operator()(const Tensor& query, const T& value, const CallArgs& args = {}) & {
+    return Base::operator()(std::vector<Tensor>{query, value}, args);
+  }
+  template <std::same_as<Tensor> T>
+  Tensor operator()(const Tensor& query, const T& value, const CallArgs& args = {}) && {
+    return std::move(*this).Base::operator()(std::vector<Tensor>{query, value}, args);
+  }
+  template <std::same_as<Tensor> T>
+  Tensor operator()(const Tensor& query, const Tensor& value, const T& key, const CallArgs& args = {}) & {
+    return Base::operator()(std::vector<Tensor>{query, value, key}, args);
+  }
+  template <std::same_as<Tensor> T>
+  Tensor operator()(const Tensor& query, const Tensor& value, const T& key, const CallArgs& args = {}) && {
+    return std::move(*this).Base::operator()(std::vector<Tensor>{query, value, key}, args);
+  }
+};
+
 struct MultiHeadAttentionOptions {
   int64_t num_heads = 0;
-  int64_t key_dim = 0;               // size of a head, for query and key
-  std::optional<int64_t> value_dim;  // key_dim unless given
-  double dropout = 0;                // of the attention scores
+  int64_t key_dim = 0;  // size of a head, for query and key
+  std::optional<int64_t> value_dim = {};
+  double dropout = 0;  // of the attention scores
   bool use_bias = true;
-  std::optional<int64_t> output_shape;  // the size of the result's last dimension; that of the query unless given
-  std::vector<int64_t> attention_axes;  // over which attention goes; all but the first and the last unless given
+  std::optional<int64_t> output_shape = {};
+  IntTuple attention_axes = {};
   Initializer kernel_initializer = "glorot_uniform";
   Initializer bias_initializer = "zeros";
-  Regularizer kernel_regularizer;
-  Regularizer bias_regularizer;
-  Regularizer activity_regularizer;
-  Constraint kernel_constraint;
-  Constraint bias_constraint;
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
+  Regularizer kernel_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Regularizer activity_regularizer = {};
+  Constraint kernel_constraint = {};
+  Constraint bias_constraint = {};
+  RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = MultiHeadAttentionOptions;
-    return field_list(
-        field("num_heads", &O::num_heads), field("key_dim", &O::key_dim), field("value_dim", &O::value_dim),
-        field("dropout", &O::dropout), field("use_bias", &O::use_bias), field("output_shape", &O::output_shape),
-        field("attention_axes", &O::attention_axes), field("kernel_initializer", &O::kernel_initializer),
-        field("bias_initializer", &O::bias_initializer), field("kernel_regularizer", &O::kernel_regularizer),
-        field("bias_regularizer", &O::bias_regularizer), field("activity_regularizer", &O::activity_regularizer),
-        field("kernel_constraint", &O::kernel_constraint), field("bias_constraint", &O::bias_constraint));
+    return field_list(field("num_heads", &O::num_heads, "the number of heads"),
+                      field("key_dim", &O::key_dim, "the size of a head, for query and key"),
+                      field("value_dim", &O::value_dim, "key_dim unless given"),
+                      field("dropout", &O::dropout, "the share of inputs dropped while training"),
+                      field("use_bias", &O::use_bias, "with a bias"),
+                      field("output_shape", &O::output_shape,
+                            "the size of the result's last dimension; that of the query unless given"),
+                      field("attention_axes", &O::attention_axes,
+                            "over which attention goes; all but the first and the last unless given"),
+                      field("kernel_initializer", &O::kernel_initializer, "of the kernel"),
+                      field("bias_initializer", &O::bias_initializer, "of the bias"),
+                      field("kernel_regularizer", &O::kernel_regularizer, "a loss on the kernel"),
+                      field("bias_regularizer", &O::bias_regularizer, "a loss on the bias"),
+                      field("activity_regularizer", &O::activity_regularizer, "a loss on the output"),
+                      field("kernel_constraint", &O::kernel_constraint, "what the kernel is brought to after a step"),
+                      field("bias_constraint", &O::bias_constraint, "what the bias is brought to after a step"));
   }
 };
 // Every position of the query [batch, T, dim] gets a mean of the values [batch, S, dim], weighted by how well their
@@ -39,10 +73,10 @@ struct MultiHeadAttentionOptions {
 // padding of query, values and keys; CallArgs::mask ([batch, S]) does so for values without one.
 // T and S stand for one or more dimensions, the attention_axes; others, such as rows of an image when attention goes
 // along its columns, are like further batches.
-class RUNNEL_API MultiHeadAttention : public LayerOf<MultiHeadAttention, MultiHeadAttentionOptions> {
+class RUNNEL_API MultiHeadAttention : public AttentionOf<MultiHeadAttention, MultiHeadAttentionOptions> {
  public:
   static constexpr const char* kClassName = "MultiHeadAttention";
-  using LayerOf::LayerOf;
+  using AttentionOf::AttentionOf;
   void prepare() override;
   void build(const PartialShape& input) override;
   void build(const NestOf<PartialShape>& inputs) override;

@@ -78,17 +78,12 @@ CellList CellList::from_config(const Config& config) {
 
 void StackedRNNCells::prepare() {
   if (options_.cells.all.empty()) throw invalid_argument("[StackedRNNCells] no cell was given");
+  const auto cells = std::make_shared<TrackableList>();
   for (size_t i = 0; i < options_.cells.all.size(); ++i) {
     if (!options_.cells.all[i]) throw invalid_argument("[StackedRNNCells] cell {} is null", i);
-    cells_.append(*options_.cells.all[i]);
+    cells->append(std::shared_ptr<Trackable>(options_.cells.all[i]));
   }
-  track("cells", cells_);
-}
-
-std::vector<Layer*> StackedRNNCells::sublayers() const {
-  std::vector<Layer*> cells;
-  for (const CellPtr& cell : options_.cells.all) cells.push_back(cell.get());
-  return cells;
+  track("cells", cells);
 }
 
 void StackedRNNCells::build(const PartialShape& input) {

@@ -83,27 +83,32 @@ struct SimpleRNNCellOptions {
   Initializer kernel_initializer = "glorot_uniform";
   Initializer recurrent_initializer = "orthogonal";
   Initializer bias_initializer = "zeros";
-  Regularizer kernel_regularizer;
-  Regularizer recurrent_regularizer;
-  Regularizer bias_regularizer;
-  Constraint kernel_constraint;
-  Constraint recurrent_constraint;
-  Constraint bias_constraint;
+  Regularizer kernel_regularizer = {};
+  Regularizer recurrent_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Constraint kernel_constraint = {};
+  Constraint recurrent_constraint = {};
+  Constraint bias_constraint = {};
   double dropout = 0;
   double recurrent_dropout = 0;
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
+  RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = SimpleRNNCellOptions;
     return field_list(
-        field("units", &O::units), field("activation", &O::activation), field("use_bias", &O::use_bias),
-        field("kernel_initializer", &O::kernel_initializer), field("recurrent_initializer", &O::recurrent_initializer),
-        field("bias_initializer", &O::bias_initializer), field("kernel_regularizer", &O::kernel_regularizer),
-        field("recurrent_regularizer", &O::recurrent_regularizer), field("bias_regularizer", &O::bias_regularizer),
-        field("kernel_constraint", &O::kernel_constraint), field("recurrent_constraint", &O::recurrent_constraint),
-        field("bias_constraint", &O::bias_constraint), field("dropout", &O::dropout),
-        field("recurrent_dropout", &O::recurrent_dropout));
+        field("units", &O::units, "the size of the output"),
+        field("activation", &O::activation, "applied to the result; none: linear"),
+        field("use_bias", &O::use_bias, "with a bias"),
+        field("kernel_initializer", &O::kernel_initializer, "of the kernel"),
+        field("recurrent_initializer", &O::recurrent_initializer, "of the recurrent kernel"),
+        field("bias_initializer", &O::bias_initializer, "of the bias"),
+        field("kernel_regularizer", &O::kernel_regularizer, "a loss on the kernel"),
+        field("recurrent_regularizer", &O::recurrent_regularizer, "a loss on the recurrent kernel"),
+        field("bias_regularizer", &O::bias_regularizer, "a loss on the bias"),
+        field("kernel_constraint", &O::kernel_constraint, "what the kernel is brought to after a step"),
+        field("recurrent_constraint", &O::recurrent_constraint, "what the recurrent kernel is brought to after a step"),
+        field("bias_constraint", &O::bias_constraint, "what the bias is brought to after a step"),
+        field("dropout", &O::dropout, "the share of inputs dropped while training"),
+        field("recurrent_dropout", &O::recurrent_dropout, "the share of states dropped while training"));
   }
 };
 // h = activation(x . kernel + h . recurrent_kernel + bias)
@@ -129,31 +134,37 @@ struct LSTMCellOptions {
   Initializer kernel_initializer = "glorot_uniform";
   Initializer recurrent_initializer = "orthogonal";
   Initializer bias_initializer = "zeros";
-  bool unit_forget_bias = true;  // the bias of the forget gate starts as ones
-  Regularizer kernel_regularizer;
-  Regularizer recurrent_regularizer;
-  Regularizer bias_regularizer;
-  Constraint kernel_constraint;
-  Constraint recurrent_constraint;
-  Constraint bias_constraint;
+  bool unit_forget_bias = true;
+  Regularizer kernel_regularizer = {};
+  Regularizer recurrent_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Constraint kernel_constraint = {};
+  Constraint recurrent_constraint = {};
+  Constraint bias_constraint = {};
   double dropout = 0;
   double recurrent_dropout = 0;
-  int64_t implementation = 2;  // see effective_implementation
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
+  int64_t implementation = 2;
+  RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = LSTMCellOptions;
     return field_list(
-        field("units", &O::units), field("activation", &O::activation),
-        field("recurrent_activation", &O::recurrent_activation), field("use_bias", &O::use_bias),
-        field("kernel_initializer", &O::kernel_initializer), field("recurrent_initializer", &O::recurrent_initializer),
-        field("bias_initializer", &O::bias_initializer), field("unit_forget_bias", &O::unit_forget_bias),
-        field("kernel_regularizer", &O::kernel_regularizer), field("recurrent_regularizer", &O::recurrent_regularizer),
-        field("bias_regularizer", &O::bias_regularizer), field("kernel_constraint", &O::kernel_constraint),
-        field("recurrent_constraint", &O::recurrent_constraint), field("bias_constraint", &O::bias_constraint),
-        field("dropout", &O::dropout), field("recurrent_dropout", &O::recurrent_dropout),
-        field("implementation", &O::implementation));
+        field("units", &O::units, "the size of the output"),
+        field("activation", &O::activation, "applied to the result; none: linear"),
+        field("recurrent_activation", &O::recurrent_activation, "of the gates"),
+        field("use_bias", &O::use_bias, "with a bias"),
+        field("kernel_initializer", &O::kernel_initializer, "of the kernel"),
+        field("recurrent_initializer", &O::recurrent_initializer, "of the recurrent kernel"),
+        field("bias_initializer", &O::bias_initializer, "of the bias"),
+        field("unit_forget_bias", &O::unit_forget_bias, "the bias of the forget gate starts as ones"),
+        field("kernel_regularizer", &O::kernel_regularizer, "a loss on the kernel"),
+        field("recurrent_regularizer", &O::recurrent_regularizer, "a loss on the recurrent kernel"),
+        field("bias_regularizer", &O::bias_regularizer, "a loss on the bias"),
+        field("kernel_constraint", &O::kernel_constraint, "what the kernel is brought to after a step"),
+        field("recurrent_constraint", &O::recurrent_constraint, "what the recurrent kernel is brought to after a step"),
+        field("bias_constraint", &O::bias_constraint, "what the bias is brought to after a step"),
+        field("dropout", &O::dropout, "the share of inputs dropped while training"),
+        field("recurrent_dropout", &O::recurrent_dropout, "the share of states dropped while training"),
+        field("implementation", &O::implementation, "see effective_implementation"));
   }
 };
 // Gates i, f, c, o stand side by side in the weights: c = f * c + i * activation(..), h = o * activation(c). The states
@@ -183,31 +194,37 @@ struct GRUCellOptions {
   Initializer kernel_initializer = "glorot_uniform";
   Initializer recurrent_initializer = "orthogonal";
   Initializer bias_initializer = "zeros";
-  Regularizer kernel_regularizer;
-  Regularizer recurrent_regularizer;
-  Regularizer bias_regularizer;
-  Constraint kernel_constraint;
-  Constraint recurrent_constraint;
-  Constraint bias_constraint;
+  Regularizer kernel_regularizer = {};
+  Regularizer recurrent_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Constraint kernel_constraint = {};
+  Constraint recurrent_constraint = {};
+  Constraint bias_constraint = {};
   double dropout = 0;
   double recurrent_dropout = 0;
-  bool reset_after = true;     // the reset gate applies after the product with recurrent_kernel, not before
-  int64_t implementation = 2;  // see effective_implementation
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
+  bool reset_after = true;  // the reset gate applies after the product with recurrent_kernel, not before
+  int64_t implementation = 2;
+  RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = GRUCellOptions;
     return field_list(
-        field("units", &O::units), field("activation", &O::activation),
-        field("recurrent_activation", &O::recurrent_activation), field("use_bias", &O::use_bias),
-        field("kernel_initializer", &O::kernel_initializer), field("recurrent_initializer", &O::recurrent_initializer),
-        field("bias_initializer", &O::bias_initializer), field("kernel_regularizer", &O::kernel_regularizer),
-        field("recurrent_regularizer", &O::recurrent_regularizer), field("bias_regularizer", &O::bias_regularizer),
-        field("kernel_constraint", &O::kernel_constraint), field("recurrent_constraint", &O::recurrent_constraint),
-        field("bias_constraint", &O::bias_constraint), field("dropout", &O::dropout),
-        field("recurrent_dropout", &O::recurrent_dropout), field("reset_after", &O::reset_after),
-        field("implementation", &O::implementation));
+        field("units", &O::units, "the size of the output"),
+        field("activation", &O::activation, "applied to the result; none: linear"),
+        field("recurrent_activation", &O::recurrent_activation, "of the gates"),
+        field("use_bias", &O::use_bias, "with a bias"),
+        field("kernel_initializer", &O::kernel_initializer, "of the kernel"),
+        field("recurrent_initializer", &O::recurrent_initializer, "of the recurrent kernel"),
+        field("bias_initializer", &O::bias_initializer, "of the bias"),
+        field("kernel_regularizer", &O::kernel_regularizer, "a loss on the kernel"),
+        field("recurrent_regularizer", &O::recurrent_regularizer, "a loss on the recurrent kernel"),
+        field("bias_regularizer", &O::bias_regularizer, "a loss on the bias"),
+        field("kernel_constraint", &O::kernel_constraint, "what the kernel is brought to after a step"),
+        field("recurrent_constraint", &O::recurrent_constraint, "what the recurrent kernel is brought to after a step"),
+        field("bias_constraint", &O::bias_constraint, "what the bias is brought to after a step"),
+        field("dropout", &O::dropout, "the share of inputs dropped while training"),
+        field("recurrent_dropout", &O::recurrent_dropout, "the share of states dropped while training"),
+        field("reset_after", &O::reset_after, "the reset gate applies after the product with the recurrent kernel"),
+        field("implementation", &O::implementation, "see effective_implementation"));
   }
 };
 // Gates z, r, h stand side by side in the weights: h = z * h + (1 - z) * activation(..).
@@ -234,11 +251,11 @@ struct CellList {
   static CellList from_config(const Config& config);
 };
 struct StackedRNNCellsOptions {
-  CellList cells;
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
-  static constexpr auto fields() { return field_list(field("cells", &StackedRNNCellsOptions::cells)); }
+  CellList cells = {};
+  RUNNEL_LAYER_OPTIONS;
+  static constexpr auto fields() {
+    return field_list(field("cells", &StackedRNNCellsOptions::cells, "from the lowest to the highest"));
+  }
 };
 // Each cell gets the output of the one before it. The states are those of all cells in order.
 class RUNNEL_API StackedRNNCells : public CellOf<StackedRNNCells, StackedRNNCellsOptions> {
@@ -250,10 +267,6 @@ class RUNNEL_API StackedRNNCells : public CellOf<StackedRNNCells, StackedRNNCell
   void prepare() override;
   void build(const PartialShape& input) override;
   CellSequence begin(const Tensor& batch_size, const CallArgs& args) override;
-  std::vector<Layer*> sublayers() const override;
-
- private:
-  TrackableList cells_;
 };
 
 }  // namespace runnel::keras

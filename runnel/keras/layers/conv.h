@@ -8,140 +8,166 @@ namespace runnel::keras {
 // [batch, spatial..., channels].
 struct RUNNEL_API ConvOptions {
   int64_t filters = 0;
-  std::vector<int64_t> kernel_size;
-  std::vector<int64_t> strides = {1};
+  IntTuple kernel_size = {};
+  IntTuple strides = {1};
   std::string padding =
       "valid";  // "same": ceil(input / stride) cells; Conv1D also "causal": none depends on later ones
   std::string data_format = "channels_last";
-  std::vector<int64_t> dilation_rate = {1};
-  int64_t groups = 1;  // the channels are cut into so many groups that do not see each other
-  Activation activation;
+  IntTuple dilation_rate = {1};
+  int64_t groups = 1;
+  Activation activation = {};
   bool use_bias = true;
   Initializer kernel_initializer = "glorot_uniform";
   Initializer bias_initializer = "zeros";
-  Regularizer kernel_regularizer;
-  Regularizer bias_regularizer;
-  Regularizer activity_regularizer;
-  Constraint kernel_constraint;
-  Constraint bias_constraint;
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
+  Regularizer kernel_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Regularizer activity_regularizer = {};
+  Constraint kernel_constraint = {};
+  Constraint bias_constraint = {};
+  RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = ConvOptions;
     return field_list(
-        field("filters", &O::filters), field("kernel_size", &O::kernel_size), field("strides", &O::strides),
-        field("padding", &O::padding), field("data_format", &O::data_format), field("dilation_rate", &O::dilation_rate),
-        field("groups", &O::groups), field("activation", &O::activation), field("use_bias", &O::use_bias),
-        field("kernel_initializer", &O::kernel_initializer), field("bias_initializer", &O::bias_initializer),
-        field("kernel_regularizer", &O::kernel_regularizer), field("bias_regularizer", &O::bias_regularizer),
-        field("activity_regularizer", &O::activity_regularizer), field("kernel_constraint", &O::kernel_constraint),
-        field("bias_constraint", &O::bias_constraint));
+        field("filters", &O::filters, "the number of output channels"),
+        field("kernel_size", &O::kernel_size, "one number for every spatial dimension, or one for all"),
+        field("strides", &O::strides, "one number for every spatial dimension, or one for all"),
+        field("padding", &O::padding, "\"valid\" or \"same\""),
+        field("data_format", &O::data_format, "\"channels_last\""),
+        field("dilation_rate", &O::dilation_rate, "the distance between the cells of a window"),
+        field("groups", &O::groups, "the channels are cut into so many groups that do not see each other"),
+        field("activation", &O::activation, "applied to the result; none: linear"),
+        field("use_bias", &O::use_bias, "with a bias"),
+        field("kernel_initializer", &O::kernel_initializer, "of the kernel"),
+        field("bias_initializer", &O::bias_initializer, "of the bias"),
+        field("kernel_regularizer", &O::kernel_regularizer, "a loss on the kernel"),
+        field("bias_regularizer", &O::bias_regularizer, "a loss on the bias"),
+        field("activity_regularizer", &O::activity_regularizer, "a loss on the output"),
+        field("kernel_constraint", &O::kernel_constraint, "what the kernel is brought to after a step"),
+        field("bias_constraint", &O::bias_constraint, "what the bias is brought to after a step"));
   }
 };
 
 struct RUNNEL_API Conv2DTransposeOptions {
   int64_t filters = 0;
-  std::vector<int64_t> kernel_size;
-  std::vector<int64_t> strides = {1};
-  std::string padding = "valid";        // or "same": input * stride cells
-  std::vector<int64_t> output_padding;  // cells at the end of the output, fewer than the stride; then its size is exact
+  IntTuple kernel_size = {};
+  IntTuple strides = {1};
+  std::string padding = "valid";  // or "same": input * stride cells
+  IntTuple output_padding = {};
   std::string data_format = "channels_last";
-  std::vector<int64_t> dilation_rate = {1};
-  Activation activation;
+  IntTuple dilation_rate = {1};
+  Activation activation = {};
   bool use_bias = true;
   Initializer kernel_initializer = "glorot_uniform";
   Initializer bias_initializer = "zeros";
-  Regularizer kernel_regularizer;
-  Regularizer bias_regularizer;
-  Regularizer activity_regularizer;
-  Constraint kernel_constraint;
-  Constraint bias_constraint;
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
+  Regularizer kernel_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Regularizer activity_regularizer = {};
+  Constraint kernel_constraint = {};
+  Constraint bias_constraint = {};
+  RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = Conv2DTransposeOptions;
-    return field_list(
-        field("filters", &O::filters), field("kernel_size", &O::kernel_size), field("strides", &O::strides),
-        field("padding", &O::padding), field("output_padding", &O::output_padding),
-        field("data_format", &O::data_format), field("dilation_rate", &O::dilation_rate),
-        field("activation", &O::activation), field("use_bias", &O::use_bias),
-        field("kernel_initializer", &O::kernel_initializer), field("bias_initializer", &O::bias_initializer),
-        field("kernel_regularizer", &O::kernel_regularizer), field("bias_regularizer", &O::bias_regularizer),
-        field("activity_regularizer", &O::activity_regularizer), field("kernel_constraint", &O::kernel_constraint),
-        field("bias_constraint", &O::bias_constraint));
+    return field_list(field("filters", &O::filters, "the number of output channels"),
+                      field("kernel_size", &O::kernel_size, "one number for every spatial dimension, or one for all"),
+                      field("strides", &O::strides, "one number for every spatial dimension, or one for all"),
+                      field("padding", &O::padding, "\"valid\" or \"same\""),
+                      field("output_padding", &O::output_padding,
+                            "cells at the end of the output, fewer than the stride; then its size is exact"),
+                      field("data_format", &O::data_format, "\"channels_last\""),
+                      field("dilation_rate", &O::dilation_rate, "the distance between the cells of a window"),
+                      field("activation", &O::activation, "applied to the result; none: linear"),
+                      field("use_bias", &O::use_bias, "with a bias"),
+                      field("kernel_initializer", &O::kernel_initializer, "of the kernel"),
+                      field("bias_initializer", &O::bias_initializer, "of the bias"),
+                      field("kernel_regularizer", &O::kernel_regularizer, "a loss on the kernel"),
+                      field("bias_regularizer", &O::bias_regularizer, "a loss on the bias"),
+                      field("activity_regularizer", &O::activity_regularizer, "a loss on the output"),
+                      field("kernel_constraint", &O::kernel_constraint, "what the kernel is brought to after a step"),
+                      field("bias_constraint", &O::bias_constraint, "what the bias is brought to after a step"));
   }
 };
 
 struct RUNNEL_API DepthwiseConv2DOptions {
-  std::vector<int64_t> kernel_size;
-  std::vector<int64_t> strides = {1};
+  IntTuple kernel_size = {};
+  IntTuple strides = {1};
   std::string padding = "valid";
-  int64_t depth_multiplier = 1;  // outputs of every channel
+  int64_t depth_multiplier = 1;
   std::string data_format = "channels_last";
-  std::vector<int64_t> dilation_rate = {1};
-  Activation activation;
+  IntTuple dilation_rate = {1};
+  Activation activation = {};
   bool use_bias = true;
   Initializer depthwise_initializer = "glorot_uniform";
   Initializer bias_initializer = "zeros";
-  Regularizer depthwise_regularizer;
-  Regularizer bias_regularizer;
-  Regularizer activity_regularizer;
-  Constraint depthwise_constraint;
-  Constraint bias_constraint;
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
+  Regularizer depthwise_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Regularizer activity_regularizer = {};
+  Constraint depthwise_constraint = {};
+  Constraint bias_constraint = {};
+  RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = DepthwiseConv2DOptions;
     return field_list(
-        field("kernel_size", &O::kernel_size), field("strides", &O::strides), field("padding", &O::padding),
-        field("depth_multiplier", &O::depth_multiplier), field("data_format", &O::data_format),
-        field("dilation_rate", &O::dilation_rate), field("activation", &O::activation), field("use_bias", &O::use_bias),
-        field("depthwise_initializer", &O::depthwise_initializer), field("bias_initializer", &O::bias_initializer),
-        field("depthwise_regularizer", &O::depthwise_regularizer), field("bias_regularizer", &O::bias_regularizer),
-        field("activity_regularizer", &O::activity_regularizer),
-        field("depthwise_constraint", &O::depthwise_constraint), field("bias_constraint", &O::bias_constraint));
+        field("kernel_size", &O::kernel_size, "one number for every spatial dimension, or one for all"),
+        field("strides", &O::strides, "one number for every spatial dimension, or one for all"),
+        field("padding", &O::padding, "\"valid\" or \"same\""),
+        field("depth_multiplier", &O::depth_multiplier, "outputs of every channel"),
+        field("data_format", &O::data_format, "\"channels_last\""),
+        field("dilation_rate", &O::dilation_rate, "the distance between the cells of a window"),
+        field("activation", &O::activation, "applied to the result; none: linear"),
+        field("use_bias", &O::use_bias, "with a bias"),
+        field("depthwise_initializer", &O::depthwise_initializer, "of the depthwise kernel"),
+        field("bias_initializer", &O::bias_initializer, "of the bias"),
+        field("depthwise_regularizer", &O::depthwise_regularizer, "a loss on the depthwise kernel"),
+        field("bias_regularizer", &O::bias_regularizer, "a loss on the bias"),
+        field("activity_regularizer", &O::activity_regularizer, "a loss on the output"),
+        field("depthwise_constraint", &O::depthwise_constraint, "what the depthwise kernel is brought to after a step"),
+        field("bias_constraint", &O::bias_constraint, "what the bias is brought to after a step"));
   }
 };
 
 struct RUNNEL_API SeparableConv2DOptions {
   int64_t filters = 0;
-  std::vector<int64_t> kernel_size;
-  std::vector<int64_t> strides = {1};
+  IntTuple kernel_size = {};
+  IntTuple strides = {1};
   std::string padding = "valid";
   std::string data_format = "channels_last";
-  std::vector<int64_t> dilation_rate = {1};
+  IntTuple dilation_rate = {1};
   int64_t depth_multiplier = 1;
-  Activation activation;
+  Activation activation = {};
   bool use_bias = true;
   Initializer depthwise_initializer = "glorot_uniform";
   Initializer pointwise_initializer = "glorot_uniform";
   Initializer bias_initializer = "zeros";
-  Regularizer depthwise_regularizer;
-  Regularizer pointwise_regularizer;
-  Regularizer bias_regularizer;
-  Regularizer activity_regularizer;
-  Constraint depthwise_constraint;
-  Constraint pointwise_constraint;
-  Constraint bias_constraint;
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
+  Regularizer depthwise_regularizer = {};
+  Regularizer pointwise_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Regularizer activity_regularizer = {};
+  Constraint depthwise_constraint = {};
+  Constraint pointwise_constraint = {};
+  Constraint bias_constraint = {};
+  RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = SeparableConv2DOptions;
     return field_list(
-        field("filters", &O::filters), field("kernel_size", &O::kernel_size), field("strides", &O::strides),
-        field("padding", &O::padding), field("data_format", &O::data_format), field("dilation_rate", &O::dilation_rate),
-        field("depth_multiplier", &O::depth_multiplier), field("activation", &O::activation),
-        field("use_bias", &O::use_bias), field("depthwise_initializer", &O::depthwise_initializer),
-        field("pointwise_initializer", &O::pointwise_initializer), field("bias_initializer", &O::bias_initializer),
-        field("depthwise_regularizer", &O::depthwise_regularizer),
-        field("pointwise_regularizer", &O::pointwise_regularizer), field("bias_regularizer", &O::bias_regularizer),
-        field("activity_regularizer", &O::activity_regularizer),
-        field("depthwise_constraint", &O::depthwise_constraint),
-        field("pointwise_constraint", &O::pointwise_constraint), field("bias_constraint", &O::bias_constraint));
+        field("filters", &O::filters, "the number of output channels"),
+        field("kernel_size", &O::kernel_size, "one number for every spatial dimension, or one for all"),
+        field("strides", &O::strides, "one number for every spatial dimension, or one for all"),
+        field("padding", &O::padding, "\"valid\" or \"same\""),
+        field("data_format", &O::data_format, "\"channels_last\""),
+        field("dilation_rate", &O::dilation_rate, "the distance between the cells of a window"),
+        field("depth_multiplier", &O::depth_multiplier, "outputs of every channel"),
+        field("activation", &O::activation, "applied to the result; none: linear"),
+        field("use_bias", &O::use_bias, "with a bias"),
+        field("depthwise_initializer", &O::depthwise_initializer, "of the depthwise kernel"),
+        field("pointwise_initializer", &O::pointwise_initializer, "of the pointwise kernel"),
+        field("bias_initializer", &O::bias_initializer, "of the bias"),
+        field("depthwise_regularizer", &O::depthwise_regularizer, "a loss on the depthwise kernel"),
+        field("pointwise_regularizer", &O::pointwise_regularizer, "a loss on the pointwise kernel"),
+        field("bias_regularizer", &O::bias_regularizer, "a loss on the bias"),
+        field("activity_regularizer", &O::activity_regularizer, "a loss on the output"),
+        field("depthwise_constraint", &O::depthwise_constraint, "what the depthwise kernel is brought to after a step"),
+        field("pointwise_constraint", &O::pointwise_constraint, "what the pointwise kernel is brought to after a step"),
+        field("bias_constraint", &O::bias_constraint, "what the bias is brought to after a step"));
   }
 };
 

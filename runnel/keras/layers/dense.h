@@ -6,26 +6,30 @@ namespace runnel::keras {
 
 struct DenseOptions {
   int64_t units = 0;
-  Activation activation;
+  Activation activation = {};
   bool use_bias = true;
   Initializer kernel_initializer = "glorot_uniform";
   Initializer bias_initializer = "zeros";
-  Regularizer kernel_regularizer;
-  Regularizer bias_regularizer;
-  Regularizer activity_regularizer;
-  Constraint kernel_constraint;
-  Constraint bias_constraint;
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
+  Regularizer kernel_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Regularizer activity_regularizer = {};
+  Constraint kernel_constraint = {};
+  Constraint bias_constraint = {};
+  int64_t input_dim = 0;  // as input_shape = {input_dim}; 0: not given
+  RUNNEL_LAYER_OPTIONS;
+  PartialShape default_input_shape() const { return input_dim > 0 ? PartialShape{input_dim} : PartialShape::unknown(); }
   static constexpr auto fields() {
     using O = DenseOptions;
-    return field_list(
-        field("units", &O::units), field("activation", &O::activation), field("use_bias", &O::use_bias),
-        field("kernel_initializer", &O::kernel_initializer), field("bias_initializer", &O::bias_initializer),
-        field("kernel_regularizer", &O::kernel_regularizer), field("bias_regularizer", &O::bias_regularizer),
-        field("activity_regularizer", &O::activity_regularizer), field("kernel_constraint", &O::kernel_constraint),
-        field("bias_constraint", &O::bias_constraint));
+    return field_list(field("units", &O::units, "the size of the output"),
+                      field("activation", &O::activation, "applied to the result; none: linear"),
+                      field("use_bias", &O::use_bias, "with a bias"),
+                      field("kernel_initializer", &O::kernel_initializer, "of the kernel"),
+                      field("bias_initializer", &O::bias_initializer, "of the bias"),
+                      field("kernel_regularizer", &O::kernel_regularizer, "a loss on the kernel"),
+                      field("bias_regularizer", &O::bias_regularizer, "a loss on the bias"),
+                      field("activity_regularizer", &O::activity_regularizer, "a loss on the output"),
+                      field("kernel_constraint", &O::kernel_constraint, "what the kernel is brought to after a step"),
+                      field("bias_constraint", &O::bias_constraint, "what the bias is brought to after a step"));
   }
 };
 // activation(x . kernel + bias) over the last dimension of x.

@@ -43,6 +43,8 @@ void EinsumDense::build(const PartialShape& input) {
     }
     return options_.output_shape[static_cast<int>(at) - 1];
   };
+  track_empty("partial_output_shape");
+  track_empty("full_output_shape");
   Dims kernel_dims;
   for (const char label : of_kernel_) kernel_dims.push_back(size_of(label));
   kernel = add_weight({.name = "kernel",

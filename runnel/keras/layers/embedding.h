@@ -5,25 +5,29 @@
 namespace runnel::keras {
 
 struct EmbeddingOptions {
-  int64_t input_dim = 0;  // ids are 0 ... input_dim - 1
+  int64_t input_dim = 0;
   int64_t output_dim = 0;
   Initializer embeddings_initializer = "uniform";
-  Regularizer embeddings_regularizer;
-  Regularizer activity_regularizer;
-  Constraint embeddings_constraint;
-  bool mask_zero = false;               // id 0 is padding: masked
-  std::optional<int64_t> input_length;  // of sequences, when it is always the same
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
+  Regularizer embeddings_regularizer = {};
+  Regularizer activity_regularizer = {};
+  Constraint embeddings_constraint = {};
+  bool mask_zero = false;  // id 0 is padding: masked
+  std::optional<int64_t> input_length = {};
+  RUNNEL_LAYER_OPTIONS;
+  PartialShape default_input_shape() const {
+    return input_length ? PartialShape{*input_length} : PartialShape::unknown();
+  }
   static constexpr auto fields() {
     using O = EmbeddingOptions;
-    return field_list(field("input_dim", &O::input_dim), field("output_dim", &O::output_dim),
-                      field("embeddings_initializer", &O::embeddings_initializer),
-                      field("embeddings_regularizer", &O::embeddings_regularizer),
-                      field("activity_regularizer", &O::activity_regularizer),
-                      field("embeddings_constraint", &O::embeddings_constraint), field("mask_zero", &O::mask_zero),
-                      field("input_length", &O::input_length));
+    return field_list(
+        field("input_dim", &O::input_dim, "ids are 0 ... input_dim - 1"),
+        field("output_dim", &O::output_dim, "the size of a row"),
+        field("embeddings_initializer", &O::embeddings_initializer, "of the embeddings"),
+        field("embeddings_regularizer", &O::embeddings_regularizer, "a loss on the embeddings"),
+        field("activity_regularizer", &O::activity_regularizer, "a loss on the output"),
+        field("embeddings_constraint", &O::embeddings_constraint, "what the embeddings are brought to after a step"),
+        field("mask_zero", &O::mask_zero, "id 0 is padding: masked"),
+        field("input_length", &O::input_length, "of sequences, when it is always the same"));
   }
 };
 // A row of `embeddings` for every id: [...] -> [..., output_dim]. The gradient of the weight is IndexedSlices.

@@ -177,6 +177,7 @@ Config LSTMCell::get_config() const {
 }
 
 void LSTMCell::build(const PartialShape& input) {
+  track_empty("state_size");
   const int64_t units = options_.units;
   kernel = add_weight(cell_kernel(options_, {known_dim(input, -1), 4 * units}));
   recurrent_kernel = add_weight(cell_recurrent_kernel(options_, {units, 4 * units}));

@@ -31,10 +31,8 @@ class RUNNEL_API LambdaFunction {
 };
 
 struct LambdaOptions {
-  LambdaFunction function;
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
+  LambdaFunction function = {};
+  RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() { return field_list(); }
 };
 // A function as a layer: y = Lambda([](const Tensor& x) { return x * 2; })(x). It has no weights, and no configuration,

@@ -5,9 +5,7 @@
 namespace runnel::keras {
 
 struct MergeOptions {
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
+  RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() { return field_list(); }
 };
 
@@ -92,10 +90,8 @@ class RUNNEL_API Minimum : public ElementwiseMerge<Minimum> {
 
 struct ConcatenateOptions {
   int64_t axis = -1;
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
-  static constexpr auto fields() { return field_list(field("axis", &ConcatenateOptions::axis)); }
+  RUNNEL_LAYER_OPTIONS;
+  static constexpr auto fields() { return field_list(field("axis", &ConcatenateOptions::axis, "the axis, or axes")); }
 };
 // The inputs one after the other along an axis; their other dimensions are equal.
 class RUNNEL_API Concatenate : public MergeOf<Concatenate, ConcatenateOptions> {
@@ -108,13 +104,12 @@ class RUNNEL_API Concatenate : public MergeOf<Concatenate, ConcatenateOptions> {
 };
 
 struct DotOptions {
-  std::vector<int64_t> axes;  // of both inputs, or one of each
-  bool normalize = false;     // makes it the cosine of the angle between the vectors
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
+  IntTuple axes = {};
+  bool normalize = false;  // makes it the cosine of the angle between the vectors
+  RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
-    return field_list(field("axes", &DotOptions::axes), field("normalize", &DotOptions::normalize));
+    return field_list(field("axes", &DotOptions::axes, "of both inputs, or one of each"),
+                      field("normalize", &DotOptions::normalize, "the cosine of the angle in place of the product"));
   }
 };
 // The sums of products of two inputs along an axis of each, example by example: [batch, other axes of the first, other

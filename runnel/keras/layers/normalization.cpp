@@ -64,6 +64,7 @@ void BatchNormalization::build(const PartialShape& input) {
     }
   }
   set_input_spec(spec);
+  track_empty("axis");
   channels_ = Shape(weight_dims);
   const DType dtype = at_least_float32(variable_dtype());
   if (options_.scale) {
@@ -168,6 +169,7 @@ void LayerNormalization::build(const PartialShape& input) {
     spec.axes.emplace_back(axis, sizes.back());
   }
   set_input_spec(spec);
+  track_empty("axis");
   aligned_ = Shape(aligned);
   if (options_.scale) {
     gamma = add_weight({.name = "gamma",

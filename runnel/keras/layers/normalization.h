@@ -5,32 +5,34 @@
 namespace runnel::keras {
 
 struct BatchNormalizationOptions {
-  std::vector<int64_t> axis = {-1};  // the dimension of the channels: each has its own statistics
-  double momentum = 0.99;            // how much of the moving statistics a batch leaves
+  IntTuple axis = {-1};
+  double momentum = 0.99;  // how much of the moving statistics a batch leaves
   double epsilon = 1e-3;
-  bool center = true;  // with beta
-  bool scale = true;   // with gamma
+  bool center = true;
+  bool scale = true;  // with gamma
   Initializer beta_initializer = "zeros";
   Initializer gamma_initializer = "ones";
   Initializer moving_mean_initializer = "zeros";
   Initializer moving_variance_initializer = "ones";
-  Regularizer beta_regularizer;
-  Regularizer gamma_regularizer;
-  Constraint beta_constraint;
-  Constraint gamma_constraint;
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
+  Regularizer beta_regularizer = {};
+  Regularizer gamma_regularizer = {};
+  Constraint beta_constraint = {};
+  Constraint gamma_constraint = {};
+  RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = BatchNormalizationOptions;
-    return field_list(
-        field("axis", &O::axis), field("momentum", &O::momentum), field("epsilon", &O::epsilon),
-        field("center", &O::center), field("scale", &O::scale), field("beta_initializer", &O::beta_initializer),
-        field("gamma_initializer", &O::gamma_initializer),
-        field("moving_mean_initializer", &O::moving_mean_initializer),
-        field("moving_variance_initializer", &O::moving_variance_initializer),
-        field("beta_regularizer", &O::beta_regularizer), field("gamma_regularizer", &O::gamma_regularizer),
-        field("beta_constraint", &O::beta_constraint), field("gamma_constraint", &O::gamma_constraint));
+    return field_list(field("axis", &O::axis, "the dimension of the channels: each has its own statistics"),
+                      field("momentum", &O::momentum, "how much of the moving statistics a batch leaves"),
+                      field("epsilon", &O::epsilon, "added to the variance"), field("center", &O::center, "with beta"),
+                      field("scale", &O::scale, "with gamma"),
+                      field("beta_initializer", &O::beta_initializer, "of beta"),
+                      field("gamma_initializer", &O::gamma_initializer, "of gamma"),
+                      field("moving_mean_initializer", &O::moving_mean_initializer, "of the moving mean"),
+                      field("moving_variance_initializer", &O::moving_variance_initializer, "of the moving variance"),
+                      field("beta_regularizer", &O::beta_regularizer, "a loss on beta"),
+                      field("gamma_regularizer", &O::gamma_regularizer, "a loss on gamma"),
+                      field("beta_constraint", &O::beta_constraint, "what beta is brought to after a step"),
+                      field("gamma_constraint", &O::gamma_constraint, "what gamma is brought to after a step"));
   }
 };
 // gamma * (x - mean) / sqrt(variance + epsilon) + beta per channel: in training with the statistics of the batch, which
@@ -55,26 +57,28 @@ class RUNNEL_API BatchNormalization : public LayerOf<BatchNormalization, BatchNo
 };
 
 struct LayerNormalizationOptions {
-  std::vector<int64_t> axis = {-1};  // the dimensions of a sample that are normalised together
+  IntTuple axis = {-1};
   double epsilon = 1e-3;
   bool center = true;
   bool scale = true;
   Initializer beta_initializer = "zeros";
   Initializer gamma_initializer = "ones";
-  Regularizer beta_regularizer;
-  Regularizer gamma_regularizer;
-  Constraint beta_constraint;
-  Constraint gamma_constraint;
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
+  Regularizer beta_regularizer = {};
+  Regularizer gamma_regularizer = {};
+  Constraint beta_constraint = {};
+  Constraint gamma_constraint = {};
+  RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = LayerNormalizationOptions;
-    return field_list(
-        field("axis", &O::axis), field("epsilon", &O::epsilon), field("center", &O::center), field("scale", &O::scale),
-        field("beta_initializer", &O::beta_initializer), field("gamma_initializer", &O::gamma_initializer),
-        field("beta_regularizer", &O::beta_regularizer), field("gamma_regularizer", &O::gamma_regularizer),
-        field("beta_constraint", &O::beta_constraint), field("gamma_constraint", &O::gamma_constraint));
+    return field_list(field("axis", &O::axis, "the dimensions of a sample that are normalised together"),
+                      field("epsilon", &O::epsilon, "added to the variance"), field("center", &O::center, "with beta"),
+                      field("scale", &O::scale, "with gamma"),
+                      field("beta_initializer", &O::beta_initializer, "of beta"),
+                      field("gamma_initializer", &O::gamma_initializer, "of gamma"),
+                      field("beta_regularizer", &O::beta_regularizer, "a loss on beta"),
+                      field("gamma_regularizer", &O::gamma_regularizer, "a loss on gamma"),
+                      field("beta_constraint", &O::beta_constraint, "what beta is brought to after a step"),
+                      field("gamma_constraint", &O::gamma_constraint, "what gamma is brought to after a step"));
   }
 };
 // gamma * (x - mean) / sqrt(variance + epsilon) + beta with the mean and variance of every sample over `axis`.

@@ -5,17 +5,17 @@
 namespace runnel::keras {
 
 struct RUNNEL_API PoolingOptions {
-  std::vector<int64_t> pool_size = {2};  // one value for every spatial dimension, or one for all
-  std::vector<int64_t> strides;          // as pool_size unless given
-  std::string padding = "valid";         // or "same"; padding is never part of a window
+  IntTuple pool_size = {2};
+  IntTuple strides = {};          // as pool_size unless given
+  std::string padding = "valid";  // or "same"; padding is never part of a window
   std::string data_format = "channels_last";
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
+  RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = PoolingOptions;
-    return field_list(field("pool_size", &O::pool_size), field("strides", &O::strides), field("padding", &O::padding),
-                      field("data_format", &O::data_format));
+    return field_list(field("pool_size", &O::pool_size, "one value for every spatial dimension, or one for all"),
+                      field("strides", &O::strides, "one number for every spatial dimension, or one for all"),
+                      field("padding", &O::padding, "\"valid\" or \"same\""),
+                      field("data_format", &O::data_format, "\"channels_last\""));
   }
 };
 
@@ -58,13 +58,12 @@ extern template class PoolingOver<AveragePooling2D, 2, PoolingKind::average>;
 
 struct RUNNEL_API GlobalPoolingOptions {
   std::string data_format = "channels_last";
-  bool keepdims = false;  // keeps the spatial dimensions, with size 1
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
+  bool keepdims = false;
+  RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = GlobalPoolingOptions;
-    return field_list(field("data_format", &O::data_format), field("keepdims", &O::keepdims));
+    return field_list(field("data_format", &O::data_format, "\"channels_last\""),
+                      field("keepdims", &O::keepdims, "keeps the spatial dimensions, with size 1"));
   }
 };
 

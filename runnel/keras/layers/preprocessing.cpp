@@ -72,13 +72,10 @@ void Normalization::build(const PartialShape& input) {
   const size_t given = options_.mean.size();
   if (given == 0) {
     adapt_mean = add_weight({.name = "mean", .shape = Shape(sizes), .initializer = "zeros", .trainable = false});
+    track("adapt_mean", adapt_mean);  // Keras's checkpoints have both names
     adapt_variance = add_weight({.name = "variance", .shape = Shape(sizes), .initializer = "ones", .trainable = false});
+    track("adapt_variance", adapt_variance);
     count = add_weight({.name = "count", .initializer = "zeros", .trainable = false, .dtype = DType::int64});
-    // What Keras's checkpoints call them.
-    untrack("mean");
-    untrack("variance");
-    track_variable("adapt_mean", adapt_mean.handle());
-    track_variable("adapt_variance", adapt_variance.handle());
   } else if (given != 1 && static_cast<int64_t>(given) != aligned_.num_elements()) {
     throw invalid_argument("[Normalization] {} values of mean and variance for the {} positions of {}", given,
                            aligned_.num_elements(), input.str());

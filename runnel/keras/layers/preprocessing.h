@@ -11,11 +11,10 @@ namespace runnel::keras {
 struct RescalingOptions {
   double scale = 1;
   double offset = 0;
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
+  RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
-    return field_list(field("scale", &RescalingOptions::scale), field("offset", &RescalingOptions::offset));
+    return field_list(field("scale", &RescalingOptions::scale, "what is multiplied by"),
+                      field("offset", &RescalingOptions::offset, "what is added"));
   }
 };
 // x * scale + offset: {.scale = 1 / 255.0} brings pixels to 0 to 1.
@@ -30,15 +29,15 @@ class RUNNEL_API Rescaling : public LayerOf<Rescaling, RescalingOptions> {
 struct ResizingOptions {
   int64_t height = 0;
   int64_t width = 0;
-  std::string interpolation = "bilinear";  // or another method of image::resize
-  bool crop_to_aspect_ratio = false;       // cuts the longer side evenly instead of distorting
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
+  std::string interpolation = "bilinear";
+  bool crop_to_aspect_ratio = false;  // cuts the longer side evenly instead of distorting
+  RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = ResizingOptions;
-    return field_list(field("height", &O::height), field("width", &O::width), field("interpolation", &O::interpolation),
-                      field("crop_to_aspect_ratio", &O::crop_to_aspect_ratio));
+    return field_list(
+        field("height", &O::height, "of the result"), field("width", &O::width, "of the result"),
+        field("interpolation", &O::interpolation, "or another method of image::resize"),
+        field("crop_to_aspect_ratio", &O::crop_to_aspect_ratio, "cuts the longer side evenly instead of distorting"));
   }
 };
 // Images, one or a batch, of another size.
@@ -51,16 +50,16 @@ class RUNNEL_API Resizing : public LayerOf<Resizing, ResizingOptions> {
 };
 
 struct NormalizationOptions {
-  std::vector<int64_t> axis = {-1};    // each position of these has its own statistics; none: one for everything
-  std::vector<double> mean, variance;  // one value for each position; without them `adapt` finds them
-  bool invert = false;                 // the way back
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
+  IntTuple axis = {-1};  // each position of these has its own statistics; none: one for everything
+  std::vector<double> mean = {}, variance = {};
+  bool invert = false;  // the way back
+  RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = NormalizationOptions;
-    return field_list(field("axis", &O::axis), field("mean", &O::mean), field("variance", &O::variance),
-                      field("invert", &O::invert));
+    return field_list(field("axis", &O::axis, "the axis, or axes"),
+                      field("mean", &O::mean, "one value for each position; without them `adapt` finds them"),
+                      field("variance", &O::variance, "one value for each position"),
+                      field("invert", &O::invert, "the way back"));
   }
 };
 // (x - mean) / sqrt(variance), with statistics that are given or those of the data that `adapt` saw.

@@ -6,13 +6,12 @@
 namespace runnel::keras {
 
 struct RandomFlipOptions {
-  std::string mode = "horizontal_and_vertical";  // or "horizontal", "vertical"
-  std::optional<int64_t> seed;                   // a stream of its own under the global seed
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
+  std::string mode = "horizontal_and_vertical";
+  std::optional<int64_t> seed = {};  // a stream of its own under the global seed
+  RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
-    return field_list(field("mode", &RandomFlipOptions::mode), field("seed", &RandomFlipOptions::seed));
+    return field_list(field("mode", &RandomFlipOptions::mode, "or \"horizontal\", \"vertical\""),
+                      field("seed", &RandomFlipOptions::seed, "a stream of its own under the global seed"));
   }
 };
 // Every image is mirrored or not.
@@ -38,19 +37,19 @@ class RUNNEL_API FactorRange {
 };
 
 struct RandomRotationOptions {
-  FactorRange factor;                      // of a full turn, counter-clockwise
-  std::string fill_mode = "reflect";       // what is outside the image: "reflect", "wrap", "nearest", "constant"
-  std::string interpolation = "bilinear";  // or "nearest"
-  std::optional<int64_t> seed;
-  double fill_value = 0;  // of "constant"
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
+  FactorRange factor = {};            // of a full turn, counter-clockwise
+  std::string fill_mode = "reflect";  // what is outside the image: "reflect", "wrap", "nearest", "constant"
+  std::string interpolation = "bilinear";
+  std::optional<int64_t> seed = {};
+  double fill_value = 0;
+  RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = RandomRotationOptions;
-    return field_list(field("factor", &O::factor), field("fill_mode", &O::fill_mode),
-                      field("interpolation", &O::interpolation), field("seed", &O::seed),
-                      field("fill_value", &O::fill_value));
+    return field_list(field("factor", &O::factor, "how much, lower and upper"),
+                      field("fill_mode", &O::fill_mode, "what is outside the image"),
+                      field("interpolation", &O::interpolation, "or \"nearest\""),
+                      field("seed", &O::seed, "a stream of its own under the global seed"),
+                      field("fill_value", &O::fill_value, "of \"constant\""));
   }
 };
 // Every image is turned about its middle.
@@ -63,20 +62,21 @@ class RUNNEL_API RandomRotation : public LayerOf<RandomRotation, RandomRotationO
 };
 
 struct RandomZoomOptions {
-  FactorRange height_factor;                // 0.2: a view 20% higher, everything in it smaller
-  std::optional<FactorRange> width_factor;  // as the height unless given: the shape stays
+  FactorRange height_factor = {};  // 0.2: a view 20% higher, everything in it smaller
+  std::optional<FactorRange> width_factor = {};
   std::string fill_mode = "reflect";
   std::string interpolation = "bilinear";
-  std::optional<int64_t> seed;
+  std::optional<int64_t> seed = {};
   double fill_value = 0;
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
+  RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = RandomZoomOptions;
-    return field_list(field("height_factor", &O::height_factor), field("width_factor", &O::width_factor),
-                      field("fill_mode", &O::fill_mode), field("interpolation", &O::interpolation),
-                      field("seed", &O::seed), field("fill_value", &O::fill_value));
+    return field_list(field("height_factor", &O::height_factor, "0.2: a view 20% higher"),
+                      field("width_factor", &O::width_factor, "as the height unless given: the shape stays"),
+                      field("fill_mode", &O::fill_mode, "what is outside the image"),
+                      field("interpolation", &O::interpolation, "\"nearest\", \"bilinear\", ..."),
+                      field("seed", &O::seed, "a stream of its own under the global seed"),
+                      field("fill_value", &O::fill_value, "of \"constant\""));
   }
 };
 // Every image is seen from nearer or further away.
@@ -91,13 +91,12 @@ class RUNNEL_API RandomZoom : public LayerOf<RandomZoom, RandomZoomOptions> {
 struct RandomCropOptions {
   int64_t height = 0;
   int64_t width = 0;
-  std::optional<int64_t> seed;
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
+  std::optional<int64_t> seed = {};
+  RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = RandomCropOptions;
-    return field_list(field("height", &O::height), field("width", &O::width), field("seed", &O::seed));
+    return field_list(field("height", &O::height, "of the result"), field("width", &O::width, "of the result"),
+                      field("seed", &O::seed, "a stream of its own under the global seed"));
   }
 };
 // A part of that size from a random place, the same for a whole batch. When not training, and of images that are

@@ -29,6 +29,15 @@ void keep_masked(const Tensor& mask, CellStep& next, const Tensor& output, const
 
 TensorArray steps_of(const Tensor& x) { return TensorArray(x.dtype(), shape(x)[0]).unstack(x); }
 
+// The elements stacked; the array itself does not know how many there are.
+Tensor all_steps(const TensorArray& array, int64_t steps) {
+  const Tensor stacked = array.stack();
+  if (steps == kUnknownDim) return stacked;
+  Dims dims = stacked.partial_shape().dims();
+  dims[0] = steps;
+  return ensure_shape(stacked, PartialShape(dims));
+}
+
 Variable zero_state(const std::string& name, const Shape& shape, DType dtype) {
   Tensor value = Tensor::empty(dtype, shape);
   std::memset(value.mutable_data<char>(), 0, value.num_bytes());
@@ -47,6 +56,7 @@ void RecurrentLayer::prepare() {
   set_input_spec({.min_ndim = 3});
   set_supports_masking(true);
   cell_ = add_layer("cell", make_cell());
+  track_empty("state_spec");
 }
 
 void RecurrentLayer::build(const PartialShape& input) {
@@ -128,7 +138,7 @@ Nest RecurrentLayer::call(const Nest& inputs, const CallArgs& args) {
 
   const CellSequence sequence = cell_->begin(batch_size, args);
   const Tensor projected = sequence.project(x);
-  const bool unrolled = steps != kUnknownDim && (steps <= kMaxUnrolled || how.unroll || !Tracer::current());
+  const bool unrolled = steps != kUnknownDim && (steps <= kMaxUnrolled || how.unroll || !is_tracing());
   const Result result = unrolled ? run_unrolled(sequence, projected, mask, states, zero_output)
                                  : run_loop(sequence, projected, mask, states, zero_output);
 
@@ -178,7 +188,7 @@ RecurrentLayer::Result RecurrentLayer::run_loop(const CellSequence& sequence, co
   const auto [count, output, last, outputs] =
       while_loop([&](const Tensor& t, const Tensor&, const States&, const TensorArray&) { return t < steps; }, body,
                  std::tuple{Tensor(0), zero_output, states, no_outputs});
-  return {output, want_sequence ? outputs.stack() : Tensor(), last};
+  return {output, want_sequence ? all_steps(outputs, projected.partial_shape()[0]) : Tensor(), last};
 }
 
 std::shared_ptr<RNNCell> RNN::make_cell() const {

@@ -5,13 +5,24 @@
 namespace runnel::keras {
 
 // What all recurrent layers can be told about the sequence.
+template <class O>
+constexpr auto sequence_fields() {
+  return field_list(
+      field("return_sequences", &O::return_sequences, "the output of every step, not that of the last alone"),
+      field("return_state", &O::return_state, "the result is the list [output, states...]"),
+      field("go_backwards", &O::go_backwards, "from the last step to the first"),
+      field("stateful", &O::stateful, "a batch starts with the states in which the one before it ended"),
+      field("unroll", &O::unroll, "never a loop in traced functions, however many steps there are"),
+      field("time_major", &O::time_major, "inputs and outputs are [time, batch, ...]"));
+}
 struct SequenceSettings {
-  bool return_sequences = false;  // the output of every step, [batch, time, outputs], not that of the last alone
-  bool return_state = false;      // the result is the list [output, states...]
+  bool return_sequences = false;
+  bool return_state = false;
   bool go_backwards = false;
-  bool stateful = false;    // a batch starts with the states in which the one before it ended
-  bool unroll = false;      // never a loop in traced functions, however many steps there are
-  bool time_major = false;  // inputs and outputs are [time, batch, ...]
+  bool stateful = false;
+  bool unroll = false;
+  bool time_major = false;
+  static constexpr auto fields() { return sequence_fields<SequenceSettings>(); }
 };
 
 // A cell applied to every step of a sequence [batch, time, inputs]. Steps that the mask leaves out keep the states and
@@ -53,36 +64,16 @@ class RUNNEL_API RecurrentLayer : public Layer {
 
 template <class Options>
 SequenceSettings sequence_settings(const Options& o) {
-  return {.return_sequences = o.return_sequences,
-          .return_state = o.return_state,
-          .go_backwards = o.go_backwards,
-          .stateful = o.stateful,
-          .unroll = o.unroll,
-          .time_major = o.time_major};
+  SequenceSettings settings;
+  copy_shared_fields(o, settings);
+  return settings;
 }
 
 // The settings of a layer that are those of its cell.
 template <class CellOptions, class Options>
 CellOptions cell_settings(const Options& o, const Policy& dtype, const char* name) {
   CellOptions c;
-  c.units = o.units;
-  c.activation = o.activation;
-  if constexpr (requires { c.recurrent_activation; }) c.recurrent_activation = o.recurrent_activation;
-  c.use_bias = o.use_bias;
-  c.kernel_initializer = o.kernel_initializer;
-  c.recurrent_initializer = o.recurrent_initializer;
-  c.bias_initializer = o.bias_initializer;
-  if constexpr (requires { c.unit_forget_bias; }) c.unit_forget_bias = o.unit_forget_bias;
-  c.kernel_regularizer = o.kernel_regularizer;
-  c.recurrent_regularizer = o.recurrent_regularizer;
-  c.bias_regularizer = o.bias_regularizer;
-  c.kernel_constraint = o.kernel_constraint;
-  c.recurrent_constraint = o.recurrent_constraint;
-  c.bias_constraint = o.bias_constraint;
-  c.dropout = o.dropout;
-  c.recurrent_dropout = o.recurrent_dropout;
-  if constexpr (requires { c.reset_after; }) c.reset_after = o.reset_after;
-  if constexpr (requires { c.implementation; }) c.implementation = o.implementation;
+  copy_shared_fields(o, c);
   c.name = name;
   c.dtype = dtype;
   return c;
@@ -125,21 +116,17 @@ class RecurrentOf : public LayerOf<Self, Options, RecurrentLayer> {
 };
 
 struct RNNOptions {
-  CellPtr cell;  // one, or a list: {lower, upper}
+  CellPtr cell = {};
   bool return_sequences = false;
   bool return_state = false;
   bool go_backwards = false;
   bool stateful = false;
   bool unroll = false;
   bool time_major = false;
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
+  RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = RNNOptions;
-    return field_list(field("return_sequences", &O::return_sequences), field("return_state", &O::return_state),
-                      field("go_backwards", &O::go_backwards), field("stateful", &O::stateful),
-                      field("unroll", &O::unroll), field("time_major", &O::time_major), field("cell", &O::cell));
+    return joined_fields(sequence_fields<O>(), field_list(field("cell", &O::cell, "one, or a list: {lower, upper}")));
   }
 };
 // Any cell: RNN({.cell = keras::make<LSTMCell>({.units = 8})}).
@@ -160,13 +147,13 @@ struct SimpleRNNOptions {
   Initializer kernel_initializer = "glorot_uniform";
   Initializer recurrent_initializer = "orthogonal";
   Initializer bias_initializer = "zeros";
-  Regularizer kernel_regularizer;
-  Regularizer recurrent_regularizer;
-  Regularizer bias_regularizer;
-  Regularizer activity_regularizer;
-  Constraint kernel_constraint;
-  Constraint recurrent_constraint;
-  Constraint bias_constraint;
+  Regularizer kernel_regularizer = {};
+  Regularizer recurrent_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Regularizer activity_regularizer = {};
+  Constraint kernel_constraint = {};
+  Constraint recurrent_constraint = {};
+  Constraint bias_constraint = {};
   double dropout = 0;
   double recurrent_dropout = 0;
   bool return_sequences = false;
@@ -175,22 +162,27 @@ struct SimpleRNNOptions {
   bool stateful = false;
   bool time_major = false;
   bool unroll = false;
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
+  RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = SimpleRNNOptions;
-    return field_list(
-        field("return_sequences", &O::return_sequences), field("return_state", &O::return_state),
-        field("go_backwards", &O::go_backwards), field("stateful", &O::stateful), field("unroll", &O::unroll),
-        field("time_major", &O::time_major), field("units", &O::units), field("activation", &O::activation),
-        field("use_bias", &O::use_bias), field("kernel_initializer", &O::kernel_initializer),
-        field("recurrent_initializer", &O::recurrent_initializer), field("bias_initializer", &O::bias_initializer),
-        field("kernel_regularizer", &O::kernel_regularizer), field("recurrent_regularizer", &O::recurrent_regularizer),
-        field("bias_regularizer", &O::bias_regularizer), field("activity_regularizer", &O::activity_regularizer),
-        field("kernel_constraint", &O::kernel_constraint), field("recurrent_constraint", &O::recurrent_constraint),
-        field("bias_constraint", &O::bias_constraint), field("dropout", &O::dropout),
-        field("recurrent_dropout", &O::recurrent_dropout));
+    return joined_fields(
+        sequence_fields<O>(),
+        field_list(field("units", &O::units, "the size of the output"),
+                   field("activation", &O::activation, "applied to the result; none: linear"),
+                   field("use_bias", &O::use_bias, "with a bias"),
+                   field("kernel_initializer", &O::kernel_initializer, "of the kernel"),
+                   field("recurrent_initializer", &O::recurrent_initializer, "of the recurrent kernel"),
+                   field("bias_initializer", &O::bias_initializer, "of the bias"),
+                   field("kernel_regularizer", &O::kernel_regularizer, "a loss on the kernel"),
+                   field("recurrent_regularizer", &O::recurrent_regularizer, "a loss on the recurrent kernel"),
+                   field("bias_regularizer", &O::bias_regularizer, "a loss on the bias"),
+                   field("activity_regularizer", &O::activity_regularizer, "a loss on the output"),
+                   field("kernel_constraint", &O::kernel_constraint, "what the kernel is brought to after a step"),
+                   field("recurrent_constraint", &O::recurrent_constraint,
+                         "what the recurrent kernel is brought to after a step"),
+                   field("bias_constraint", &O::bias_constraint, "what the bias is brought to after a step"),
+                   field("dropout", &O::dropout, "the share of inputs dropped while training"),
+                   field("recurrent_dropout", &O::recurrent_dropout, "the share of states dropped while training")));
   }
 };
 class RUNNEL_API SimpleRNN : public RecurrentOf<SimpleRNN, SimpleRNNOptions, SimpleRNNCell> {
@@ -209,13 +201,13 @@ struct LSTMOptions {
   Initializer recurrent_initializer = "orthogonal";
   Initializer bias_initializer = "zeros";
   bool unit_forget_bias = true;
-  Regularizer kernel_regularizer;
-  Regularizer recurrent_regularizer;
-  Regularizer bias_regularizer;
-  Regularizer activity_regularizer;
-  Constraint kernel_constraint;
-  Constraint recurrent_constraint;
-  Constraint bias_constraint;
+  Regularizer kernel_regularizer = {};
+  Regularizer recurrent_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Regularizer activity_regularizer = {};
+  Constraint kernel_constraint = {};
+  Constraint recurrent_constraint = {};
+  Constraint bias_constraint = {};
   double dropout = 0;
   double recurrent_dropout = 0;
   bool return_sequences = false;
@@ -225,23 +217,31 @@ struct LSTMOptions {
   bool time_major = false;
   bool unroll = false;
   int64_t implementation = 2;
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
+  RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = LSTMOptions;
-    return field_list(
-        field("return_sequences", &O::return_sequences), field("return_state", &O::return_state),
-        field("go_backwards", &O::go_backwards), field("stateful", &O::stateful), field("unroll", &O::unroll),
-        field("time_major", &O::time_major), field("units", &O::units), field("activation", &O::activation),
-        field("recurrent_activation", &O::recurrent_activation), field("use_bias", &O::use_bias),
-        field("kernel_initializer", &O::kernel_initializer), field("recurrent_initializer", &O::recurrent_initializer),
-        field("bias_initializer", &O::bias_initializer), field("unit_forget_bias", &O::unit_forget_bias),
-        field("kernel_regularizer", &O::kernel_regularizer), field("recurrent_regularizer", &O::recurrent_regularizer),
-        field("bias_regularizer", &O::bias_regularizer), field("activity_regularizer", &O::activity_regularizer),
-        field("kernel_constraint", &O::kernel_constraint), field("recurrent_constraint", &O::recurrent_constraint),
-        field("bias_constraint", &O::bias_constraint), field("dropout", &O::dropout),
-        field("recurrent_dropout", &O::recurrent_dropout), field("implementation", &O::implementation));
+    return joined_fields(
+        sequence_fields<O>(),
+        field_list(
+            field("units", &O::units, "the size of the output"),
+            field("activation", &O::activation, "applied to the result; none: linear"),
+            field("recurrent_activation", &O::recurrent_activation, "of the gates"),
+            field("use_bias", &O::use_bias, "with a bias"),
+            field("kernel_initializer", &O::kernel_initializer, "of the kernel"),
+            field("recurrent_initializer", &O::recurrent_initializer, "of the recurrent kernel"),
+            field("bias_initializer", &O::bias_initializer, "of the bias"),
+            field("unit_forget_bias", &O::unit_forget_bias, "the bias of the forget gate starts as ones"),
+            field("kernel_regularizer", &O::kernel_regularizer, "a loss on the kernel"),
+            field("recurrent_regularizer", &O::recurrent_regularizer, "a loss on the recurrent kernel"),
+            field("bias_regularizer", &O::bias_regularizer, "a loss on the bias"),
+            field("activity_regularizer", &O::activity_regularizer, "a loss on the output"),
+            field("kernel_constraint", &O::kernel_constraint, "what the kernel is brought to after a step"),
+            field("recurrent_constraint", &O::recurrent_constraint,
+                  "what the recurrent kernel is brought to after a step"),
+            field("bias_constraint", &O::bias_constraint, "what the bias is brought to after a step"),
+            field("dropout", &O::dropout, "the share of inputs dropped while training"),
+            field("recurrent_dropout", &O::recurrent_dropout, "the share of states dropped while training"),
+            field("implementation", &O::implementation, "how dropout is drawn: 1 for every gate, 2 once for all")));
   }
 };
 // Long short-term memory; the states are h and c.
@@ -260,13 +260,13 @@ struct GRUOptions {
   Initializer kernel_initializer = "glorot_uniform";
   Initializer recurrent_initializer = "orthogonal";
   Initializer bias_initializer = "zeros";
-  Regularizer kernel_regularizer;
-  Regularizer recurrent_regularizer;
-  Regularizer bias_regularizer;
-  Regularizer activity_regularizer;
-  Constraint kernel_constraint;
-  Constraint recurrent_constraint;
-  Constraint bias_constraint;
+  Regularizer kernel_regularizer = {};
+  Regularizer recurrent_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Regularizer activity_regularizer = {};
+  Constraint kernel_constraint = {};
+  Constraint recurrent_constraint = {};
+  Constraint bias_constraint = {};
   double dropout = 0;
   double recurrent_dropout = 0;
   bool return_sequences = false;
@@ -277,23 +277,32 @@ struct GRUOptions {
   bool unroll = false;
   bool reset_after = true;
   int64_t implementation = 2;
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
+  RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = GRUOptions;
-    return field_list(
-        field("return_sequences", &O::return_sequences), field("return_state", &O::return_state),
-        field("go_backwards", &O::go_backwards), field("stateful", &O::stateful), field("unroll", &O::unroll),
-        field("time_major", &O::time_major), field("units", &O::units), field("activation", &O::activation),
-        field("recurrent_activation", &O::recurrent_activation), field("use_bias", &O::use_bias),
-        field("kernel_initializer", &O::kernel_initializer), field("recurrent_initializer", &O::recurrent_initializer),
-        field("bias_initializer", &O::bias_initializer), field("kernel_regularizer", &O::kernel_regularizer),
-        field("recurrent_regularizer", &O::recurrent_regularizer), field("bias_regularizer", &O::bias_regularizer),
-        field("activity_regularizer", &O::activity_regularizer), field("kernel_constraint", &O::kernel_constraint),
-        field("recurrent_constraint", &O::recurrent_constraint), field("bias_constraint", &O::bias_constraint),
-        field("dropout", &O::dropout), field("recurrent_dropout", &O::recurrent_dropout),
-        field("implementation", &O::implementation), field("reset_after", &O::reset_after));
+    return joined_fields(
+        sequence_fields<O>(),
+        field_list(
+            field("units", &O::units, "the size of the output"),
+            field("activation", &O::activation, "applied to the result; none: linear"),
+            field("recurrent_activation", &O::recurrent_activation, "of the gates"),
+            field("use_bias", &O::use_bias, "with a bias"),
+            field("kernel_initializer", &O::kernel_initializer, "of the kernel"),
+            field("recurrent_initializer", &O::recurrent_initializer, "of the recurrent kernel"),
+            field("bias_initializer", &O::bias_initializer, "of the bias"),
+            field("kernel_regularizer", &O::kernel_regularizer, "a loss on the kernel"),
+            field("recurrent_regularizer", &O::recurrent_regularizer, "a loss on the recurrent kernel"),
+            field("bias_regularizer", &O::bias_regularizer, "a loss on the bias"),
+            field("activity_regularizer", &O::activity_regularizer, "a loss on the output"),
+            field("kernel_constraint", &O::kernel_constraint, "what the kernel is brought to after a step"),
+            field("recurrent_constraint", &O::recurrent_constraint,
+                  "what the recurrent kernel is brought to after a step"),
+            field("bias_constraint", &O::bias_constraint, "what the bias is brought to after a step"),
+            field("dropout", &O::dropout, "the share of inputs dropped while training"),
+            field("recurrent_dropout", &O::recurrent_dropout, "the share of states dropped while training"),
+            field("implementation", &O::implementation, "how dropout is drawn: 1 for every gate, 2 once for all"),
+            field("reset_after", &O::reset_after,
+                  "the reset gate applies after the product with the recurrent kernel")));
   }
 };
 // Gated recurrent unit.

@@ -1,4 +1,5 @@
 #include "runnel/keras/layers/attention.h"
+#include "runnel/keras/layers/dot_attention.h"
 #include "runnel/keras/layers/embedding.h"
 #include "runnel/keras/layers/recurrent.h"
 #include "runnel/keras/layers/register.h"
@@ -20,6 +21,8 @@ void register_recurrent_layers() {
   register_layer<TimeDistributed>();
   register_layer<EinsumDense>();
   register_layer<MultiHeadAttention>();
+  register_layer<Attention>();
+  register_layer<AdditiveAttention>();
 }
 
 }  // namespace runnel::keras

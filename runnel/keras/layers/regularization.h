@@ -5,16 +5,15 @@
 namespace runnel::keras {
 
 struct DropoutOptions {
-  double rate = 0;  // the share of elements that become 0
+  double rate = 0;
   // What is drawn once, broadcast to the input: {kUnknownDim, 1, 5} draws once for all steps of a batch [?, steps, 5].
   PartialShape noise_shape = PartialShape::unknown();
-  std::optional<int64_t> seed;  // a stream of its own under the global seed
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
+  std::optional<int64_t> seed = {};
+  RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
-    return field_list(field("rate", &DropoutOptions::rate), field("noise_shape", &DropoutOptions::noise_shape),
-                      field("seed", &DropoutOptions::seed));
+    return field_list(field("rate", &DropoutOptions::rate, "the share of elements that become 0"),
+                      field("noise_shape", &DropoutOptions::noise_shape, "what is drawn once, broadcast to the input"),
+                      field("seed", &DropoutOptions::seed, "a stream of its own under the global seed"));
   }
 };
 // While training, elements are 0 with probability `rate` and the others scaled up so that the expected sum stays.
@@ -28,14 +27,14 @@ class RUNNEL_API Dropout : public LayerOf<Dropout, DropoutOptions> {
 
 struct SpatialDropout2DOptions {
   double rate = 0;
-  std::string data_format = "channels_last";  // or "channels_first"
-  std::optional<int64_t> seed;
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
+  std::string data_format = "channels_last";
+  std::optional<int64_t> seed = {};
+  RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = SpatialDropout2DOptions;
-    return field_list(field("rate", &O::rate), field("data_format", &O::data_format), field("seed", &O::seed));
+    return field_list(field("rate", &O::rate, "the share of elements that become 0"),
+                      field("data_format", &O::data_format, "or \"channels_first\""),
+                      field("seed", &O::seed, "a stream of its own under the global seed"));
   }
 };
 // Dropout of whole channels of images.
@@ -49,12 +48,11 @@ class RUNNEL_API SpatialDropout2D : public LayerOf<SpatialDropout2D, SpatialDrop
 
 struct GaussianNoiseOptions {
   double stddev = 0;
-  std::optional<int64_t> seed;
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
+  std::optional<int64_t> seed = {};
+  RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
-    return field_list(field("stddev", &GaussianNoiseOptions::stddev), field("seed", &GaussianNoiseOptions::seed));
+    return field_list(field("stddev", &GaussianNoiseOptions::stddev, "the standard deviation"),
+                      field("seed", &GaussianNoiseOptions::seed, "a stream of its own under the global seed"));
   }
 };
 // While training, normal noise with mean 0 is added.

@@ -5,11 +5,12 @@
 namespace runnel::keras {
 
 struct FlattenOptions {
-  std::string data_format = "channels_last";  // "channels_first": channels are moved to the end before
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
-  static constexpr auto fields() { return field_list(field("data_format", &FlattenOptions::data_format)); }
+  std::string data_format = "channels_last";
+  RUNNEL_LAYER_OPTIONS;
+  static constexpr auto fields() {
+    return field_list(
+        field("data_format", &FlattenOptions::data_format, "\"channels_first\": channels are moved to the end before"));
+  }
 };
 // [batch, ...] as [batch, product of the rest].
 class RUNNEL_API Flatten : public LayerOf<Flatten, FlattenOptions> {
@@ -21,11 +22,12 @@ class RUNNEL_API Flatten : public LayerOf<Flatten, FlattenOptions> {
 };
 
 struct ReshapeOptions {
-  std::vector<int64_t> target_shape;  // without the batch; one size may be -1 and is worked out
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
-  static constexpr auto fields() { return field_list(field("target_shape", &ReshapeOptions::target_shape)); }
+  IntTuple target_shape = {};
+  RUNNEL_LAYER_OPTIONS;
+  static constexpr auto fields() {
+    return field_list(field("target_shape", &ReshapeOptions::target_shape,
+                            "without the batch; one size may be -1 and is worked out"));
+  }
 };
 // [batch, ...] as [batch, target_shape...].
 class RUNNEL_API Reshape : public LayerOf<Reshape, ReshapeOptions> {
@@ -37,11 +39,12 @@ class RUNNEL_API Reshape : public LayerOf<Reshape, ReshapeOptions> {
 };
 
 struct PermuteOptions {
-  std::vector<int64_t> dims;  // of the input, counted from 1: {2, 1} swaps the two after the batch
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
-  static constexpr auto fields() { return field_list(field("dims", &PermuteOptions::dims)); }
+  IntTuple dims = {};
+  RUNNEL_LAYER_OPTIONS;
+  static constexpr auto fields() {
+    return field_list(
+        field("dims", &PermuteOptions::dims, "of the input, counted from 1: {2, 1} swaps the two after the batch"));
+  }
 };
 // Dimension i of the output is dimension dims[i - 1] of the input; the batch stays first.
 class RUNNEL_API Permute : public LayerOf<Permute, PermuteOptions> {
@@ -54,10 +57,8 @@ class RUNNEL_API Permute : public LayerOf<Permute, PermuteOptions> {
 
 struct RepeatVectorOptions {
   int64_t n = 0;
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
-  static constexpr auto fields() { return field_list(field("n", &RepeatVectorOptions::n)); }
+  RUNNEL_LAYER_OPTIONS;
+  static constexpr auto fields() { return field_list(field("n", &RepeatVectorOptions::n, "how many times")); }
 };
 // [batch, features] n times: [batch, n, features].
 class RUNNEL_API RepeatVector : public LayerOf<RepeatVector, RepeatVectorOptions> {

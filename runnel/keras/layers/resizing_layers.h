@@ -23,12 +23,11 @@ class RUNNEL_API Margins {
 struct ZeroPadding2DOptions {
   Margins padding = 1;
   std::string data_format = "channels_last";
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
+  RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = ZeroPadding2DOptions;
-    return field_list(field("padding", &O::padding), field("data_format", &O::data_format));
+    return field_list(field("padding", &O::padding, "\"valid\" or \"same\""),
+                      field("data_format", &O::data_format, "\"channels_last\""));
   }
 };
 // Zeros around images.
@@ -43,12 +42,11 @@ class RUNNEL_API ZeroPadding2D : public LayerOf<ZeroPadding2D, ZeroPadding2DOpti
 struct Cropping2DOptions {
   Margins cropping = 0;
   std::string data_format = "channels_last";
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
+  RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = Cropping2DOptions;
-    return field_list(field("cropping", &O::cropping), field("data_format", &O::data_format));
+    return field_list(field("cropping", &O::cropping, "rows and columns that are cut off"),
+                      field("data_format", &O::data_format, "\"channels_last\""));
   }
 };
 // Images without their sides.
@@ -61,16 +59,15 @@ class RUNNEL_API Cropping2D : public LayerOf<Cropping2D, Cropping2DOptions> {
 };
 
 struct UpSampling2DOptions {
-  std::vector<int64_t> size = {2};  // factors of height and width
+  IntTuple size = {2};
   std::string data_format = "channels_last";
-  std::string interpolation = "nearest";  // or "bilinear", or another method of image::resize
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
+  std::string interpolation = "nearest";
+  RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = UpSampling2DOptions;
-    return field_list(field("size", &O::size), field("data_format", &O::data_format),
-                      field("interpolation", &O::interpolation));
+    return field_list(field("size", &O::size, "factors of height and width"),
+                      field("data_format", &O::data_format, "\"channels_last\""),
+                      field("interpolation", &O::interpolation, "or \"bilinear\", or another method of image::resize"));
   }
 };
 // Images enlarged by whole factors.

@@ -24,16 +24,16 @@ class RUNNEL_API LayerSetting : public LayerPtr {
 };
 
 struct BidirectionalOptions {
-  LayerSetting layer;
-  std::string merge_mode = "concat";  // "sum", "mul", "ave"; "none" (or ""): a list of both outputs
-  LayerSetting backward_layer;        // `layer` with go_backwards the other way round, unless given
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
+  LayerSetting layer = {};
+  std::string merge_mode = "concat";
+  LayerSetting backward_layer = {};  // `layer` with go_backwards the other way round, unless given
+  RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = BidirectionalOptions;
-    return field_list(field("layer", &O::layer), field("merge_mode", &O::merge_mode),
-                      field("backward_layer", &O::backward_layer));
+    return field_list(
+        field("layer", &O::layer, "the layer that is wrapped"),
+        field("merge_mode", &O::merge_mode, "\"sum\", \"mul\", \"ave\"; \"none\" (or \"\"): a list of both outputs"),
+        field("backward_layer", &O::backward_layer, "the one for the reversed sequence"));
   }
 };
 // A recurrent layer over the sequence and another over the reversed sequence. Both are made anew by the
@@ -61,11 +61,11 @@ class RUNNEL_API Bidirectional : public LayerOf<Bidirectional, BidirectionalOpti
 };
 
 struct TimeDistributedOptions {
-  LayerSetting layer;
-  std::string name;
-  Policy dtype;
-  bool trainable = true;
-  static constexpr auto fields() { return field_list(field("layer", &TimeDistributedOptions::layer)); }
+  LayerSetting layer = {};
+  RUNNEL_LAYER_OPTIONS;
+  static constexpr auto fields() {
+    return field_list(field("layer", &TimeDistributedOptions::layer, "the layer that is wrapped"));
+  }
 };
 // The layer applied to every step: [batch, time, ...] -> [batch, time, ...]. A mask [batch, time, ...] reaches it as
 // [batch * time, ...]; the mask of the result is what the layer makes of it, or tells which steps have anything.

@@ -25,31 +25,9 @@ RUNNEL_AVX2 RUNNEL_FLATTEN void update_range_avx2(const Body& given, int64_t beg
   for (int64_t i = begin; i < end; ++i) body(i);
 }
 
-// While it lives, numbers too small for a normal float count as 0 on this thread. Moving averages of gradients that
-// have become 0 end among them, where arithmetic is many times slower; TensorFlow does so in all of its kernels.
-class FlushDenormals {
- public:
-#if defined(__SSE2__)
-  FlushDenormals() : before_(__builtin_ia32_stmxcsr()) {
-    __builtin_ia32_ldmxcsr(before_ | kFlushToZero | kInputsAreZero);
-  }
-  ~FlushDenormals() { __builtin_ia32_ldmxcsr(before_); }
-
- private:
-  static constexpr unsigned kFlushToZero = 0x8000, kInputsAreZero = 0x0040;
-  unsigned before_;
-#else
-  FlushDenormals() = default;
-#endif
- public:
-  FlushDenormals(const FlushDenormals&) = delete;
-  FlushDenormals& operator=(const FlushDenormals&) = delete;
-};
-
 // On the calling thread. T is the element type: only float and double have the AVX2 version.
 template <class T, class Body>
 void update_range(int64_t begin, int64_t end, const Body& body) {
-  const FlushDenormals flush;
   if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
     if (has_avx2()) return update_range_avx2(body, begin, end);
   }

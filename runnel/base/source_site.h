@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "runnel/base/export.h"
+
+namespace runnel {
+
+// A place in a program that calls us: errors name it. C++ callers get it by a default argument,
+//   void f(SourceSite where = SourceSite::current());
+// another language fills it in; `file` and `function` must then live as long as whatever keeps the site (graphs do).
+struct SourceSite {
+  const char* file = "";
+  const char* function = "";
+  uint32_t line = 0;  // 0: not known
+
+  // Not consteval: GCC 12 would evaluate it where the default argument stands and not where the function is called.
+  static constexpr SourceSite current(const char* file = __builtin_FILE(), const char* function = __builtin_FUNCTION(),
+                                      uint32_t line = __builtin_LINE()) {
+    return {file, function, line};
+  }
+  bool known() const { return line > 0; }
+  // " (at main.cpp:12)", what error messages end with; empty when the place is not known.
+  RUNNEL_API std::string at() const;
+};
+
+}  // namespace runnel

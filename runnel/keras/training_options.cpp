@@ -1,0 +1,67 @@
+#include "runnel/keras/training_options.h"
+
+#include <utility>
+
+namespace runnel::keras {
+
+template <class T>
+PerOutput<T>::PerOutput() = default;
+template <class T>
+PerOutput<T>::PerOutput(std::initializer_list<T> each) : all_(each), listed_(true) {}
+template <class T>
+PerOutput<T>::PerOutput(std::map<std::string, T> named) : named_(std::move(named)) {}
+template <class T>
+PerOutput<T>::PerOutput(const PerOutput& other) = default;
+template <class T>
+PerOutput<T>::PerOutput(PerOutput&& other) noexcept = default;
+template <class T>
+PerOutput<T>& PerOutput<T>::operator=(const PerOutput& other) = default;
+template <class T>
+PerOutput<T>& PerOutput<T>::operator=(PerOutput&& other) noexcept = default;
+template <class T>
+PerOutput<T>::~PerOutput() = default;
+
+template <class T>
+bool PerOutput<T>::empty() const {
+  return all_.empty() && named_.empty();
+}
+
+template <class T>
+const T* PerOutput<T>::find(size_t i, size_t n, const std::string& name) const {
+  if (!named_.empty()) {
+    const auto found = named_.find(name);
+    return found == named_.end() ? nullptr : &found->second;
+  }
+  if (all_.empty()) return nullptr;
+  if (!listed_ || (n == 1 && all_.size() == 1)) return &all_[0];
+  return i < all_.size() ? &all_[i] : nullptr;
+}
+
+template <class T>
+void PerOutput<T>::set(T one) {
+  all_.push_back(std::move(one));
+}
+
+template class PerOutput<LossArg>;
+template class PerOutput<double>;
+
+MetricList::MetricList() = default;
+MetricList::MetricList(std::initializer_list<MetricArg> all) : all(all) {}
+MetricList::MetricList(std::vector<MetricArg> all) : all(std::move(all)) {}
+MetricList::MetricList(std::map<std::string, std::vector<MetricArg>> by_output) : by_output(std::move(by_output)) {}
+MetricList::MetricList(const MetricList& other) = default;
+MetricList::MetricList(MetricList&& other) noexcept = default;
+MetricList& MetricList::operator=(const MetricList& other) = default;
+MetricList& MetricList::operator=(MetricList&& other) noexcept = default;
+MetricList::~MetricList() = default;
+
+SampleData::SampleData(Nest x, Nest y, Tensor sample_weight)
+    : x(std::move(x)), y(std::move(y)), sample_weight(std::move(sample_weight)) {}
+SampleData::SampleData(data::AnyDataset batches) : batches(std::move(batches)) {}
+SampleData::SampleData(const SampleData& other) = default;
+SampleData::SampleData(SampleData&& other) noexcept = default;
+SampleData& SampleData::operator=(const SampleData& other) = default;
+SampleData& SampleData::operator=(SampleData&& other) noexcept = default;
+SampleData::~SampleData() = default;
+
+}  // namespace runnel::keras
