@@ -5,7 +5,9 @@ import subprocess
 import sys
 import tempfile
 
+LIST = 'cmake/public_headers.cmake'
 GOOD = {
+    LIST: 'set(RUNNEL_PUBLIC_HEADERS\n  # one (comment)\n  runnel/runnel.h\n  runnel/base/a.h runnel/io/b.h\n  runnel/tensor/tensor.h)\n',
     'runnel/CMakeLists.txt': 'set(RUNNEL_FOLDERS base io tensor)\n',
     'runnel/runnel.h': '#include "runnel/tensor/tensor.h"\n',
     'runnel/runnel.cpp': '#include "runnel/runnel.h"\n',
@@ -26,11 +28,21 @@ BAD_SOURCES = [
     ('runnel/extra/e.h', '#include <vector>', 'not in RUNNEL_FOLDERS'),
     ('runnel/tensor/tensor.h', '#include <dnnl.hpp>', 'third-party'),
     ('runnel/tensor/tensor.h', '#include <Eigen/Dense>', 'third-party'),
-    ('runnel/io/b.h', '#include "runnel/base/format.h"', 'third-party'),
+    ('runnel/io/b.h', '#include <fmt/core.h>', 'third-party'),
+    ('runnel/io/b.h', '#include "runnel/base/format.h"', 'not in cmake/public_headers.cmake'),
+]
+BAD_LISTS = [
+    ('', 'no RUNNEL_PUBLIC_HEADERS'),
+    ('runnel/base/a.h', 'runnel/runnel.h is not on the list'),
+    ('runnel/runnel.h runnel/tensor/tensor.h runnel/base/a.h', '"runnel/io/b.h": a public header includes'),
+    ('runnel/runnel.h runnel/tensor/tensor.h runnel/base/a.h runnel/io/b.h runnel/base/a.h', 'twice'),
+    ('runnel/runnel.h runnel/tensor/tensor.h runnel/base/a.h runnel/io/b.h runnel/io/gone.h', 'no such file'),
+    ('runnel/runnel.h runnel/tensor/tensor.h runnel/base/a.h runnel/io/b.h runnel/kernels/k.h', 'is internal'),
 ]
 BAD_INSTALLED = [
     ('runnel/base/a.h', '#include <fmt/core.h>', 'third-party'),
     ('runnel/base/a.h', '#include "runnel/base/gone.h"', 'not installed'),
+    ('runnel/graph/executor/plan.h', '#include <vector>', 'internal, but installed'),
 ]
 
 
@@ -66,6 +78,8 @@ def main():
     for tree, arguments, cases in ((GOOD, [], BAD_SOURCES), (installed, ['--installed'], BAD_INSTALLED)):
         for name, line, text in cases:
             expect({**tree, name: tree.get(name, '') + line + '\n'}, arguments, text)
+    for headers, text in BAD_LISTS:
+        expect({**GOOD, LIST: f'set(RUNNEL_PUBLIC_HEADERS {headers})\n' if headers else ''}, [], text)
     for fault in faults:
         print(fault, file=sys.stderr)
     sys.exit(1 if faults else 0)

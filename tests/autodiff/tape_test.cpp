@@ -3,11 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
+#include "runnel/ops/reduce.h"
 #include "tests/support/expect_error.h"
 
 namespace runnel {
@@ -223,6 +225,106 @@ TEST(GradientTapeTest, ATapeBelongsToItsThread) {
   const Tensor here = x * x * x;
   const auto g = tape.gradient(std::vector<Tensor>{there, here}, {x});
   EXPECT_THAT(floats(g[0]), ElementsAre(12));
+}
+
+TEST(GradientTapeTest, MayEndOnAnotherThread) {
+  const Variable v(2.f);
+  for (int k = 0; k < 20; ++k) {
+    auto tape = std::make_unique<GradientTape>();
+    const Tensor y = v * v;
+    std::thread([&] {
+      EXPECT_THAT(floats(tape->gradient(y, v)), ElementsAre(4));
+      tape.reset();
+    }).join();
+    EXPECT_EQ((v * v).item<float>(), 4);  // recorded into what is no more, if it were still known here
+    EXPECT_EQ(current_recorder(), nullptr);
+  }
+}
+
+TEST(GradientTapeTest, EndsOnAnotherThreadWhileItsOwnGoesOn) {
+  const Variable v(2.f);
+  for (int k = 0; k < 50; ++k) {
+    auto tape = std::make_unique<GradientTape>();
+    std::thread other([&] { tape.reset(); });
+    for (int i = 0; i < 20; ++i) EXPECT_EQ((v * v).item<float>(), 4);
+    other.join();
+  }
+  EXPECT_EQ((v * v).item<float>(), 4);
+  EXPECT_EQ(current_recorder(), nullptr);
+}
+
+TEST(GradientTapeTest, OutlivesTheThreadThatMadeIt) {
+  const Variable v(2.f);
+  std::unique_ptr<GradientTape> tape;
+  Tensor y;
+  std::thread([&] {
+    tape = std::make_unique<GradientTape>();
+    y = v * v;
+  }).join();
+  EXPECT_THAT(floats(tape->gradient(y, v)), ElementsAre(4));
+  tape.reset();
+}
+
+TEST(GradientTapeTest, PausesOnAnotherThread) {
+  const Tensor x{2.f};
+  GradientTape tape;
+  tape.watch(x);
+  Tensor unseen;
+  std::thread([&] {
+    const auto pause = tape.stop_recording();
+    std::thread([] {}).join();
+    unseen = x * x;
+  }).join();
+  EXPECT_THAT(floats(tape.gradient(x * x * x, x)), ElementsAre(12));
+}
+
+TEST(GradientTapeTest, GoesOnAfterAPauseOnAnotherThread) {
+  const Tensor x{2.f};
+  GradientTape tape;
+  tape.watch(x);
+  std::atomic<int> turn = 0;
+  std::thread other([&] {
+    const auto pause = tape.stop_recording();
+    turn = 1;
+    while (turn != 2) std::this_thread::yield();
+  });
+  while (turn != 1) std::this_thread::yield();
+  const Tensor unseen = x + 1;  // nothing records it
+  turn = 2;
+  other.join();
+  EXPECT_THAT(floats(tape.gradient(x * x * x, x)), ElementsAre(12));
+}
+
+TEST(GradientTapeTest, RecordsAgainWhenResetAfterAnError) {
+  const Tensor x{3.f};
+  GradientTape tape;
+  tape.watch(x);
+  const Tensor y = custom_gradient(
+      [](const std::vector<Tensor>& in) {
+        return CustomGradient{in[0] * 2, [](const Tensor& dy) { return Gradients{dy, dy}; }};
+      },
+      {x});
+  expect_error([&] { tape.gradient(y, x); }, Code::invalid_argument, "2 gradients were returned");
+  expect_error([&] { tape.gradient(y, x); }, Code::failed_precondition, "asked twice");
+  tape.reset();
+  tape.watch(x);
+  EXPECT_THAT(floats(tape.gradient(x * x, x)), ElementsAre(6));
+}
+
+TEST(GradientTapeTest, AnOpWithMoreInputsThanSixteenBitsCount) {
+  constexpr int kMany = 65536 + 3;
+  std::vector<Tensor> parts;
+  for (int i = 0; i < kMany; ++i) parts.emplace_back(static_cast<float>(i % 10));
+  GradientTape tape({.persistent = true});
+  for (const int i : {0, 2, kMany - 1}) tape.watch(parts[static_cast<size_t>(i)]);
+  const Tensor stacked = stack(parts);
+  const Tensor y = reduce_sum(stacked * stacked);
+  for (const int i : {0, 2, kMany - 1}) {
+    const Gradient g = tape.gradient(y, parts[static_cast<size_t>(i)]);
+    ASSERT_TRUE(g.defined()) << i;
+    EXPECT_EQ(g.value().item<float>(), static_cast<float>(2 * (i % 10)));
+  }
+  EXPECT_EQ(Tensor(tape.gradient(add_n(parts), parts[2])).item<float>(), 1);
 }
 
 TEST(GradientTapeTest, MemoryIsReleased) {

@@ -19,7 +19,7 @@ class Log : public testing::Test {
   const LogLevel before_ = log_level();
 };
 
-TEST_F(Log, SilentUnlessAsked) {
+TEST_F(Log, LevelsTurnMessagesOffAndOn) {
   set_log_level(LogLevel::silent);
   EXPECT_EQ(captured([] { log_error("x {}", 1); }), "");
   set_log_level(LogLevel::warning);
@@ -32,9 +32,10 @@ TEST_F(Log, SilentUnlessAsked) {
 }
 
 TEST_F(Log, LevelNames) {
-  EXPECT_EQ(log_level_from(nullptr), LogLevel::silent);
+  EXPECT_EQ(log_level_from(nullptr), LogLevel::warning);
+  EXPECT_EQ(log_level_from("silent"), LogLevel::silent);
   EXPECT_EQ(log_level_from("debug"), LogLevel::debug);
-  EXPECT_NE(captured([] { EXPECT_EQ(log_level_from("loud"), LogLevel::silent); }).find("RUNNEL_LOG"),
+  EXPECT_NE(captured([] { EXPECT_EQ(log_level_from("loud"), LogLevel::warning); }).find("RUNNEL_LOG"),
             std::string::npos);
 }
 

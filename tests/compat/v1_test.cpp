@@ -9,6 +9,7 @@
 #include "runnel/compat/v1_train.h"
 #include "runnel/graph/graph_def.h"
 #include "runnel/graph/graph_function.h"
+#include "runnel/keras/keras.h"
 #include "runnel/runnel.h"
 #include "tests/support/expect_error.h"
 
@@ -308,6 +309,20 @@ TEST(V1Train, NeedsAVariableThatMatters) {
                "depends on none of the variables");
 }
 
+TEST(V1, WhatIsFedCountsAlsoWhereTheGraphKnewAnotherValue) {
+  Graph graph;
+  const auto scope = graph.as_default();
+  const Tensor x = placeholder(float32, {-1, 3});
+  const Tensor sizes = shape(x);
+  const Tensor width = sizes[1];
+  const Tensor three = identity(Tensor(3));
+  const Tensor seven = three + 4;
+  Session session(graph);
+  EXPECT_EQ(session.run(width, {{sizes, Tensor{5, 7}}}).item<int32_t>(), 7);
+  EXPECT_EQ(session.run(seven, {{three, Tensor(10)}}).item<int32_t>(), 14);
+  EXPECT_EQ(session.run(seven).item<int32_t>(), 7);
+}
+
 TEST(V1, AGraphExports) {
   Graph graph;
   const auto scope = graph.as_default();
@@ -315,6 +330,30 @@ TEST(V1, AGraphExports) {
   const Tensor y = x * 2 + 1;
   const auto back = from_graph_def(graph.to_graph_def(), {.inputs = {"x"}, .outputs = {operation_of(y).name()}});
   EXPECT_THAT(GraphFunction(back).run({Tensor{3.f}})[0].to_vector<float>(), ElementsAre(7));
+}
+
+// The weights of a Keras model that is called in a graph belong to it.
+TEST(V1, AKerasModelInAGraphIsTrained) {
+  Graph graph;
+  const auto scope = graph.as_default();
+  keras::Sequential model({keras::Dense({.units = 4, .activation = "relu"}), keras::Dense({.units = 1})});
+  const Tensor x = placeholder(float32, {kUnknownDim, 2});
+  const Tensor y = placeholder(float32, {kUnknownDim, 1});
+  const Tensor loss = reduce_mean(square(model(x) - y));
+  EXPECT_EQ(global_variables().size(), 4u);
+  EXPECT_EQ(trainable_variables().size(), 4u);
+  EXPECT_EQ(graph.trainable_variables().size(), 4u);
+  const Operation step = train::AdamOptimizer(0.05).minimize(loss);
+  EXPECT_EQ(global_variables().size(), 4u + 2 * 4 + 2) << "the slots of the optimizer";
+  Session session(graph);
+  session.run(global_variables_initializer());
+  const Session::FeedDict batch{{x, Tensor{{0.f, 1.f}, {1.f, 0.f}, {1.f, 1.f}}}, {y, Tensor{{1.f}, {2.f}, {3.f}}}};
+  const float before = session.run(loss, batch).item<float>();
+  for (int i = 0; i < 100; ++i) session.run(step, batch);
+  EXPECT_LT(session.run(loss, batch).item<float>(), before / 4);
+  EXPECT_EQ(session.run(model.trainable_variables()[0]).shape(), (Shape{2, 4}));
+  session.run(global_variables_initializer());
+  EXPECT_EQ(session.run(loss, batch).item<float>(), before) << "the weights start where they started";
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Iterators that are dropped at any moment: nothing hangs, nothing is touched after it is gone, no thread and no memory
 // stays behind. The sanitizers of threads and of memory watch.
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <random>
 #include <thread>
@@ -21,7 +22,8 @@ int threads() {
   return n;
 }
 
-// A joined thread leaves the list a moment after the join.
+// A joined thread leaves the list a moment after the join; so may one of the test before, which is why there may be
+// fewer than wanted.
 int threads_down_to(int wanted) {
   for (int k = 0; k < 2000 && threads() > wanted; ++k) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   return threads();
@@ -143,7 +145,7 @@ TEST(Destroy, AtRandomMomentsAThousandTimes) {
       }
     }
   }
-  EXPECT_EQ(threads_down_to(before), before);
+  EXPECT_LE(threads_down_to(before), before);
   EXPECT_EQ(Token::alive, 0);
 }
 
@@ -164,7 +166,7 @@ TEST(Destroy, WhileAStageLooksForAnElementInVain) {
     if (k % 2 == 0) it.next();
     if (k % 3 == 0) std::this_thread::sleep_for(std::chrono::microseconds(k * 10));
   }
-  EXPECT_EQ(threads_down_to(before), before);
+  EXPECT_LE(threads_down_to(before), before);
 }
 
 // Iterators of one dataset share its description, its caches and nothing else.
@@ -193,7 +195,7 @@ TEST(Destroy, WhileAnotherIteratorOfTheDatasetIsInNext) {
       other.join();
     }
   }
-  EXPECT_EQ(threads_down_to(before), before);
+  EXPECT_LE(threads_down_to(before), before);
   EXPECT_EQ(Token::alive, 0);
 }
 

@@ -302,5 +302,59 @@ TEST_F(Files, ARecordThatDoesNotFitIsNamedByFileNumberAndOffset) {
   }
 }
 
+// As programs for TensorFlow are written: a dataset of files, and for each the dataset that reads it.
+TEST_F(Files, InterleaveAndFlatMapTakeDatasetsOfFiles) {
+  write_records("part-0", 0, 2);
+  write_records("part-1", 2, 4);
+  const auto files = list_files(path("part-*"), false);
+  const auto turns = files.interleave([](Tensor f) { return TFRecordDataset(f); }, {.cycle_length = 2});
+  static_assert(std::same_as<decltype(turns), const Dataset<Tensor>>);
+  EXPECT_EQ(texts(turns), (Texts{"record 0", "record 2", "record 1", "record 3"}));
+  const Texts in_order{"record 0", "record 1", "record 2", "record 3"};
+  EXPECT_EQ(texts(files.flat_map([](Tensor f) { return TFRecordDataset(f); })), in_order);
+  EXPECT_EQ(texts(files.interleave([](Tensor f) { return TFRecordDataset(f).map([](Tensor r) { return r; }); },
+                                   {.cycle_length = 1, .num_parallel_calls = 2})),
+            in_order);
+  EXPECT_EQ(texts(files.interleave([](Tensor f) { return TFRecordDataset(f); },
+                                   {.cycle_length = 2, .num_parallel_calls = AUTOTUNE})),
+            (Texts{"record 0", "record 2", "record 1", "record 3"}));
+  EXPECT_EQ(texts(files.flat_map([](Tensor f) { return FixedLengthRecordDataset(f, {.record_bytes = 24}); })).size(),
+            4u);
+  EXPECT_EQ(texts(TFRecordDataset(Tensor::of(Texts{path("part-1"), path("part-0")}))),
+            (Texts{"record 2", "record 3", "record 0", "record 1"}));
+  const auto lines = from_tensor_slices(Tensor{write("l.txt", "a\nb\n")});
+  EXPECT_EQ(texts(lines.flat_map([](Tensor f) { return TextLineDataset(f); })), (Texts{"a", "b"}));
+  EXPECT_EQ(texts(lines.flat_map([](Tensor f) { return from_tensor_slices(stack({f, f})); })).size(), 2u);
+}
+
+TEST_F(Files, ErrorsOfCsvNameTheFileAndTheLine) {
+  const std::string text = "id,score,note\n1,2,\"a\nb\"\n\n3,x,\n4,5,\n",
+                    place = "/bad.csv, line 5: field 1: 'x' is no float32";
+  const std::string good = write("good.csv", "id,score,note\n1,2,\n"), bad = write("bad.csv", text);
+  const std::vector<Tensor> defaults{Tensor(0), Tensor(0.f), Tensor("")};
+  for (const int parallel : {0, 2}) {
+    auto rows = csv({good, bad}, defaults, {.header = true, .num_parallel_calls = parallel}).make_iterator();
+    rows.next();
+    rows.next();
+    expect_error([&] { rows.next(); }, Code::invalid_argument, place);
+    EXPECT_EQ((*rows.next())[0].item<int32_t>(), 4);
+  }
+  // The program's line too.
+  auto short_rows = csv(bad, {Tensor(0)}, {.header = true}).make_iterator();
+  expect_error([&] { short_rows.next(); }, Code::invalid_argument, "files_test.cpp");
+  const auto decode = [&](Tensor lines) { return io::decode_csv(lines, defaults); };
+  auto batches = TextLineDataset(bad).skip(4).shuffle(2).batch(2).map(decode).make_iterator();
+  expect_error([&] { batches.next(); }, Code::invalid_argument, place);
+}
+
+TEST_F(Files, LinesOfCompressedTextAreCountedToo) {
+  std::string text;
+  for (int k = 1; k <= 1000; ++k) text += k == 777 ? "x\n" : std::to_string(k) + "\n";
+  const std::string gz = path("long.gz");
+  Env::posix().write_file(gz, io::gzip(as_bytes(text)));
+  auto failing = csv(gz, {Tensor(0)}, {.compression_type = "GZIP", .buffer_size = 100}).skip(776).make_iterator();
+  expect_error([&] { failing.next(); }, Code::invalid_argument, "long.gz, line 777: field 0");
+}
+
 }  // namespace
 }  // namespace runnel::data

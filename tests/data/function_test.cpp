@@ -1,4 +1,5 @@
-#include "runnel/function/natural.h"
+#include "runnel/function/traced_blocks.h"
+#include "runnel/graph/graph.h"
 #include "tests/data/helpers.h"
 
 namespace runnel::data {

@@ -1,4 +1,5 @@
 // TFRecord files as a source that answers by number.
+#include "runnel/data/pipeline.h"
 #include "tests/data/helpers.h"
 #include "tests/support/temp_dir.h"
 

@@ -1,6 +1,7 @@
 // States that nobody saved: whatever they say, restoring them is an error or gives an iterator that works.
 #include <random>
 
+#include "runnel/data/node.h"
 #include "tests/data/helpers.h"
 #include "tests/support/iterator_states.h"
 

@@ -254,6 +254,13 @@ TEST(Explain, ShowsEveryStage) {
   }
 }
 
+// fit adds stages of its own behind the dataset that the program holds.
+TEST(Explain, ShowsPassesOverDatasetsMadeFromThis) {
+  const auto mine = range(20).batch(10);
+  ints(mine.prefetch(2));
+  for (const char* word : {"Prefetch(2)", "Batch(10)", "Range"}) EXPECT_THAT(mine.explain(), testing::HasSubstr(word));
+}
+
 TEST(Budget, ShuffleAndCacheRefuseWhatDoesNotFit) {
   const auto big = stream(100).map([](Tensor) { return zeros({1000}); }).with_options({.byte_budget = 100000});
   auto shuffled = big.shuffle(100).make_iterator();

@@ -7,6 +7,7 @@
 
 #include "runnel/autodiff/tape.h"
 #include "runnel/base/format.h"
+#include "runnel/function/function.h"
 #include "runnel/op/builder.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
@@ -210,6 +211,40 @@ TEST_F(DeviceTest, VariablesHoldValuesOfADevice) {
   EXPECT_THAT(g.to_vector<float>(), ElementsAre(2, 4));
   expect_error([&] { v.assign_add(Tensor{1.f, 1.f}); }, Code::unimplemented, "lives on /device:FAKE:0");
   EXPECT_THAT(v.value().to_vector<float>(), ElementsAre(1, 2));
+}
+
+TEST_F(DeviceTest, AFunctionThatCapturesAVariableOfADevice) {
+  const Variable v(on_fake(Tensor{1.f, 2.f}));
+  auto f = function([&](const Tensor& x) { return x * v + v; });
+  const Tensor y = f(Tensor{3.f, 4.f});
+  EXPECT_THAT(y.to_vector<float>(), ElementsAre(4, 10));
+  EXPECT_TRUE(is_on_fake(y));
+  EXPECT_THAT(f(on_fake(Tensor{3.f, 4.f})).to_vector<float>(), ElementsAre(4, 10));
+}
+
+TEST_F(DeviceTest, ItsGradientAndAFunctionInside) {
+  const Variable v(on_fake(Tensor{1.f, 2.f}));
+  auto inner = function([&](const Tensor& x) { return x * v; });
+  auto f = function([&](const Tensor& x) { return inner(x) * v; });
+  GradientTape tape;
+  const Tensor y = f(Tensor{3.f, 4.f});
+  EXPECT_THAT(y.to_vector<float>(), ElementsAre(3, 16));
+  EXPECT_THAT(Tensor(tape.gradient(y, v)).to_vector<float>(), ElementsAre(6, 16));
+}
+
+TEST_F(DeviceTest, AFunctionAssignsAVariableOfADevice) {
+  const Variable v(on_fake(Tensor{1.f, 2.f}));
+  auto add = function([&](const Tensor& x) {
+    v.assign_add(x);
+    return x;
+  });
+  expect_error([&] { add(Tensor{1.f, 1.f}); }, Code::unimplemented, "lives on /device:FAKE:0");
+  auto set = function([&](const Tensor& x) {
+    v.assign(x);
+    return x;
+  });
+  set(Tensor{5.f, 6.f});
+  EXPECT_THAT(v.value().to_vector<float>(), ElementsAre(5, 6));
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "runnel/base/error.h"
+#include "runnel/base/flush_denormals.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/op/registry.h"
 #include "runnel/tensor/device.h"
@@ -212,6 +213,7 @@ class QueuedCall {
     KernelContext context(op_, inputs, attrs_.get(), out.data(), dtypes_.data(), static_cast<int>(out.size()),
                           Device::cpu());
     try {
+      const FlushDenormals flush;  // as dispatch does around kernels of the host
       op_.kernel(kCpu, key)(context);
     } catch (const Error& e) {
       throw Error(e.code(), "[" + op_.name + "] " + e.what() + "; " + describe_call(op_, inputs));

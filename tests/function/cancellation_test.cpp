@@ -1,5 +1,5 @@
 // Functions that run are stopped from another thread, and everything stays usable.
-#include "runnel/graph/executor/cancellation.h"
+#include "runnel/graph/cancellation.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "runnel/compat/v1.h"
-#include "runnel/function/natural.h"
+#include "runnel/function/traced_blocks.h"
 #include "runnel/runnel.h"
 #include "tests/support/expect_error.h"
 

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "runnel/runnel.h"
+#include "tests/support/expect_error.h"
 
 namespace runnel {
 namespace {
@@ -281,6 +282,33 @@ TEST(Recursion, AFunctionCallsItself) {
   EXPECT_EQ(f(Tensor(10)).item<int32_t>(), 55);
   EXPECT_EQ(f(Tensor(15)).item<int32_t>(), 610);
   EXPECT_EQ(f.num_traces(), 1);
+}
+
+TEST(WhileLoop, ShapeInvariantsMustFitWhatItBeginsWith) {
+  const auto loop = [](const std::vector<PartialShape>& invariants) {
+    const auto f = function([&](const Tensor& x) {
+      return while_loop([](const Tensor& s) { return reduce_sum(s) < 10.f; },
+                        [](const Tensor& s) { return s + cast(shape(s)[1], DType::float32); }, x,
+                        {.shape_invariants = invariants});
+    });
+    return f(zeros({2, 4}));
+  };
+  test::expect_error(
+      [&] {
+        loop({PartialShape{kUnknownDim, 3}});
+      },
+      Code::invalid_argument, "has the shape invariant [?,3], but is [2,4] before the loop");
+  test::expect_error(
+      [&] {
+        loop({PartialShape{kUnknownDim, 4}, PartialShape{}});
+      },
+      Code::invalid_argument, "2 shape invariants for 1 tensors");
+  EXPECT_EQ(loop({PartialShape{kUnknownDim, 4}}).to_vector<float>()[0], 4.f);
+}
+
+TEST(Tracing, ComputesNoLargeValues) {
+  const auto f = function([](const Tensor& n) { return fill({int64_t{1} << 40}, n)[0]; });
+  EXPECT_EQ(f.get_concrete_function(TensorSpec{PartialShape{}, DType::int32}).outputs().size(), 1u);
 }
 
 }  // namespace

@@ -203,5 +203,21 @@ TEST(FunctionGradient, SlicesOfUnknownShapes) {
   EXPECT_EQ(f(Tensor{1.f, 2.f, 3.f}).to_vector<float>(), (std::vector<float>{0, 4, 6}));
 }
 
+TEST(FunctionGradient, OfAnOpWithMoreInputsThanSixteenBitsCount) {
+  std::vector<Tensor> parts;
+  for (int i = 0; i < 66'000; ++i) parts.emplace_back(static_cast<float>(i % 7));
+  auto f = function([](const std::vector<Tensor>& all) {
+    const Tensor stacked = stack(all);
+    return reduce_sum(stacked * stacked);
+  });
+  for (const size_t i : {size_t{5}, parts.size() - 1}) {
+    GradientTape tape;
+    tape.watch(parts[i]);
+    const Gradient g = tape.gradient(f(parts), parts[i]);
+    ASSERT_TRUE(g.defined());
+    EXPECT_EQ(g.value().item<float>(), 2 * parts[i].item<float>());
+  }
+}
+
 }  // namespace
 }  // namespace runnel

@@ -1,5 +1,6 @@
 // Traced functions: signatures, retracing, state, printing.
 #include "runnel/function/function.h"
+#include "runnel/graph/graph.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -298,6 +299,46 @@ TEST(Function, ThreadsShareOneFunction) {
   for (auto& t : threads) t.join();
   EXPECT_EQ(wrong, 0);
   EXPECT_EQ(f.num_traces(), 3);
+}
+
+TEST(Function, AReturnedVariableIsItsValue) {
+  const Variable a(0.0);
+  auto g = function([&] {
+    a.assign(a + 1.0);
+    return a;
+  });
+  static_assert(std::is_same_v<decltype(g()), Tensor>);
+  const Tensor first = g();
+  EXPECT_EQ(g().item<float>(), 2);
+  EXPECT_EQ(first.item<float>(), 1);
+  auto many = function([&] {
+    const std::vector<Variable> all{a, a};
+    a.assign_add(1.0);
+    return std::tuple{all, a, std::map<std::string, Variable>{{"a", a}}};
+  });
+  const auto [all, one, named] = many();
+  a.assign(9.0);
+  EXPECT_EQ(all[1].item<float>(), 3);
+  EXPECT_EQ(one.item<float>(), 3);
+  EXPECT_EQ(named.at("a").item<float>(), 3);
+  run_functions_eagerly(true);
+  EXPECT_EQ(g().item<float>(), 10);
+  run_functions_eagerly(false);
+}
+
+TEST(Function, AnInputSignatureSpeaksForTensorsOnly) {
+  int traces = 0;
+  const auto f = function(
+      [&](const Tensor& x, int k, const std::string& how) {
+        ++traces;
+        return how == "times" ? x * static_cast<float>(k) : x + static_cast<float>(k);
+      },
+      {.input_signature = {{{kUnknownDim}, DType::float32}}});
+  EXPECT_EQ(f(Tensor{1.f, 2.f}, 2, "times").to_vector<float>(), (std::vector<float>{2, 4}));
+  EXPECT_EQ(f(Tensor{1.f, 2.f}, 3, "times").to_vector<float>(), (std::vector<float>{3, 6}));
+  EXPECT_EQ(f(Tensor{1.f}, 3, "times").to_vector<float>(), (std::vector<float>{3}));
+  EXPECT_EQ(f(Tensor{1.f}, 3, "plus").to_vector<float>(), (std::vector<float>{4}));
+  EXPECT_EQ(traces, 3);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runnel/function/natural.h"
+#include "runnel/function/traced_blocks.h"
 #include "tests/function/random_program_ops.h"
 
 namespace runnel::random_program {
@@ -17,7 +17,7 @@ enum class Fault { none, last_bit, lost_write, wrong_arm, extra_iteration, lost_
 enum class Way {
   eager,
   traced,          // the tapes inside the function
-  natural,         // so too, with IF and WHILE
+  blocks,          // so too, with IF and WHILE
   unknown_shapes,  // so too, by a signature without dimensions
   tape_outside,    // tapes around calls of the function
   inner_traced,    // the main block eagerly, the functions it calls traced
@@ -33,7 +33,8 @@ struct Outcome {
 
 class Machine {
  public:
-  Machine(const Program& program, Way way, Fault fault = Fault::none) : program_(program), way_(way), fault_(fault) {
+  Machine(const Program& program, Way way, Fault fault = Fault::none, const PlanOptions& plan = {})
+      : program_(program), way_(way), fault_(fault) {
     for (const Tensor& t : program.variables) variables_.emplace_back(t);
     for (const Block& block : program.functions) {
       auto body = [this, &block](const Tensors& args) {
@@ -43,13 +44,13 @@ class Machine {
       if (way == Way::eager) {
         functions_.emplace_back(body);
       } else {
-        functions_.emplace_back(function(body));
+        functions_.emplace_back(function(body, {.plan = plan}));
       }
     }
     auto main = [this](const Tensors& args) { return with_derivatives(args, [&] { return forward(args); }); };
-    if (way == Way::traced || way == Way::natural) main_ = function(main);
+    if (way == Way::traced || way == Way::blocks) main_ = function(main, {.plan = plan});
     if (way == Way::unknown_shapes) {
-      FunctionOptions options;
+      FunctionOptions options{.plan = plan};
       for (const Tensor& t : program.calls[0]) {
         options.input_signature.push_back(
             {PartialShape(Dims(static_cast<size_t>(t.rank()), kUnknownDim)), t.dtype(), {}});
@@ -57,7 +58,7 @@ class Machine {
       main_ = function(main, options);
     }
     if (way == Way::tape_outside) {
-      auto inner = function([this](const Tensors& args) { return forward(args); });
+      auto inner = function([this](const Tensors& args) { return forward(args); }, {.plan = plan});
       main_ = [this, inner](const Tensors& args) { return with_derivatives(args, [&] { return inner(args); }); };
     }
     if (!main_) main_ = main;
@@ -122,7 +123,7 @@ class Machine {
     const auto arm = [&](size_t k) { return [&, k] { return run(i.blocks[k], values, {}); }; };
     if (i.op == "call") return functions_[static_cast<size_t>(i.target)](x);
     if (i.op == "cond") {
-      if (way_ == Way::natural) return natural_cond(i, x[0], values);
+      if (way_ == Way::blocks) return block_cond(i, x[0], values);
       const bool wrong = fault_ == Fault::wrong_arm;
       return cond(x[0], arm(wrong ? 1 : 0), arm(wrong ? 0 : 1));
     }
@@ -135,7 +136,7 @@ class Machine {
     return simple(i, x);
   }
 
-  Tensors natural_cond(const Instr& i, const Tensor& predicate, const Tensors& values) {
+  Tensors block_cond(const Instr& i, const Tensor& predicate, const Tensors& values) {
     Tensors out(i.out.size());
     IF(predicate) {
       const Tensors given = run(i.blocks[0], values, {});
@@ -162,7 +163,7 @@ class Machine {
       next.insert(next.begin(), s[0] + 1);
       return next;
     };
-    if (way_ == Way::natural) {
+    if (way_ == Way::blocks) {
       WHILE(more(state)) {
         const Tensors next = body(state);
         for (size_t k = 0; k < next.size(); ++k) state[k] = next[k];

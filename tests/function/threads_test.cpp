@@ -1,9 +1,10 @@
 // Many threads use one function at once: running, tracing, deriving. The sanitizer of threads watches.
 #include <gtest/gtest.h>
+#include <chrono>
 
 #include <thread>
 
-#include "runnel/function/natural.h"
+#include "runnel/function/traced_blocks.h"
 #include "runnel/runnel.h"
 
 namespace runnel {
@@ -140,6 +141,126 @@ TEST(Threads, FewTracesAndManySignatures) {
     }
   });
   testing::internal::GetCapturedStderr();
+}
+
+// Ends the program where `body` takes too long: a deadlock would hang the suite.
+void in_time(const std::function<void()>& body) {
+  std::atomic<bool> done = false;
+  std::thread watch([&] {
+    for (int k = 0; k < 1200 && !done; ++k) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    if (!done) {
+      std::fprintf(stderr, "threads wait for each other\n");
+      std::abort();
+    }
+  });
+  body();
+  done = true;
+  watch.join();
+}
+
+TEST(Threads, WorkersTraceWhileATraceWaitsForThem) {
+  in_time([] {
+    for (int round = 0; round < 100; ++round) {
+      auto inner = function([](const Tensor& i) { return i * 2; });
+      auto f = function([&](const Tensor& x) {
+        int64_t sum = 0;
+        auto it = data::range(20).map(inner, 2).make_iterator();
+        while (const auto each = it.next()) sum += each->item<int64_t>();
+        return x * static_cast<float>(sum);
+      });
+      EXPECT_EQ(f(Tensor(1.f)).item<float>(), 380);
+    }
+  });
+}
+
+TEST(Threads, WorkersCallTheFunctionThatIsBeingTraced) {
+  in_time([] {
+    for (int round = 0; round < 20; ++round) {
+      std::function<Tensor(const Tensor&)> twice;
+      auto f = function([&](const Tensor& x, bool all) {
+        if (!all) return x * 2;
+        float sum = 0;
+        auto it = data::range(8).map([&](const Tensor& i) { return twice(i); }, 2).make_iterator();
+        while (const auto each = it.next()) sum += static_cast<float>(each->item<int64_t>());
+        return x * sum;
+      });
+      twice = [&](const Tensor& i) { return f(i, false); };
+      EXPECT_EQ(f(Tensor(1.f), true).item<float>(), 56);
+      EXPECT_EQ(f.num_traces(), 2);
+    }
+  });
+}
+
+TEST(Threads, AnIteratorThatEndsInATraceJoinsItsWorkers) {
+  in_time([] {
+    for (int round = 0; round < 20; ++round) {
+      std::function<Tensor(const Tensor&)> twice;
+      auto f = function([&](const Tensor& x, bool all) {
+        if (!all) return x * 2;
+        auto it = data::range(1000).map([&](const Tensor& i) { return twice(i); }, 2).make_iterator();
+        return x * static_cast<float>(it.next()->item<int64_t>() + 1);
+      });
+      twice = [&](const Tensor& i) { return f(i, false); };
+      EXPECT_EQ(f(Tensor(3.f), true).item<float>(), 3);
+    }
+  });
+}
+
+TEST(Threads, TwoFunctionsCallEachOther) {
+  in_time([] {
+    for (int round = 0; round < 50; ++round) {
+      std::function<Tensor(const Tensor&)> call_f, call_g;
+      auto f = function([&](const Tensor& x, int depth) { return depth == 0 ? x + 1 : call_g(x) * 2; });
+      auto g = function([&](const Tensor& x, int depth) { return depth == 0 ? x + 10 : call_f(x) * 3; });
+      call_f = [&](const Tensor& x) { return f(x, 0); };
+      call_g = [&](const Tensor& x) { return g(x, 0); };
+      in_threads([&](int t) {
+        if (t % 2 == 0) {
+          EXPECT_EQ(f(Tensor(1.f), 1).item<float>(), 22);
+        } else {
+          EXPECT_EQ(g(Tensor(1.f), 1).item<float>(), 6);
+        }
+      });
+      EXPECT_EQ(f.num_traces(), 2);
+      EXPECT_EQ(g.num_traces(), 2);
+    }
+  });
+}
+
+TEST(Threads, TheFirstTraceMakesTheVariables) {
+  for (int round = 0; round < 10; ++round) {
+    Variable v;
+    std::atomic<int> made = 0;
+    auto f = function([&](const Tensor& x) {
+      if (!v.defined()) {
+        ++made;
+        v = Variable(2.f);
+      }
+      return x * v;
+    });
+    in_threads([&](int t) { EXPECT_EQ(f(Tensor(static_cast<float>(t))).item<float>(), 2.f * t); });
+    EXPECT_EQ(made, 1);
+  }
+}
+
+TEST(Threads, ATraceThatFailsGivesItsTurnOn) {
+  std::atomic<int> calls = 0;
+  auto f = function([&](const Tensor& x) {
+    if (++calls < 4) throw Error(Code::aborted, "not yet");
+    return x * 2;
+  });
+  std::atomic<int> failures = 0;
+  in_time([&] {
+    in_threads([&](int) {
+      try {
+        EXPECT_EQ(f(Tensor(1.f)).item<float>(), 2);
+      } catch (const Error&) {
+        ++failures;
+      }
+    });
+  });
+  EXPECT_EQ(failures, 3);
+  EXPECT_EQ(f.num_traces(), 1);
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 // Loops that do not need each other run at the same time, with the results they have one after the other.
 #include "runnel/graph/executor/branches.h"
+#include "runnel/graph/graph_function.h"
 
 #include <gtest/gtest.h>
+#include <chrono>
 
 #include <atomic>
 #include <thread>
@@ -40,10 +42,8 @@ TEST(ParallelBranches, LoopsSideBySide) {
   EXPECT_EQ(f(Tensor(9), x).to_vector<float>(), body(Tensor(9), x).to_vector<float>());
   EXPECT_EQ(f(Tensor(100), x).to_vector<float>(), body(Tensor(100), x).to_vector<float>());
 
-  enable_pass("parallel_branches", false);
-  auto in_order = function(body);
+  auto in_order = function(body, {.plan = {.parallel_branches = false}});
   EXPECT_EQ(widest(in_order, Tensor(9), x), 1);
-  enable_pass("parallel_branches", true);
   EXPECT_EQ(in_order(Tensor(9), x).to_vector<float>(), f(Tensor(9), x).to_vector<float>());
 }
 

@@ -40,12 +40,10 @@ bool same_bits(const Tensor& a, const Tensor& b) {
 }
 
 // The function's result with the pass is that of the plain ops.
-void expect_same(const FusionProgram& f, const Tensor& x, const char* pass) {
+void expect_same(const FusionProgram& f, const Tensor& x, const PlanOptions& without) {
   const Tensor eager = f(x);
   EXPECT_TRUE(same_bits(function(f)(x), eager));
-  enable_pass(pass, false);
-  EXPECT_TRUE(same_bits(function(f)(x), eager)) << "without " << pass;
-  enable_pass(pass, true);
+  EXPECT_TRUE(same_bits(function(f, {.plan = without})(x), eager)) << "without the pass";
 }
 
 TEST(FusedActivations, TakeInBiasAndActivation) {
@@ -69,7 +67,7 @@ TEST(FusedActivations, TakeInBiasAndActivation) {
       g->verify();
       EXPECT_EQ(count_nodes(*g, "_FusedMatMul"), 1);
       EXPECT_EQ(g->num_nodes(), 6);  // x, two handles, two reads
-      for (const int64_t m : {1, 5, 50}) expect_same(dense, values({m, 30}, 5), "fused_activations");
+      for (const int64_t m : {1, 5, 50}) expect_same(dense, values({m, 30}, 5), {.fused_activations = false});
       const FusionProgram conv = [&](const Tensor& x) {
         const Tensor y = nn::conv2d(x, k, {.padding = "SAME"});
         return activation(bias_add ? nn::bias_add(y, c) : y + c);
@@ -78,7 +76,7 @@ TEST(FusedActivations, TakeInBiasAndActivation) {
       EXPECT_TRUE(fuse_activations(*h));
       h->verify();
       EXPECT_EQ(count_nodes(*h, "_FusedConv2D"), 1);
-      expect_same(conv, values({2, 9, 9, 4}, 6), "fused_activations");
+      expect_same(conv, values({2, 9, 9, 4}, 6), {.fused_activations = false});
     }
   }
 }
@@ -97,7 +95,7 @@ TEST(FusedActivations, LeaveWhatOthersUse) {
   for (const FusionProgram& f : kept) {
     auto g = traced_for_fusion(f, {2, 3});
     EXPECT_FALSE(fuse_activations(*g));
-    expect_same(f, values({2, 3}, 9), "fused_activations");
+    expect_same(f, values({2, 3}, 9), {.fused_activations = false});
   }
   // The sum has another user: the activation stays by itself.
   const FusionProgram half = [&](const Tensor& x) {
@@ -107,13 +105,13 @@ TEST(FusedActivations, LeaveWhatOthersUse) {
   auto g = traced_for_fusion(half, {2, 3});
   EXPECT_TRUE(fuse_activations(*g));
   EXPECT_EQ(count_nodes(*g, "Relu"), 1);
-  expect_same(half, values({2, 3}, 9), "fused_activations");
+  expect_same(half, values({2, 3}, 9), {.fused_activations = false});
 }
 
 TEST(FusedActivations, NaNAndZerosKeepTheirBits) {
   const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   const FusionProgram f = [](const Tensor& x) { return nn::relu(matmul(x, Tensor{{1.f}}) + Tensor{-0.f}); };
-  expect_same(f, Tensor{{nan}, {inf}, {-inf}, {-0.f}, {0.f}, {1e-45f}, {-1e-45f}}, "fused_activations");
+  expect_same(f, Tensor{{nan}, {inf}, {-inf}, {-0.f}, {0.f}, {1e-45f}, {-1e-45f}}, {.fused_activations = false});
 }
 
 TEST(FusedActivations, WorkWithUnknownShapesAndNameErrors) {
@@ -173,8 +171,8 @@ TEST(WeightPacking, KeepsOneCopyPerVersion) {
     w.assign_add(values({200, 100}, 7 + i));
     k.assign(k * 1.5f);
   }
-  expect_same(dense, x, "weight_packing");
-  expect_same(conv, image, "weight_packing");
+  expect_same(dense, x, {.weight_packing = false});
+  expect_same(conv, image, {.weight_packing = false});
   int made = 0;
   const auto make = [&](const Tensor& t) {
     ++made;

@@ -1,5 +1,6 @@
 // The memory of plans: how much, that nothing overlaps what lives, and that results are their owners' alone.
 #include "runnel/graph/executor/memory_plan.h"
+#include "runnel/graph/executor/plan.h"
 
 #include <gtest/gtest.h>
 

@@ -2,4 +2,9 @@
 
 #include "runnel/runnel.h"
 
-int main() { std::cout << runnel::Tensor{1.f, 2.f} + 1 << "\n"; }
+void settings();
+
+int main() {
+  settings();
+  std::cout << runnel::Tensor{1.f, 2.f} + 1 << "\n";
+}

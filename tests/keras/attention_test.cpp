@@ -177,7 +177,7 @@ TEST(MultiHeadAttention, MasksComeWithTheInputs) {
   const Tensor in = Input({4}, {.name = "ids", .dtype = int32});
   const Tensor x = Embedding({.input_dim = 5, .output_dim = 6, .mask_zero = true, .name = "embed"})(in);
   const auto attention = make<MultiHeadAttention>({.num_heads = 2, .key_dim = 3});
-  const Model model(in, attention(std::vector<Tensor>{x, x}).leaf());
+  const Model model(in, attention(std::vector<Tensor>{x, x}));
   const Tensor y = model.get_layer("embed")(Tensor{{1, 2, 3, 0}});
   // The padded position is hidden, whatever its values are: the others are as without it.
   Model& whole = const_cast<Model&>(model);

@@ -60,10 +60,10 @@ TEST(MetricState, VariablesAreTrackedUnderKerasNames) {
   using List = std::vector<std::string>;
   EXPECT_EQ(names(metrics::Mean()), List({"total", "count"}));
   EXPECT_EQ(names(metrics::Sum()), List({"total"}));
-  EXPECT_EQ(names(metrics::SparseCategoricalAccuracy()), List({"total", "count"}));
-  EXPECT_EQ(names(metrics::Precision()), List({"true_positives", "false_positives"}));
+  EXPECT_EQ(names(metrics::SparseCategoricalAccuracy()), List({"total", "count", "_fn_kwargs"}));
+  EXPECT_EQ(names(metrics::Precision()), List({"thresholds", "true_positives", "false_positives"}));
   EXPECT_EQ(names(metrics::AUC()), List({"true_positives", "true_negatives", "false_positives", "false_negatives"}));
-  EXPECT_EQ(names(metrics::TruePositives()), List({"accumulator"}));
+  EXPECT_EQ(names(metrics::TruePositives()), List({"thresholds", "accumulator"}));
   EXPECT_FALSE(metrics::Mean().variables()[0].trainable());
 }
 

@@ -77,7 +77,7 @@ TEST(KerasModel, WeightsAndLayersAreNamedAsKerasNamesThem) {
 
   const auto functional = tiny_functional();
   names.clear();
-  for (const Trackable::Edge& edge : functional->edges()) names.push_back(edge.name);
+  for (const Trackable::Edge& edge : functional->children()) names.push_back(edge.name);
   EXPECT_THAT(names, ElementsAre("layer-0", "layer-1", "layer_with_weights-0", "layer-2", "layer_with_weights-1",
                                  "layer-3", "layer-4"));
   EXPECT_EQ(functional->weights()[0].name(), "dense_2/kernel");

@@ -305,7 +305,7 @@ TEST(Optimizers, OneOpUpdatesAllVariables) {
     const std::vector<Tensor> before{v.a.value(), v.b.value()};
     const std::vector<Tensor> state = optimizer->get_weights();
     const auto* nadam = dynamic_cast<const optimizers::Nadam*>(optimizer.get());
-    const Variable product = nadam ? Variable::from_handle(nadam->find_edge("_u_product")->variable) : Variable();
+    const Variable product = nadam ? Variable::from_handle(nadam->find_edge("_u_product")->handle) : Variable();
     f(ga, gb);
     const std::vector<float> expected_a = v.a.value().to_vector<float>(), expected_b = v.b.value().to_vector<float>();
     v.a.assign(before[0]);

@@ -1,4 +1,5 @@
 #include "runnel/keras/layers/recurrent.h"
+#include "runnel/graph/graph.h"
 
 #include <algorithm>
 

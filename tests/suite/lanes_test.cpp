@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "runnel/base/cpu.h"
+#include "runnel/base/flush_denormals.h"
 #include "runnel/kernels/cpu/lane_loop.h"
 #include "tests/suite/suite.h"
 
@@ -58,9 +59,14 @@ void check_lanes(const Case& c) {
   const int64_t n = expected.num_elements();
   std::vector<float> y(static_cast<size_t>(n));
   float* to = y.data();
-  loop->run(from.data(), &to, n);
+  {
+    const FlushDenormals flush;  // as around every kernel
+    loop->run(from.data(), &to, n);
+  }
   for (int64_t i = 0; i < n; ++i) {
-    const float want = expected.data<float>()[i], got = y[static_cast<size_t>(i)];
+    // A denormal that an op only hands on may come out as it is, or as the zero that it counts as.
+    const auto counted = [](float v) { return std::fpclassify(v) == FP_SUBNORMAL ? std::copysign(0.f, v) : v; };
+    const float want = counted(expected.data<float>()[i]), got = counted(y[static_cast<size_t>(i)]);
     const bool same = std::isnan(want) ? std::isnan(got) : want == got && std::signbit(want) == std::signbit(got);
     ASSERT_TRUE(same) << c.name() << ", element " << i << ": compiled " << got << ", kernel " << want;
   }

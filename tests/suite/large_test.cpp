@@ -177,11 +177,22 @@ const std::map<std::string, std::function<Tensor()>> kWritten = {
 
 // Ops that have no loop over elements, or read one file on the thread that asks.
 const std::set<std::string> kWithoutLoops = {
-    "Const",           "Placeholder",        "_Arg",
-    "PartitionedCall", "StatelessCase",      "StatelessIf",
-    "StatelessWhile",  "DecodeAndCropJpeg",  "DecodeBmp",
-    "DecodeGif",       "DecodeWebP",         "ExtractJpegShape",
-    "ParseTensor",     "_DecodeJpegAtLeast", "StatelessRandomGetKeyCounter",
+    "Const",
+    "Placeholder",
+    "_Arg",
+    "PartitionedCall",
+    "StatelessCase",
+    "StatelessIf",
+    "StatelessWhile",
+    "DecodeAndCropJpeg",
+    "DecodeBmp",
+    "DecodeGif",
+    "DecodeWebP",
+    "ExtractJpegShape",
+    "ParseTensor",
+    "_DecodeJpegAtLeast",
+    "_CustomGradient",
+    "StatelessRandomGetKeyCounter",
 };
 
 TEST(Threads, EveryOpGivesTheSameBitsOnLargeInputs) {

@@ -49,13 +49,15 @@ void check_large(const Case& c);
 void check_empty(const Case& c);
 void check_attributes(const Case& c);
 void check_traced(const Case& c);
+void check_traced_errors(const Case& c);
+void check_traced_gradients(const Case& c);
 void check_lanes(const Case& c);
 void check_declaration(const OpDef& op);
 void check_kernels(const OpDef& op);
 void check_derivative(const OpDef& op);
 
 inline std::vector<Tensor> run(const OpDef& op, const std::vector<Tensor>& inputs, const void* attrs,
-                               std::source_location where = std::source_location::current()) {
+                               SourceSite where = SourceSite::current()) {
   std::vector<const Tensor*> in;
   for (const Tensor& t : inputs) in.push_back(&t);
   std::vector<Tensor> out(static_cast<size_t>(op.num_outputs(attrs)));

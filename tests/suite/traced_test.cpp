@@ -1,46 +1,11 @@
 // Every sample once more inside a graph: the same bits as eagerly, whatever is known of shapes and values while
 // tracing.
 #include "runnel/base/error.h"
-#include "runnel/graph/graph_function.h"
-#include "runnel/graph/tracer.h"
 #include "tests/suite/suite.h"
+#include "tests/suite/tracing.h"
 #include "tests/suite/values.h"
 
 namespace runnel::test {
-namespace {
-
-enum class Known { shapes, shapes_and_host_values, ranks, nothing };
-
-std::vector<Tensor> run_traced(const Case& c, const std::vector<Tensor>& inputs, Known known) {
-  Tracer tracer("suite");
-  std::vector<Tensor> in;
-  std::vector<Tensor> values;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const Tensor& t = inputs[i];
-    const bool host = input_spec(*c.op, inputs, i).host_memory;
-    if (t.dtype() == DType::resource || (host && known == Known::shapes_and_host_values)) {
-      in.push_back(t);
-      continue;
-    }
-    PartialShape shape = t.shape();
-    if (known == Known::ranks) shape = PartialShape::unknown_dims(t.rank());
-    if (known == Known::nothing) shape = PartialShape::unknown();
-    in.push_back(tracer.add_parameter(t.dtype(), shape));
-    values.push_back(t);
-  }
-  tracer.open();
-  const std::vector<Tensor> out = run(*c.op, in, c.attrs());
-  tracer.set_outputs(out);
-  tracer.close();
-  tracer.graph()->verify();
-  const GraphFunction f(tracer.graph());
-  values.insert(values.end(), tracer.captures().begin(), tracer.captures().end());
-  if (!c.op->stateful) f.run(values);  // the second run finds the memory of the first
-  return f.run(values);
-}
-
-}  // namespace
-
 void check_traced(const Case& c) {
   if (!c.sample().error.empty()) return;
   if (c.op->stateful && !c.sample().make) return;  // draws other numbers each time
@@ -49,7 +14,8 @@ void check_traced(const Case& c) {
     const std::vector<Tensor> second = c.inputs();
     try {
       const std::vector<Tensor> eager = run(*c.op, first, c.attrs());
-      const std::vector<Tensor> traced = run_traced(c, second, known);
+      const std::vector<Tensor> traced =
+          run_traced(*c.op, second, known, [&](const std::vector<Tensor>& in) { return run(*c.op, in, c.attrs()); });
       ASSERT_EQ(eager.size(), traced.size());
       // The memory of graphs is planned by this promise.
       for (const Tensor& out : eager) {

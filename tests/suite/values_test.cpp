@@ -44,13 +44,15 @@ TEST_P(Suite, EmptyElementwise) { check_empty(GetParam()); }
 TEST_P(Suite, CompiledAsItsKernel) { check_lanes(GetParam()); }
 TEST_P(Suite, AttributesRoundTrip) { check_attributes(GetParam()); }
 TEST_P(Suite, TracedAsEager) { check_traced(GetParam()); }
+TEST_P(Suite, TracedErrors) { check_traced_errors(GetParam()); }
+TEST_P(Suite, TracedGradients) { check_traced_gradients(GetParam()); }
 
 TEST_P(Declaration, IsComplete) { check_declaration(*GetParam().op); }
 TEST_P(Declaration, HasAKernelForEveryDtypeOfItsSchema) { check_kernels(*GetParam().op); }
 TEST_P(Declaration, SaysWhetherItHasADerivative) { check_derivative(*GetParam().op); }
 
 void expect_stated_error(const Case& c, const std::vector<Tensor>& inputs) {
-  const auto here = std::source_location::current();
+  const auto here = SourceSite::current();
   try {
     run(*c.op, inputs, c.attrs(), here);
   } catch (const Error& e) {
@@ -60,8 +62,7 @@ void expect_stated_error(const Case& c, const std::vector<Tensor>& inputs) {
     for (size_t i = 0; i < std::min<size_t>(inputs.size(), 8); ++i) {
       EXPECT_THAT(text, ::testing::HasSubstr(input_spec(*c.op, inputs, i).name + ": " + describe({inputs[i]})));
     }
-    EXPECT_THAT(text,
-                ::testing::EndsWith("(at " + std::string(here.file_name()) + ":" + std::to_string(here.line()) + ")"));
+    EXPECT_THAT(text, ::testing::EndsWith("(at " + std::string(here.file) + ":" + std::to_string(here.line) + ")"));
     return;
   }
   ADD_FAILURE() << c.name() << " gave a result; expected an Error with \"" << c.sample().error << '"';

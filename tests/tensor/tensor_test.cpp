@@ -96,6 +96,33 @@ TEST(TensorTest, ReshapesAndRowsShareTheBuffer) {
   expect_error([] { Tensor(1).rows(0, 0); }, Code::invalid_argument, "rows");
 }
 
+TEST(TensorTest, AHandleThatRefersToNothingSaysSo) {
+  const Tensor none;
+  const auto refused = [](const std::function<void()>& body, const std::string& what) {
+    expect_error(body, Code::failed_precondition,
+                 "this Tensor refers to nothing, so " + what + " cannot be read: it was never given a value");
+  };
+  refused([&] { none.dtype(); }, "its dtype");
+  refused([&] { none.shape(); }, "its shape");
+  refused([&] { none.partial_shape(); }, "its shape");
+  refused([&] { none.rank(); }, "its shape");
+  refused([&] { none.dim(0); }, "its shape");
+  refused([&] { none.num_elements(); }, "its size");
+  refused([&] { none.num_bytes(); }, "its size");
+  refused([&] { none.device(); }, "its device");
+  refused([&] { none.device_name(); }, "its device");
+  refused([&] { none.known_value(); }, "its value");
+  refused([&] { none.to_host(); }, "its device");
+  refused([&] { none.to(Device::cpu()); }, "its elements");
+  refused([&] { none.to_vector<float>(); }, "its elements");
+  refused([&] { static_cast<void>(static_cast<bool>(none)); }, "its value");
+  refused([&] { none.with_shape({1}); }, "its elements");
+  refused([&] { none.rows(0, 1); }, "its elements");
+  EXPECT_FALSE(none.is_symbolic());
+  EXPECT_EQ(none.str(), "tf.Tensor(<undefined>)");
+  expect_error([&] { Variable().value(); }, Code::invalid_argument, "never made");
+}
+
 TEST(TensorTest, ReadingChecksDtypeAndCount) {
   const Tensor t{1.f, 2.f};
   expect_error([&] { t.item<float>(); }, Code::invalid_argument, "one value asked of a tensor of shape [2]");

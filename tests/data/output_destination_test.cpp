@@ -1,5 +1,5 @@
 // The function of a map writes large results straight into the batch; nobody's values change by it.
-#include "runnel/tensor/placement.h"
+#include "runnel/tensor/output_destination.h"
 
 #include "tests/data/helpers.h"
 
@@ -18,11 +18,11 @@ void expect_rows(const Tensor& batch, int64_t first, float plus = 0) {
   }
 }
 
-TEST(Placement, IsTakenOnceByWhatFits) {
+TEST(OutputDestination, IsTakenOnceByWhatFits) {
   const Tensor room = zeros({2, 3});
   const void* at = room.raw();
   const Tensor x{1.f, 2.f, 3.f, 4.f, 5.f, 6.f};
-  const Placement placement(room);
+  const OutputDestination placement(room);
   EXPECT_NE(add(Tensor{1.f, 2.f}, 1).raw(), at);          // another size
   EXPECT_NE(add(Tensor{1, 2, 3, 4, 5, 6}, 1).raw(), at);  // another dtype
   const Tensor first = add(x, 1);
@@ -32,7 +32,7 @@ TEST(Placement, IsTakenOnceByWhatFits) {
   EXPECT_EQ(first.to_vector<float>(), (std::vector<float>{2, 3, 4, 5, 6, 7}));
 }
 
-TEST(Placement, BatchesOfLargeRows) {
+TEST(OutputDestination, BatchesOfLargeRows) {
   for (const int parallel : {0, 1, 2}) {
     int64_t first = 0;
     for (const Tensor& batch : range(50).map(counted, parallel).batch(8)) {
@@ -43,7 +43,7 @@ TEST(Placement, BatchesOfLargeRows) {
   }
 }
 
-TEST(Placement, ValuesMadeOnTheWayMayBeKept) {
+TEST(OutputDestination, ValuesMadeOnTheWayMayBeKept) {
   std::vector<Tensor> kept;
   const auto d = range(20).map([&](const Tensor& i) {
     kept.push_back(counted(i));  // takes the room, and the result of the function does not
@@ -60,7 +60,7 @@ TEST(Placement, ValuesMadeOnTheWayMayBeKept) {
   }
 }
 
-TEST(Placement, ResultsMayBeKeptAndGivenAgain) {
+TEST(OutputDestination, ResultsMayBeKeptAndGivenAgain) {
   std::vector<Tensor> kept;
   const auto d = range(12).map([&](const Tensor& i) {
     if (i.item<int64_t>() % 3 != 0) return kept.back();  // the one before
@@ -75,7 +75,7 @@ TEST(Placement, ResultsMayBeKeptAndGivenAgain) {
   }
 }
 
-TEST(Placement, TracedFunctionsAndSeveralComponents) {
+TEST(OutputDestination, TracedFunctionsAndSeveralComponents) {
   const auto f = function([](const Tensor& i) { return std::tuple{fill({kRow}, cast(i, float32)) * 1.f, i}; });
   int64_t first = 0;
   for (const auto& [x, i] : range(20).map(f, 2).batch(5)) {
