@@ -48,14 +48,15 @@ int main(int argc, char** argv) try {
   keras::utils::set_random_seed(1);
 
   keras::Sequential model(
-      {keras::Input({size, size, 3}), keras::Conv2D({.filters = 32, .kernel_size = {3}, .activation = "relu"}),
-       keras::MaxPooling2D(), keras::Conv2D({.filters = 32, .kernel_size = {5}, .activation = "relu"}),
-       keras::MaxPooling2D(), keras::Flatten(), keras::Dense({.units = 64, .activation = "relu"}),
-       keras::Dense({.units = 2, .activation = "softmax"})});
+      {keras::layers::Conv2D({.filters = 32, .kernel_size = 3, .activation = "relu", .input_shape = {size, size, 3}}),
+       keras::layers::MaxPooling2D(), keras::layers::Conv2D({.filters = 32, .kernel_size = 5, .activation = "relu"}),
+       keras::layers::MaxPooling2D(), keras::layers::Flatten(),
+       keras::layers::Dense({.units = 64, .activation = "relu"}),
+       keras::layers::Dense({.units = 2, .activation = "softmax"})});
   model.summary();
   model.compile({.optimizer = keras::optimizers::Adam(0.001),
-                 .loss = "sparse_categorical_crossentropy",
-                 .metrics = {"sparse_categorical_accuracy"}});
+                 .loss = keras::losses::sparse_categorical_crossentropy,
+                 .metrics = {keras::metrics::sparse_categorical_accuracy}});
   const int64_t batch_size = options.number("batch_size");
   model.fit(photographs(dir + "/train", size, batch_size, true), {.epochs = options.number("epochs")});
   const keras::Logs result = model.evaluate(photographs(dir + "/valid", size, batch_size, false), {.verbose = 0});

@@ -58,10 +58,7 @@ int main() try {
   keras::utils::set_random_seed(1);
   const mnist::Data data = mnist::load();
   Network model;
-  // By name, as Keras's own; std::make_shared<Correct>() in place of a name needs no registration.
-  keras::utils::register_keras_serializable<OneHotSquaredError>();
-  keras::utils::register_keras_serializable<Correct>();
-  model.compile({.optimizer = "adam", .loss = "OneHotSquaredError", .metrics = {"Correct"}});
+  model.compile({.optimizer = "adam", .loss = OneHotSquaredError(), .metrics = {Correct()}});
   model.fit(data.train_data, data.train_label, {.batch_size = 50, .epochs = 1, .verbose = 2});
   const keras::Logs result = model.evaluate(data.test_data, data.test_label, {.batch_size = 50, .verbose = 0});
   std::printf("test accuracy: %.4f\n", result["correct"]);

@@ -15,8 +15,8 @@ constexpr double kLearningRate = 0.001;
 // model.compile, model.fit, model.evaluate.
 double train_with_keras(keras::Model& model, const mnist::Data& data, int epochs) {
   model.compile({.optimizer = keras::optimizers::Adam(kLearningRate),
-                 .loss = "sparse_categorical_crossentropy",
-                 .metrics = {"sparse_categorical_accuracy"}});
+                 .loss = keras::losses::sparse_categorical_crossentropy,
+                 .metrics = {keras::metrics::sparse_categorical_accuracy}});
   model.fit(data.train_data, data.train_label, {.batch_size = kBatchSize, .epochs = epochs});
   const keras::Logs result = model.evaluate(data.test_data, data.test_label, {.batch_size = kBatchSize, .verbose = 0});
   return result["sparse_categorical_accuracy"];

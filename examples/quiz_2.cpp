@@ -1,4 +1,4 @@
-// Variables are captured by reference: a counter.
+// Variables are captured by reference: a counter. A function that returns a variable gives its value.
 #include <iostream>
 
 #include "runnel/runnel.h"
@@ -6,9 +6,9 @@
 int main() {
   using namespace runnel;
   const Variable a(0.0);
-  auto f = function([&] {
-    a.assign_add(1.0);
-    return a.value();
+  auto g = function([&] {
+    a.assign(a + 1.0);
+    return a;
   });
-  for (int i = 0; i < 3; ++i) std::cout << f() << "\n";
+  std::cout << g() << "\n" << g() << "\n" << g() << "\n";
 }

@@ -1,7 +1,7 @@
 // A branch on a tensor's value is a node of the graph.
 #include <iostream>
 
-#include "runnel/function/natural.h"
+#include "runnel/function/traced_blocks.h"
 #include "runnel/runnel.h"
 
 int main() {
