@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <exception>
 
+#include "examples/mnist_loader.h"
 #include "examples/mnist_models.h"
 #include "examples/options.h"
 
@@ -15,7 +16,7 @@ int main(int argc, char** argv) try {
   const int num_batches = options.number("batches");
   const int64_t batch_size = options.number("batch_size");
   keras::utils::set_random_seed(1);
-  const mnist::Data data = mnist::load();
+  const mnist::MNISTLoader data;
 
   const auto batches = data::from_tensor_slices(data.train_data, data.train_label)
                            .shuffle(data.train_data.shape()[0])

@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <exception>
 
-#include "examples/mnist_models.h"
+#include "examples/mnist_loader.h"
 
 using namespace runnel;
 
@@ -56,7 +56,7 @@ struct Network : keras::Model {
 
 int main() try {
   keras::utils::set_random_seed(1);
-  const mnist::Data data = mnist::load();
+  const mnist::MNISTLoader data;
   Network model;
   model.compile({.optimizer = "adam", .loss = OneHotSquaredError(), .metrics = {Correct()}});
   model.fit(data.train_data, data.train_label, {.batch_size = 50, .epochs = 1, .verbose = 2});

@@ -1,75 +1,80 @@
-// The handbook's tour of tf.data: a dataset of two columns, and MNIST mapped, batched, shuffled and prefetched. Batches
-// before and after a rotation by 90 degrees are saved as one PNG. usage: dataset_tutorial [PNG [DIR]]
+// The handbook's tour of tf.data: a dataset of two columns, then MNIST: image by image, turned, in batches, shuffled.
+// Where the handbook opens a window, a file figure_N.png is written. usage: dataset_tutorial
 #include <cstdio>
 #include <exception>
+#include <iostream>
 #include <string>
+#include <tuple>
 
-#include "runnel/io/datasets.h"
-#include "runnel/io/idx.h"
+#include "examples/plt.h"
+#include "runnel/keras/keras.h"
 #include "runnel/runnel.h"
 
 using namespace runnel;
 
-// The images of an idx file as [n, 28, 28, 1], the labels as [n].
-Tensor read_idx(const std::string& path) {
-  const io::Idx idx = io::read_idx(path);
-  Tensor t = Tensor::empty(uint8, Shape(idx.dims));
-  std::copy(idx.data.begin(), idx.data.end(), reinterpret_cast<std::byte*>(t.mutable_data<uint8_t>()));
-  return idx.dims.size() == 3 ? expand_dims(t, -1) : t;
+std::tuple<Tensor, Tensor> rot90(Tensor image, Tensor label) {
+  image = image::rot90(image);
+  return {image, label};
 }
 
-// Images side by side, in the gray values of a sheet.
-Tensor row_of_images(const Tensor& images) {
-  const Tensor gray = squeeze(images * 255.f);
-  return reshape(transpose(gray, {1, 0, 2}), {28, -1});
-}
+std::string text(const Tensor& label) { return std::to_string(label.item<uint8_t>()); }
 
-int main(int argc, char** argv) try {
-  const std::string png = argc > 1 ? argv[1] : "dataset_tutorial.png";
+int main() try {
+  const Tensor X = constant({2013, 2014, 2015, 2016, 2017});
+  const Tensor Y = constant({12000, 14000, 15000, 16500, 17500});
 
-  const Tensor x{2013, 2014, 2015, 2016, 2017};
-  const Tensor y{12000, 14000, 15000, 16500, 17500};
-  for (auto [year, price] : data::from_tensor_slices(x, y)) {
-    std::printf("%d %d\n", year.item<int32_t>(), price.item<int32_t>());
+  auto dataset = data::from_tensor_slices(X, Y);
+
+  for (auto [x, y] : dataset) {
+    std::cout << x.item<int32_t>() << " " << y.item<int32_t>() << "\n";
   }
 
-  const std::string dir = io::get_dataset("mnist", {.dir = argc > 2 ? argv[2] : ""});
-  const Tensor images = read_idx(join_path(dir, "train-images-idx3-ubyte"));
-  const Tensor labels = cast(read_idx(join_path(dir, "train-labels-idx1-ubyte")), int64);
+  auto [train_data, train_label] = keras::datasets::mnist::load_data().first;
+  train_data = expand_dims(cast(train_data, float32) / 255.0, -1);  // [60000, 28, 28, 1]
+  auto mnist_dataset = data::from_tensor_slices(train_data, train_label);
 
-  // The map is a function: it is traced once, and since all its ops work pixel by pixel, it runs on whole batches.
-  const auto scale = function([](Tensor image, Tensor label) { return std::tuple{cast(image, float32) / 255, label}; });
-  const auto mnist = data::from_tensor_slices(images, labels).map(scale, data::AUTOTUNE);
+  for (auto [image, label] : mnist_dataset) {
+    plt::title(text(label));
+    plt::imshow(image(all, all, 0));
+    plt::show();
+    break;  // one picture tells enough: a window waits to be closed, a file does not
+  }
 
-  const auto first = mnist.batch(8).take(1);
-  const auto turned =
-      mnist.map(
-               [](Tensor image, Tensor label) {
-                 return std::tuple{image::rot90(image), label};
-               },
-               data::AUTOTUNE)
-          .batch(8)
-          .take(1);
-  std::vector<Tensor> sheet;
-  for (const auto& batches : {first, turned}) {
-    for (auto [batch, numbers] : batches) {
-      sheet.push_back(row_of_images(batch));
-      std::printf("%s\n", numbers.str().c_str());
+  mnist_dataset = mnist_dataset.map(rot90);
+
+  for (auto [image, label] : mnist_dataset) {
+    plt::title(text(label));
+    plt::imshow(image(all, all, 0));
+    plt::show();
+    break;
+  }
+
+  // Here and below the handbook starts again from the images as they are.
+  mnist_dataset = data::from_tensor_slices(train_data, train_label);
+  mnist_dataset = mnist_dataset.batch(4);
+
+  for (auto [images, labels] : mnist_dataset) {  // images: [4, 28, 28, 1], labels: [4]
+    auto [fig, axs] = plt::subplots(1, 4);
+    for (int i = 0; i < 4; ++i) {
+      axs[i].set_title(text(labels[i]));
+      axs[i].imshow(images(i, all, all, 0));
     }
+    plt::show();
+    break;
   }
-  io::write_file(png, image::encode_png(expand_dims(cast(concat(sheet, 0), uint8), -1)));
-  std::printf("wrote %s\n", png.c_str());
 
-  const auto train = mnist.shuffle(10000, 1).batch(50).prefetch(data::AUTOTUNE);
-  Tensor pixels(0.f);
-  int64_t batches = 0;
-  for (auto [batch, numbers] : train) {
-    pixels = pixels + reduce_mean(batch);
-    ++batches;
+  mnist_dataset = data::from_tensor_slices(train_data, train_label);
+  mnist_dataset = mnist_dataset.shuffle(10000).batch(4);
+
+  for (auto [images, labels] : mnist_dataset) {
+    auto [fig, axs] = plt::subplots(1, 4);
+    for (int i = 0; i < 4; ++i) {
+      axs[i].set_title(text(labels[i]));
+      axs[i].imshow(images(i, all, all, 0));
+    }
+    plt::show();
+    break;
   }
-  std::printf("%lld batches of 50, mean pixel %.4f\n", static_cast<long long>(batches),
-              static_cast<double>(pixels.item<float>()) / static_cast<double>(batches));
-  std::printf("%s", train.explain().c_str());
   return 0;
 } catch (const std::exception& e) {
   std::fprintf(stderr, "dataset_tutorial: %s\n", e.what());

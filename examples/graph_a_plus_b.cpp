@@ -1,4 +1,4 @@
-// A graph of placeholders, fed in a session.
+// The handbook's graph with placeholders, whose values a session is given.
 #include <cstdlib>
 #include <iostream>
 
@@ -8,11 +8,11 @@
 using namespace runnel;
 
 // An integer from the terminal.
-int ask(const char* name) {
+int input(const char* prompt) {
   int value = 0;
-  std::cout << name << " = " << std::flush;
+  std::cout << prompt << std::flush;
   if (!(std::cin >> value)) {
-    std::cerr << "\ngraph_a_plus_b: " << name << " must be an integer\n";
+    std::cerr << "\ngraph_a_plus_b: an integer is needed\n";
     std::exit(1);
   }
   return value;
@@ -20,14 +20,15 @@ int ask(const char* name) {
 
 int main() {
   compat::v1::disable_eager_execution();
+
   const Tensor a = compat::v1::placeholder(int32);
   const Tensor b = compat::v1::placeholder(int32);
   const Tensor c = a + b;
 
-  const int a_value = ask("a");
-  const int b_value = ask("b");
+  const int a_ = input("a = ");
+  const int b_ = input("b = ");
 
-  compat::v1::Session session;
-  const Tensor sum = session.run(c, {{a, a_value}, {b, b_value}});
-  std::cout << "a + b = " << sum.item<int32_t>() << '\n';
+  compat::v1::Session sess;
+  const Tensor c_ = sess.run(c, {{a, a_}, {b, b_}});
+  std::cout << "a + b = " << c_.item<int32_t>() << "\n";
 }

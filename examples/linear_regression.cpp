@@ -1,5 +1,5 @@
-// A straight line through two points, as the handbook writes it: a model with one Dense layer of one unit and no
-// activation, trained by gradient descent.
+// The handbook's straight line through two points: a model with one Dense layer of one unit and no activation, trained
+// by gradient descent.
 #include <iostream>
 
 #include "runnel/keras/keras.h"
@@ -8,25 +8,32 @@
 using namespace runnel;
 
 struct Linear : keras::Model {
-  keras::Dense dense{this, "dense", {.units = 1, .kernel_initializer = "zeros", .bias_initializer = "zeros"}};
+  keras::layers::Dense dense{this,
+                             "dense",
+                             {.units = 1,
+                              .kernel_initializer = keras::initializers::zeros(),
+                              .bias_initializer = keras::initializers::zeros()}};
 
-  Tensor call(const Tensor& input, const keras::CallArgs&) override { return dense(input); }
+  Tensor call(const Tensor& input, const keras::CallArgs&) override {
+    const Tensor output = dense(input);
+    return output;
+  }
 };
 
 int main() try {
-  const Tensor x{{1.f, 2.f, 3.f}, {4.f, 5.f, 6.f}};
-  const Tensor y{{10.f}, {20.f}};
+  const Tensor X = constant({{1.0, 2.0, 3.0}, {4.0, 5.0, 6.0}});
+  const Tensor y = constant({{10.0}, {20.0}});
 
   Linear model;
-  keras::optimizers::SGD optimizer(0.01);
+  keras::optimizers::SGD optimizer({.learning_rate = 0.01});
   for (int i = 0; i < 100; ++i) {
     GradientTape tape;
-    const Tensor y_pred = model(x);
+    const Tensor y_pred = model(X);
     const Tensor loss = reduce_mean(square(y_pred - y));
-    optimizer.minimize(loss, model.trainable_variables(), tape);
+    const auto grads = tape.gradient(loss, model.variables());
+    optimizer.apply_gradients(zip(grads, model.variables()));
   }
-  for (const Variable& v : model.variables()) std::cout << v << "\n";
-  std::cout << model(x) << "\n";
+  for (const Variable& variable : model.variables()) std::cout << variable << "\n";
   return 0;
 } catch (const std::exception& e) {
   std::cerr << "linear_regression: " << e.what() << "\n";

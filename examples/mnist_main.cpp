@@ -1,71 +1,148 @@
 // The handbook's networks on MNIST, in every way to write a model and to train it.
 // usage: mnist_main [--model=MLP|CNN] [--mode=sequential|functional|subclassing] [--training_loop=keras|custom|graph]
-//                   [--epochs=N] [--seed=N]
+//                   [--num_epochs=N]
 #include <cstdio>
 #include <exception>
+#include <iostream>
+#include <memory>
 
+#include "examples/mnist_loader.h"
 #include "examples/mnist_models.h"
 #include "examples/options.h"
+#include "runnel/compat/v1_train.h"
 
 using namespace runnel;
 
-constexpr int64_t kBatchSize = 50;
-constexpr double kLearningRate = 0.001;
-
-// model.compile, model.fit, model.evaluate.
-double train_with_keras(keras::Model& model, const mnist::Data& data, int epochs) {
-  model.compile({.optimizer = keras::optimizers::Adam(kLearningRate),
-                 .loss = keras::losses::sparse_categorical_crossentropy,
-                 .metrics = {keras::metrics::sparse_categorical_accuracy}});
-  model.fit(data.train_data, data.train_label, {.batch_size = kBatchSize, .epochs = epochs});
-  const keras::Logs result = model.evaluate(data.test_data, data.test_label, {.batch_size = kBatchSize, .verbose = 0});
-  return result["sparse_categorical_accuracy"];
-}
-
-// A loop of one's own over batches with a gradient tape; as a graph, each step is a traced function.
-double train_by_hand(keras::Model& model, const mnist::Data& data, int epochs, bool graph) {
-  keras::optimizers::Adam optimizer(kLearningRate);
-  const auto train_one_step = [&](const Tensor& x, const Tensor& y) {
-    GradientTape tape;
-    const Tensor y_pred = model(x, {.training = true});
-    const Tensor loss = reduce_mean(keras::losses::sparse_categorical_crossentropy(y, y_pred));
-    optimizer.minimize(loss, model.trainable_variables(), tape);
-    return loss;
-  };
-  const auto traced_step = function(train_one_step, {.name = "train_one_step"});
-  const auto batches = data::from_tensor_slices(data.train_data, data.train_label)
-                           .shuffle(data.train_data.shape()[0])
-                           .batch(kBatchSize)
-                           .prefetch(data::AUTOTUNE);
-  for (int epoch = 0; epoch < epochs; ++epoch) {
-    int batch = 0;
-    for (auto [x, y] : batches) {
-      const Tensor loss = graph ? traced_step(x, y) : train_one_step(x, y);
-      if (batch % 100 == 0) std::printf("epoch %d batch %d: loss %f\n", epoch + 1, batch, loss.item<float>());
-      ++batch;
-    }
-  }
-  keras::metrics::SparseCategoricalAccuracy accuracy;
-  for (auto [x, y] : data::from_tensor_slices(data.test_data, data.test_label).batch(kBatchSize)) {
-    accuracy.update_state(y, model.predict(x, {.batch_size = kBatchSize, .verbose = 0}));
-  }
-  return accuracy.result().item<float>();
-}
-
 int main(int argc, char** argv) try {
-  const Options options(
-      argc, argv,
-      {{"model", "MLP"}, {"mode", "sequential"}, {"training_loop", "keras"}, {"epochs", "1"}, {"seed", "1"}});
+  const Options options(argc, argv,
+                        {{"model", "MLP"}, {"mode", "sequential"}, {"training_loop", "custom"}, {"num_epochs", "1"}});
   const std::string kind = options.choice("model", {"MLP", "CNN"});
   const std::string mode = options.choice("mode", {"sequential", "functional", "subclassing"});
-  const std::string loop = options.choice("training_loop", {"keras", "custom", "graph"});
-  keras::utils::set_random_seed(options.number("seed"));
-  const mnist::Data data = mnist::load();
-  const std::shared_ptr<keras::Model> model = mnist::make_model(kind, mode);
-  const int epochs = options.number("epochs");
-  const double accuracy =
-      loop == "keras" ? train_with_keras(*model, data, epochs) : train_by_hand(*model, data, epochs, loop == "graph");
-  std::printf("test accuracy: %.4f\n", accuracy);
+  const std::string training_loop = options.choice("training_loop", {"keras", "custom", "graph"});
+  const int num_epochs = options.number("num_epochs");
+  const int batch_size = 50;
+  const double learning_rate = 0.001;
+
+  if (training_loop == "graph") {
+    compat::v1::disable_eager_execution();
+  }
+
+  std::shared_ptr<keras::Model> made;
+  if (kind == "MLP") {
+    if (mode == "sequential") {
+      made = std::make_shared<keras::models::Sequential>(keras::models::Sequential({
+          keras::layers::Flatten(),
+          keras::layers::Dense({.units = 100, .activation = nn::relu}),
+          keras::layers::Dense({.units = 10}),
+          keras::layers::Softmax(),
+      }));
+    }
+    if (mode == "functional") {
+      const Tensor inputs = keras::Input({28, 28, 1});
+      Tensor x = keras::layers::Flatten()(inputs);
+      x = keras::layers::Dense({.units = 100, .activation = nn::relu})(x);
+      x = keras::layers::Dense({.units = 10})(x);
+      const Tensor outputs = keras::layers::Softmax()(x);
+      made = std::make_shared<keras::Model>(inputs, outputs);
+    }
+    if (mode == "subclassing") {
+      made = std::make_shared<mnist::MLP>();
+    }
+  }
+  if (kind == "CNN") {
+    if (mode == "sequential") {
+      made = std::make_shared<keras::models::Sequential>(keras::models::Sequential({
+          keras::layers::Conv2D({.filters = 32, .kernel_size = {5, 5}, .padding = "same", .activation = nn::relu}),
+          keras::layers::MaxPool2D({.pool_size = {2, 2}, .strides = 2}),
+          keras::layers::Conv2D({.filters = 64, .kernel_size = {5, 5}, .padding = "same", .activation = nn::relu}),
+          keras::layers::MaxPool2D({.pool_size = {2, 2}, .strides = 2}),
+          keras::layers::Reshape({.target_shape = {7 * 7 * 64}}),
+          keras::layers::Dense({.units = 1024, .activation = nn::relu}),
+          keras::layers::Dense({.units = 10}),
+          keras::layers::Softmax(),
+      }));
+    }
+    if (mode == "functional") {
+      const Tensor inputs = keras::Input({28, 28, 1});
+      Tensor x = keras::layers::Conv2D(
+          {.filters = 32, .kernel_size = {5, 5}, .padding = "same", .activation = nn::relu})(inputs);
+      x = keras::layers::MaxPool2D({.pool_size = {2, 2}, .strides = 2})(x);
+      x = keras::layers::Conv2D({.filters = 64, .kernel_size = {5, 5}, .padding = "same", .activation = nn::relu})(x);
+      x = keras::layers::MaxPool2D({.pool_size = {2, 2}, .strides = 2})(x);
+      x = keras::layers::Reshape({.target_shape = {7 * 7 * 64}})(x);
+      x = keras::layers::Dense({.units = 1024, .activation = nn::relu})(x);
+      x = keras::layers::Dense({.units = 10})(x);
+      const Tensor outputs = keras::layers::Softmax()(x);
+      made = std::make_shared<keras::Model>(inputs, outputs);
+    }
+    if (mode == "subclassing") {
+      made = std::make_shared<mnist::CNN>();
+    }
+  }
+  keras::Model& model = *made;
+
+  mnist::MNISTLoader data_loader;
+  if (training_loop == "keras") {
+    model.compile({.optimizer = keras::optimizers::Adam({.learning_rate = 0.001}),
+                   .loss = keras::losses::sparse_categorical_crossentropy,
+                   .metrics = {keras::metrics::sparse_categorical_accuracy}});
+    model.fit(data_loader.train_data, data_loader.train_label, {.batch_size = batch_size, .epochs = num_epochs});
+    std::cout << model.evaluate(data_loader.test_data, data_loader.test_label) << "\n";
+  }
+  if (training_loop == "custom") {
+    keras::optimizers::Adam optimizer({.learning_rate = learning_rate});
+    int num_batches = data_loader.num_train_data / batch_size * num_epochs;
+    for (int batch_index = 0; batch_index < num_batches; ++batch_index) {
+      const auto [X, y] = data_loader.get_batch(batch_size);
+      GradientTape tape;
+      const Tensor y_pred = model(X);
+      Tensor loss = keras::losses::sparse_categorical_crossentropy(y, y_pred);
+      loss = reduce_mean(loss);
+      std::printf("batch %d: loss %f\n", batch_index, loss.item<float>());
+      const auto grads = tape.gradient(loss, model.variables());
+      optimizer.apply_gradients(zip(grads, model.variables()));
+    }
+
+    keras::metrics::SparseCategoricalAccuracy sparse_categorical_accuracy;
+    num_batches = data_loader.num_test_data / batch_size;
+    for (int batch_index = 0; batch_index < num_batches; ++batch_index) {
+      const int start_index = batch_index * batch_size, end_index = (batch_index + 1) * batch_size;
+      const Tensor y_pred = model.predict(data_loader.test_data.rows(start_index, end_index), {.verbose = 0});
+      sparse_categorical_accuracy.update_state(data_loader.test_label.rows(start_index, end_index), y_pred);
+    }
+    std::printf("test accuracy: %f\n", sparse_categorical_accuracy.result().item<float>());
+  }
+  if (training_loop == "graph") {
+    compat::v1::train::AdamOptimizer optimizer(learning_rate);
+    int num_batches = data_loader.num_train_data / batch_size * num_epochs;
+    // The graph.
+    const Tensor X_placeholder = compat::v1::placeholder(float32, {-1, 28, 28, 1}, "X");
+    const Tensor y_placeholder = compat::v1::placeholder(int32, {-1}, "y");
+    Tensor y_pred = model(X_placeholder);
+    Tensor loss = keras::losses::sparse_categorical_crossentropy(y_placeholder, y_pred);
+    loss = reduce_mean(loss);
+    const compat::v1::Operation train_op = optimizer.minimize(loss);
+    keras::metrics::SparseCategoricalAccuracy sparse_categorical_accuracy;
+    // The session.
+    compat::v1::Session sess;
+    sess.run(compat::v1::global_variables_initializer());
+    for (int batch_index = 0; batch_index < num_batches; ++batch_index) {
+      const auto [X, y] = data_loader.get_batch(batch_size);
+      // run() feeds the data into nodes of the graph, trains, and gives the loss.
+      const auto [_, loss_value] = sess.run({train_op, loss}, {{X_placeholder, X}, {y_placeholder, y}});
+      std::printf("batch %d: loss %f\n", batch_index, loss_value.item<float>());
+    }
+
+    num_batches = data_loader.num_test_data / batch_size;
+    for (int batch_index = 0; batch_index < num_batches; ++batch_index) {
+      const int start_index = batch_index * batch_size, end_index = (batch_index + 1) * batch_size;
+      y_pred = model.predict(data_loader.test_data.rows(start_index, end_index), {.verbose = 0});
+      sess.run(compat::v1::updates([&] {
+        sparse_categorical_accuracy.update_state(data_loader.test_label.rows(start_index, end_index), y_pred);
+      }));
+    }
+    std::printf("test accuracy: %f\n", sess.run(sparse_categorical_accuracy.result()).item<float>());
+  }
   return 0;
 } catch (const std::exception& e) {
   std::fprintf(stderr, "mnist_main: %s\n", e.what());

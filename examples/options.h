@@ -1,6 +1,7 @@
 #pragma once
 
 // The arguments of an example: --name=value or --name value.
+#include <filesystem>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -36,6 +37,11 @@ class Options {
     }
     if (used == 0 || used != text(name).size()) fail("--" + name + " must be a number, got '" + text(name) + "'");
     return value;
+  }
+  // The option, which must be a folder that is there.
+  const std::string& folder(const std::string& name) const {
+    if (!std::filesystem::is_directory(text(name))) fail("--" + name + ": there is no folder '" + text(name) + "'");
+    return text(name);
   }
   // The option, which must be one of these.
   const std::string& choice(const std::string& name, const std::vector<std::string>& choices) const {

@@ -37,9 +37,23 @@ struct Samples {
   Tensor x, y;
 };
 
+std::shared_ptr<keras::Model> sequential(const std::string& model) {
+  if (model == "MLP") {
+    return std::make_shared<keras::Sequential>(
+        std::initializer_list<keras::LayerArg>{keras::Flatten(), keras::Dense({.units = 100, .activation = "relu"}),
+                                               keras::Dense({.units = 10}), keras::Softmax()});
+  }
+  return std::make_shared<keras::Sequential>(std::initializer_list<keras::LayerArg>{
+      keras::Conv2D({.filters = 32, .kernel_size = {5, 5}, .padding = "same", .activation = "relu"}),
+      keras::MaxPool2D({.pool_size = {2, 2}, .strides = {2, 2}}),
+      keras::Conv2D({.filters = 64, .kernel_size = {5, 5}, .padding = "same", .activation = "relu"}),
+      keras::MaxPool2D({.pool_size = {2, 2}, .strides = {2, 2}}), keras::Reshape({.target_shape = {7 * 7 * 64}}),
+      keras::Dense({.units = 1024, .activation = "relu"}), keras::Dense({.units = 10}), keras::Softmax()});
+}
+
 // One epoch through fit: shuffled, batched and prefetched from tensors, with the accuracy beside the loss.
 Call fit(const char* model_name, int64_t count) {
-  const std::shared_ptr<keras::Model> model = mnist::sequential(model_name);
+  const std::shared_ptr<keras::Model> model = sequential(model_name);
   model->compile({.optimizer = keras::optimizers::Adam(0.001),
                   .loss = "sparse_categorical_crossentropy",
                   .metrics = {"sparse_categorical_accuracy"}});
