@@ -1,0 +1,87 @@
+"""What is known to differ: decided for good in docs/differences.md, or yet to be mended in open.tsv."""
+import fnmatch
+import re
+
+import numpy as np
+
+from tensorflow_calls import array
+
+
+class Names(dict):
+    """The names that the expression of a decision may use."""
+
+    def __init__(self, case, found):
+        super().__init__()
+        self.update(np=np, how=case.get("how", ""), detail=found["detail"], id=case["id"])
+        self["inputs"] = []
+        for name, value in case["attrs"].items():
+            self[name] = value
+        for name, tensors in case["inputs"]:
+            values = [array(t) if "d" in t else array(t["variable"]) if "variable" in t else t for t in tensors]
+            self["inputs"] += values
+            self[name] = values[0] if len(values) == 1 else values
+        arrays = [x for x in self["inputs"] if isinstance(x, np.ndarray)]
+        floats = [x for x in arrays if x.dtype.kind in "fcV"]
+        self["has_nan"] = any(np.isnan(x.astype(np.complex128)).any() for x in floats)
+        self["has_inf"] = any(np.isinf(x.astype(np.complex128)).any() for x in floats)
+        self["has_empty"] = any(x.size == 0 for x in arrays)
+        self["dtypes"] = [x.dtype.name for x in arrays]
+
+
+class Decision:
+    def __init__(self, ops, reason, cases, why):
+        self.ops = [o.strip() for o in ops.split(",")]
+        self.reason = reason
+        self.why = why
+        self.text = cases
+        self.cases = None if cases == "all" else compile(cases, f"docs/differences.md: {cases}", "eval")
+        self.used = 0
+
+    def covers(self, case, found):
+        if not any(fnmatch.fnmatchcase(case["op"], op) for op in self.ops):
+            return False
+        if not fnmatch.fnmatchcase(found["reason"], self.reason):
+            return False
+        if self.cases is None:
+            return True
+        try:
+            return bool(eval(self.cases, Names(case, found)))  # pylint: disable=eval-used  # of our own file
+        except Exception:  # pylint: disable=broad-except  # a name that this case has not
+            return False
+
+
+def read_decisions(path):
+    """The rows of the tables: | `ops` | reason | all or `expression` | why |"""
+    decisions = []
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            row = re.match(r"\| `([^`]+)` \| ([^|]+) \| (all|`[^`]+`) \| (.+) \|$", line.strip())
+            if row:
+                ops, reason, cases, why = row.groups()
+                decisions.append(Decision(ops, reason.strip(), cases.strip("`"), why))
+    return decisions
+
+
+class Open:
+    """Pairs of op and reason that are known and not yet mended."""
+
+    HEADER = ("# What TensorFlow and Runnel answer differently and nobody has mended or decided yet: op, reason.\n"
+              "# scripts/check interop rewrites it with --write-open; a line that is new fails ./test.\n")
+
+    def __init__(self, path):
+        self.path = path
+        with open(path, encoding="utf-8") as file:
+            self.pairs = {tuple(line.rstrip("\n").split("\t")) for line in file if line.strip() and line[0] != "#"}
+        self.used = set()
+
+    def has(self, op, reason):
+        if (op, reason) not in self.pairs:
+            return False
+        self.used.add((op, reason))
+        return True
+
+    def write(self, pairs):
+        with open(self.path, "w", encoding="utf-8") as file:
+            file.write(self.HEADER)
+            for op, reason in sorted(set(pairs)):
+                file.write(f"{op}\t{reason}\n")
