@@ -1,4 +1,4 @@
-// `runnel keras`: layers, losses, metrics, optimizers, ... with their settings.
+// `runnel keras`: layers, losses, metrics, optimizers, callbacks, datasets, ... with their settings.
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -37,8 +37,9 @@ void add_keras(CLI::App& app) {
     bool json = false;
   };
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand("keras", "List the classes of Keras, or the settings of one");
-  command->add_option("name", arguments->name, "One class, such as Dense")->type_name("NAME");
+  CLI::App* command =
+      app.add_subcommand("keras", "List classes of Keras, methods of models and datasets, or the settings of one");
+  command->add_option("name", arguments->name, "One of them, such as Dense or Model.fit")->type_name("NAME");
   command->add_flag("--json", arguments->json, "Print a JSON list with all settings");
   command->callback([arguments] {
     const std::vector<keras::ClassSettings> list =

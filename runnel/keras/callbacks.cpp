@@ -85,10 +85,14 @@ void EarlyStopping::on_train_end(const Logs&) {
   model()->set_weights(best_weights_);
 }
 
+LearningRateScheduler::LearningRateScheduler(LearningRateSchedulerOptions options) : options_(std::move(options)) {
+  if (!options_.schedule) throw invalid_argument("[LearningRateScheduler] there is no schedule");
+}
+
 void LearningRateScheduler::on_epoch_begin(int64_t epoch, const Logs&) {
-  const double rate = schedule_(epoch, current_rate(*model()));
+  const double rate = options_.schedule(epoch, current_rate(*model()));
   model()->optimizer().set_learning_rate(rate);
-  if (verbose_ > 0) {
+  if (options_.verbose > 0) {
     std::cout << fmt::format("\nEpoch {}: LearningRateScheduler setting learning rate to {}.\n", epoch + 1, rate);
   }
 }
@@ -133,7 +137,7 @@ void ReduceLROnPlateau::on_epoch_end(int64_t epoch, Logs& logs) {
 
 void CSVLogger::on_train_begin(const Logs&) {
   keys_.clear();
-  if (!append_) Env::posix().create(filename_)->close();
+  if (!options_.append) Env::posix().create(options_.filename)->close();
 }
 
 void CSVLogger::on_epoch_end(int64_t epoch, Logs& logs) {
@@ -141,16 +145,17 @@ void CSVLogger::on_epoch_end(int64_t epoch, Logs& logs) {
   if (keys_.empty()) {
     for (const auto& [name, value] : logs) keys_.push_back(name);
     std::sort(keys_.begin(), keys_.end());
-    const bool has_lines = append_ && Env::posix().exists(filename_) && Env::posix().stat(filename_).size > 0;
-    if (!has_lines) line = fmt::format("epoch{}{}\n", separator_, fmt::join(keys_, separator_));
+    const std::string& path = options_.filename;
+    const bool has_lines = options_.append && Env::posix().exists(path) && Env::posix().stat(path).size > 0;
+    if (!has_lines) line = fmt::format("epoch{}{}\n", options_.separator, fmt::join(keys_, options_.separator));
   }
   line += std::to_string(epoch);
   for (const std::string& key : keys_) {
     const double* value = logs.find(key);
-    line += separator_ + (value ? fmt::format("{}", *value) : "NA");
+    line += options_.separator + (value ? fmt::format("{}", *value) : "NA");
   }
   line += "\n";
-  const auto file = Env::posix().open_to_append(filename_);
+  const auto file = Env::posix().open_to_append(options_.filename);
   file->append(std::as_bytes(std::span(line)));
   file->close();
 }

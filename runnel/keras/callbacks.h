@@ -61,6 +61,7 @@ using CallbackPtr = std::shared_ptr<Callback>;
 // variable is used as it is, so that it can be asked afterwards, and must live as long as the call.
 class RUNNEL_API CallbackList {
  public:
+  static constexpr const char* kTypeName = "list(Callback)";  // in listings of settings
   class Item {
    public:
     template <std::derived_from<Callback> C>
@@ -132,6 +133,8 @@ struct EarlyStoppingOptions {
 // Stops training when the monitored value has not become better for more than `patience` epochs.
 class RUNNEL_API EarlyStopping : public Callback {
  public:
+  static constexpr const char* kClassName = "EarlyStopping";
+  using Options = EarlyStoppingOptions;
   explicit EarlyStopping(EarlyStoppingOptions options = {});
   void on_train_begin(const Logs&) override;
   void on_epoch_end(int64_t epoch, Logs& logs) override;
@@ -149,26 +152,51 @@ class RUNNEL_API EarlyStopping : public Callback {
   std::vector<Tensor> best_weights_;
 };
 
-// The learning rate of every epoch from (epoch) or (epoch, current rate).
-class RUNNEL_API LearningRateScheduler : public Callback {
+// A function (epoch) or (epoch, current rate) that gives the learning rate.
+class RateFunction {
  public:
-  template <class Schedule>
-    requires std::is_invocable_r_v<double, Schedule&, int64_t, double> ||
-             std::is_invocable_r_v<double, Schedule&, int64_t>
-  explicit LearningRateScheduler(Schedule schedule, int verbose = 0) : verbose_(verbose) {
-    if constexpr (std::is_invocable_r_v<double, Schedule&, int64_t, double>) {
-      schedule_ = std::move(schedule);
+  static constexpr const char* kTypeName = "function";
+  RateFunction() = default;
+  template <class F>
+    requires std::is_invocable_r_v<double, F&, int64_t, double> || std::is_invocable_r_v<double, F&, int64_t>
+  RateFunction(F f) {  // NOLINT: implicit
+    if constexpr (std::is_invocable_r_v<double, F&, int64_t, double>) {
+      function_ = std::move(f);
     } else {
-      schedule_ = [schedule = std::move(schedule)](int64_t epoch, double) mutable { return schedule(epoch); };
+      function_ = [f = std::move(f)](int64_t epoch, double) mutable { return f(epoch); };
     }
   }
+  double operator()(int64_t epoch, double rate) const { return function_(epoch, rate); }
+  explicit operator bool() const { return function_ != nullptr; }
+
+ private:
+  std::function<double(int64_t, double)> function_;
+};
+
+struct LearningRateSchedulerOptions {
+  RateFunction schedule = {};
+  int verbose = 0;
+  static constexpr auto fields() {
+    using O = LearningRateSchedulerOptions;
+    return field_list(
+        field("schedule", &O::schedule, "(epoch) or (epoch, current rate): gives the learning rate of the epoch"),
+        field("verbose", &O::verbose, "1: say so when it happens"));
+  }
+};
+// Sets the learning rate at the beginning of every epoch.
+class RUNNEL_API LearningRateScheduler : public Callback {
+ public:
+  static constexpr const char* kClassName = "LearningRateScheduler";
+  using Options = LearningRateSchedulerOptions;
+  explicit LearningRateScheduler(LearningRateSchedulerOptions options);
+  explicit LearningRateScheduler(RateFunction schedule, int verbose = 0)
+      : LearningRateScheduler(LearningRateSchedulerOptions{.schedule = std::move(schedule), .verbose = verbose}) {}
   void on_epoch_begin(int64_t epoch, const Logs&) override;
   void on_epoch_end(int64_t epoch, Logs& logs) override;
   bool watches_batches() const override { return false; }
 
  private:
-  std::function<double(int64_t, double)> schedule_;
-  int verbose_;
+  LearningRateSchedulerOptions options_;
 };
 
 struct ReduceLROnPlateauOptions {
@@ -194,6 +222,8 @@ struct ReduceLROnPlateauOptions {
 };
 class RUNNEL_API ReduceLROnPlateau : public Callback {
  public:
+  static constexpr const char* kClassName = "ReduceLROnPlateau";
+  using Options = ReduceLROnPlateauOptions;
   explicit ReduceLROnPlateau(ReduceLROnPlateauOptions options = {});
   void on_train_begin(const Logs&) override;
   void on_epoch_end(int64_t epoch, Logs& logs) override;
@@ -207,24 +237,41 @@ class RUNNEL_API ReduceLROnPlateau : public Callback {
   int64_t cooldown_left_ = 0;
 };
 
+struct CSVLoggerOptions {
+  std::string filename = {};
+  std::string separator = ",";
+  bool append = false;
+  static constexpr auto fields() {
+    using O = CSVLoggerOptions;
+    return field_list(field("filename", &O::filename, "the path of the file"),
+                      field("separator", &O::separator, "what stands between two values"),
+                      field("append", &O::append, "after the lines that are there; false: the file starts anew"));
+  }
+};
 // One line per epoch in a CSV file: epoch, then the logs by name.
 class RUNNEL_API CSVLogger : public Callback {
  public:
-  explicit CSVLogger(std::string filename, std::string separator = ",", bool append = false)
-      : filename_(std::move(filename)), separator_(std::move(separator)), append_(append) {}
+  static constexpr const char* kClassName = "CSVLogger";
+  using Options = CSVLoggerOptions;
+  explicit CSVLogger(CSVLoggerOptions options) : options_(std::move(options)) {}
+  // A template, so that settings in braces are not taken for a string.
+  template <std::convertible_to<std::string> S>
+  explicit CSVLogger(S filename, std::string separator = ",", bool append = false)
+      : options_{.filename = std::move(filename), .separator = std::move(separator), .append = append} {}
   void on_train_begin(const Logs&) override;
   void on_epoch_end(int64_t epoch, Logs& logs) override;
   bool watches_batches() const override { return false; }
 
  private:
-  std::string filename_, separator_;
-  bool append_;
+  CSVLoggerOptions options_;
   std::vector<std::string> keys_;
 };
 
 // Stops training when the loss is not a finite number.
 class RUNNEL_API TerminateOnNaN : public Callback {
  public:
+  static constexpr const char* kClassName = "TerminateOnNaN";
+  using Options = NoAttrs;
   void on_train_batch_end(int64_t batch, const Logs& logs) override;
 };
 
@@ -235,9 +282,20 @@ struct LambdaCallbackOptions {
   std::function<void(int64_t batch, const Logs&)> on_train_batch_end = {};
   std::function<void(const Logs&)> on_train_begin = {};
   std::function<void(const Logs&)> on_train_end = {};
+  static constexpr auto fields() {
+    using O = LambdaCallbackOptions;
+    return field_list(field("on_epoch_begin", &O::on_epoch_begin, "(epoch, logs): called before every epoch"),
+                      field("on_epoch_end", &O::on_epoch_end, "(epoch, logs): after it; may add to the logs"),
+                      field("on_train_batch_begin", &O::on_train_batch_begin, "(batch, logs): before every batch"),
+                      field("on_train_batch_end", &O::on_train_batch_end, "(batch, logs): after it"),
+                      field("on_train_begin", &O::on_train_begin, "(logs): before the first epoch"),
+                      field("on_train_end", &O::on_train_end, "(logs): after the last one"));
+  }
 };
 class RUNNEL_API LambdaCallback : public Callback {
  public:
+  static constexpr const char* kClassName = "LambdaCallback";
+  using Options = LambdaCallbackOptions;
   explicit LambdaCallback(LambdaCallbackOptions options) : does_(std::move(options)) {}
   void on_epoch_begin(int64_t epoch, const Logs& logs) override;
   void on_epoch_end(int64_t epoch, Logs& logs) override;

@@ -71,6 +71,13 @@ class RUNNEL_API Config {
   std::variant<std::monostate, bool, int64_t, double, std::string, List, Map> value_;
 };
 
+// The axes of a setting: Keras writes one as a number, several as a list.
+class AxisTuple : public IntTuple {
+ public:
+  using IntTuple::IntTuple;
+  Config config() const { return size() == 1 ? Config(front()) : Config(*this); }
+};
+
 template <class T>
 inline constexpr bool is_optional = false;
 template <class T>
@@ -82,15 +89,15 @@ template <class T>
 Config config_value(const T& value) {
   if constexpr (is_optional<T>) {
     return value ? config_value(*value) : Config();
+  } else if constexpr (requires { value.config(); }) {
+    return value.config();
   } else if constexpr (std::is_same_v<T, DType>) {
     return Config(dtype_name(value));
-  } else if constexpr (std::is_constructible_v<Config, const T&>) {
-    return Config(value);
   } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
     Config::List items(value.begin(), value.end());
     return items;
   } else {
-    return value.config();
+    return Config(value);
   }
 }
 

@@ -11,58 +11,25 @@
 #include "runnel/ops/random.h"
 
 namespace runnel::keras {
+namespace initializers {
 namespace {
-
-struct ConstantOptions {
-  double value = 0;
-  static constexpr auto fields() { return field_list(field("value", &ConstantOptions::value)); }
-};
-struct IdentityOptions {
-  double gain = 1;
-  static constexpr auto fields() { return field_list(field("gain", &IdentityOptions::gain)); }
-};
-struct OrthogonalOptions {
-  double gain = 1;
-  int64_t seed = 0;
-  static constexpr auto fields() {
-    return field_list(field("gain", &OrthogonalOptions::gain), field("seed", &OrthogonalOptions::seed));
-  }
-};
-struct SeedOptions {
-  int64_t seed = 0;
-  static constexpr auto fields() { return field_list(field("seed", &SeedOptions::seed)); }
-};
-
-// Keras writes null for a seed that was not given.
-template <class Options>
-Config initializer_config(const char* class_name, const Options& options) {
-  Config::Map settings = options_to_config(options);
-  for (auto& [key, value] : settings) {
-    if (key == "seed" && value == Config(0)) value = Config();
-  }
-  return object_config(class_name, std::move(settings));
-}
-
-void require_float(const char* initializer, DType dtype) {
-  if (!is_float(dtype)) throw invalid_argument("[{}] makes floating weights, not {}", initializer, dtype_name(dtype));
-}
 
 // The seed of a stateless draw, as Keras makes it.
 Tensor stateless_seed(int64_t seed) { return Tensor::of<int64_t>({seed, 0}); }
 
-Tensor draw_uniform(const Shape& shape, double low, double high, DType dtype, int64_t seed) {
-  if (seed == 0) return random::uniform(shape, low, high, dtype);
-  return random::stateless_uniform(shape, stateless_seed(seed), low, high, dtype);
+Tensor draw_uniform(const Shape& shape, double low, double high, DType dtype, std::optional<int64_t> seed) {
+  if (!seed) return random::uniform(shape, low, high, dtype);
+  return random::stateless_uniform(shape, stateless_seed(*seed), low, high, dtype);
 }
 
-Tensor draw_normal(const Shape& shape, double mean, double stddev, DType dtype, int64_t seed) {
-  if (seed == 0) return random::normal(shape, mean, stddev, dtype);
-  return random::stateless_normal(shape, stateless_seed(seed), mean, stddev, dtype);
+Tensor draw_normal(const Shape& shape, double mean, double stddev, DType dtype, std::optional<int64_t> seed) {
+  if (!seed) return random::normal(shape, mean, stddev, dtype);
+  return random::stateless_normal(shape, stateless_seed(*seed), mean, stddev, dtype);
 }
 
-Tensor draw_truncated_normal(const Shape& shape, double mean, double stddev, DType dtype, int64_t seed) {
-  if (seed == 0) return random::truncated_normal(shape, mean, stddev, dtype);
-  return random::stateless_truncated_normal(shape, stateless_seed(seed), mean, stddev, dtype);
+Tensor draw_truncated_normal(const Shape& shape, double mean, double stddev, DType dtype, std::optional<int64_t> seed) {
+  if (!seed) return random::truncated_normal(shape, mean, stddev, dtype);
+  return random::stateless_truncated_normal(shape, stateless_seed(*seed), mean, stddev, dtype);
 }
 
 // How many numbers go into and come out of a unit: the last two dimensions are channels, those before them the cells
@@ -80,8 +47,6 @@ Fans fans_of(const Shape& shape) {
   return {field * static_cast<double>(shape[rank - 2]), field * static_cast<double>(shape[rank - 1])};
 }
 
-using initializers::VarianceScalingOptions;
-
 Tensor draw_scaled(const VarianceScalingOptions& options, const Shape& shape, DType dtype) {
   // The standard deviation of a standard normal distribution cut off at -2 and 2.
   constexpr double kTruncatedStddev = .87962566103423978;
@@ -94,8 +59,9 @@ Tensor draw_scaled(const VarianceScalingOptions& options, const Shape& shape, DT
     const double limit = std::sqrt(3 * variance);
     return draw_uniform(shape, -limit, limit, dtype, options.seed);
   }
-  if (options.distribution == "untruncated_normal")
+  if (options.distribution == "untruncated_normal") {
     return draw_normal(shape, 0, std::sqrt(variance), dtype, options.seed);
+  }
   return draw_truncated_normal(shape, 0, std::sqrt(variance) / kTruncatedStddev, dtype, options.seed);
 }
 
@@ -110,12 +76,22 @@ void check_scaling(const VarianceScalingOptions& o) {
   }
 }
 
+// An initializer of floating weights alone.
+template <class Options>
+Initializer floating(const char* class_name, const Options& options,
+                     Tensor (*draw)(const Options& options, const Shape& shape, DType dtype)) {
+  return described<Initializer>(class_name, options, [=](const Shape& shape, DType dtype) {
+    if (!is_float(dtype)) throw invalid_argument("[{}] makes floating weights, not {}", class_name, dtype_name(dtype));
+    return draw(options, shape, dtype);
+  });
+}
+
 // A kind of variance scaling with a name of its own, whose only setting is the seed.
-Initializer scaling_by_name(const char* class_name, const VarianceScalingOptions& options) {
-  return {initializer_config(class_name, SeedOptions{options.seed}), [=](const Shape& shape, DType dtype) {
-            require_float(class_name, dtype);
-            return draw_scaled(options, shape, dtype);
-          }};
+Initializer scaling_by_name(const char* class_name, const SeedOptions& seed, double scale, const char* mode,
+                            const char* distribution) {
+  const VarianceScalingOptions options{.scale = scale, .mode = mode, .distribution = distribution, .seed = seed.seed};
+  const Initializer scaling = floating(class_name, options, draw_scaled);
+  return described<Initializer>(class_name, seed, scaling);
 }
 
 Tensor draw_orthogonal(const OrthogonalOptions& options, const Shape& shape, DType dtype) {
@@ -133,48 +109,27 @@ Tensor draw_orthogonal(const OrthogonalOptions& options, const Shape& shape, DTy
   return cast(reshape(matrix, shape) * options.gain, dtype);
 }
 
-int64_t seed_of(const Config& settings) { return options_from_config<SeedOptions>(settings).seed; }
-
-using initializers::RandomNormalOptions;
-using initializers::RandomUniformOptions;
-
 constexpr NamedMaker<Initializer> kInitializers[] = {
-    {"Zeros", "zeros", [](const Config&) { return initializers::zeros(); }},
-    {"Ones", "ones", [](const Config&) { return initializers::ones(); }},
-    {"Constant", "constant",
-     [](const Config& c) { return initializers::constant(options_from_config<ConstantOptions>(c).value); }},
-    {"Identity", "identity",
-     [](const Config& c) { return initializers::identity(options_from_config<IdentityOptions>(c).gain); }},
-    {"RandomUniform", "random_uniform",
-     [](const Config& c) { return initializers::random_uniform(options_from_config<RandomUniformOptions>(c)); }},
-    {"RandomNormal", "random_normal",
-     [](const Config& c) { return initializers::random_normal(options_from_config<RandomNormalOptions>(c)); }},
-    {"TruncatedNormal", "truncated_normal",
-     [](const Config& c) { return initializers::truncated_normal(options_from_config<RandomNormalOptions>(c)); }},
-    {"VarianceScaling", "variance_scaling",
-     [](const Config& c) { return initializers::variance_scaling(options_from_config<VarianceScalingOptions>(c)); }},
-    {"GlorotUniform", "glorot_uniform", [](const Config& c) { return initializers::glorot_uniform(seed_of(c)); }},
-    {"GlorotNormal", "glorot_normal", [](const Config& c) { return initializers::glorot_normal(seed_of(c)); }},
-    {"HeUniform", "he_uniform", [](const Config& c) { return initializers::he_uniform(seed_of(c)); }},
-    {"HeNormal", "he_normal", [](const Config& c) { return initializers::he_normal(seed_of(c)); }},
-    {"LecunUniform", "lecun_uniform", [](const Config& c) { return initializers::lecun_uniform(seed_of(c)); }},
-    {"LecunNormal", "lecun_normal", [](const Config& c) { return initializers::lecun_normal(seed_of(c)); }},
-    {"Orthogonal", "orthogonal",
-     [](const Config& c) {
-       const auto options = options_from_config<OrthogonalOptions>(c);
-       return initializers::orthogonal(options.gain, options.seed);
-     }},
-    {"RandomUniform", "uniform",
-     [](const Config& c) { return initializers::random_uniform(options_from_config<RandomUniformOptions>(c)); }},
-    {"RandomNormal", "normal",
-     [](const Config& c) { return initializers::random_normal(options_from_config<RandomNormalOptions>(c)); }},
+    maker<Initializer, zeros>("Zeros", "zeros"),
+    maker<Initializer, ones>("Ones", "ones"),
+    maker<Initializer, ConstantOptions, constant>("Constant", "constant"),
+    maker<Initializer, IdentityOptions, identity>("Identity", "identity"),
+    maker<Initializer, RandomUniformOptions, random_uniform>("RandomUniform", "random_uniform"),
+    maker<Initializer, RandomNormalOptions, random_normal>("RandomNormal", "random_normal"),
+    maker<Initializer, RandomNormalOptions, truncated_normal>("TruncatedNormal", "truncated_normal"),
+    maker<Initializer, VarianceScalingOptions, variance_scaling>("VarianceScaling", "variance_scaling"),
+    maker<Initializer, SeedOptions, glorot_uniform>("GlorotUniform", "glorot_uniform"),
+    maker<Initializer, SeedOptions, glorot_normal>("GlorotNormal", "glorot_normal"),
+    maker<Initializer, SeedOptions, he_uniform>("HeUniform", "he_uniform"),
+    maker<Initializer, SeedOptions, he_normal>("HeNormal", "he_normal"),
+    maker<Initializer, SeedOptions, lecun_uniform>("LecunUniform", "lecun_uniform"),
+    maker<Initializer, SeedOptions, lecun_normal>("LecunNormal", "lecun_normal"),
+    maker<Initializer, OrthogonalOptions, orthogonal>("Orthogonal", "orthogonal"),
+    maker<Initializer, RandomUniformOptions, random_uniform>("RandomUniform", "uniform"),
+    maker<Initializer, RandomNormalOptions, random_normal>("RandomNormal", "normal"),
 };
 
 }  // namespace
-
-Initializer Initializers::find(const Config& description) { return find_named(kWhat, kInitializers, description); }
-
-namespace initializers {
 
 Initializer zeros() {
   return {object_config("Zeros", {}), [](const Shape& shape, DType dtype) { return runnel::zeros(shape, dtype); }};
@@ -184,70 +139,73 @@ Initializer ones() {
   return {object_config("Ones", {}), [](const Shape& shape, DType dtype) { return runnel::ones(shape, dtype); }};
 }
 
-Initializer constant(double value) {
-  return {initializer_config("Constant", ConstantOptions{value}), [=](const Shape& shape, DType dtype) {
-            return fill(shape, cast(runnel::constant(value, DType::float64), dtype));
-          }};
+Initializer constant(const ConstantOptions& options) {
+  return described<Initializer>("Constant", options, [=](const Shape& shape, DType dtype) {
+    return fill(shape, cast(runnel::constant(options.value, DType::float64), dtype));
+  });
 }
 
-Initializer identity(double gain) {
-  return {initializer_config("Identity", IdentityOptions{gain}), [=](const Shape& shape, DType dtype) {
-            if (shape.rank() != 2) throw invalid_argument("[Identity] makes matrices, not shape {}", shape.str());
-            return eye(shape[0], shape[1], {}, dtype) * cast(runnel::constant(gain, DType::float64), dtype);
-          }};
+Initializer identity(const IdentityOptions& options) {
+  return described<Initializer>("Identity", options, [=](const Shape& shape, DType dtype) {
+    if (shape.rank() != 2) throw invalid_argument("[Identity] makes matrices, not shape {}", shape.str());
+    return eye(shape[0], shape[1], {}, dtype) * cast(runnel::constant(options.gain, DType::float64), dtype);
+  });
 }
 
 Initializer random_uniform(const RandomUniformOptions& options) {
-  return {initializer_config("RandomUniform", options), [=](const Shape& shape, DType dtype) {
-            require_float("RandomUniform", dtype);
-            return draw_uniform(shape, options.minval, options.maxval, dtype, options.seed);
-          }};
+  return floating(
+      "RandomUniform", options, +[](const RandomUniformOptions& o, const Shape& shape, DType dtype) {
+        return draw_uniform(shape, o.minval, o.maxval, dtype, o.seed);
+      });
 }
 
 Initializer random_normal(const RandomNormalOptions& options) {
-  return {initializer_config("RandomNormal", options), [=](const Shape& shape, DType dtype) {
-            require_float("RandomNormal", dtype);
-            return draw_normal(shape, options.mean, options.stddev, dtype, options.seed);
-          }};
+  return floating(
+      "RandomNormal", options, +[](const RandomNormalOptions& o, const Shape& shape, DType dtype) {
+        return draw_normal(shape, o.mean, o.stddev, dtype, o.seed);
+      });
 }
 
 Initializer truncated_normal(const RandomNormalOptions& options) {
-  return {initializer_config("TruncatedNormal", options), [=](const Shape& shape, DType dtype) {
-            require_float("TruncatedNormal", dtype);
-            return draw_truncated_normal(shape, options.mean, options.stddev, dtype, options.seed);
-          }};
+  return floating(
+      "TruncatedNormal", options, +[](const RandomNormalOptions& o, const Shape& shape, DType dtype) {
+        return draw_truncated_normal(shape, o.mean, o.stddev, dtype, o.seed);
+      });
 }
 
 Initializer variance_scaling(const VarianceScalingOptions& options) {
   VarianceScalingOptions o = options;
   if (o.distribution == "normal") o.distribution = "truncated_normal";
   check_scaling(o);
-  return {initializer_config("VarianceScaling", o), [=](const Shape& shape, DType dtype) {
-            require_float("VarianceScaling", dtype);
-            return draw_scaled(o, shape, dtype);
-          }};
+  return floating("VarianceScaling", o, draw_scaled);
 }
 
-Initializer glorot_uniform(int64_t seed) {
-  return scaling_by_name("GlorotUniform", {.mode = "fan_avg", .distribution = "uniform", .seed = seed});
+Initializer glorot_uniform(const SeedOptions& options) {
+  return scaling_by_name("GlorotUniform", options, 1, "fan_avg", "uniform");
 }
-Initializer glorot_normal(int64_t seed) { return scaling_by_name("GlorotNormal", {.mode = "fan_avg", .seed = seed}); }
-Initializer he_uniform(int64_t seed) {
-  return scaling_by_name("HeUniform", {.scale = 2, .distribution = "uniform", .seed = seed});
+Initializer glorot_normal(const SeedOptions& options) {
+  return scaling_by_name("GlorotNormal", options, 1, "fan_avg", "truncated_normal");
 }
-Initializer he_normal(int64_t seed) { return scaling_by_name("HeNormal", {.scale = 2, .seed = seed}); }
-Initializer lecun_uniform(int64_t seed) {
-  return scaling_by_name("LecunUniform", {.distribution = "uniform", .seed = seed});
+Initializer he_uniform(const SeedOptions& options) {
+  return scaling_by_name("HeUniform", options, 2, "fan_in", "uniform");
 }
-Initializer lecun_normal(int64_t seed) { return scaling_by_name("LecunNormal", {.seed = seed}); }
+Initializer he_normal(const SeedOptions& options) {
+  return scaling_by_name("HeNormal", options, 2, "fan_in", "truncated_normal");
+}
+Initializer lecun_uniform(const SeedOptions& options) {
+  return scaling_by_name("LecunUniform", options, 1, "fan_in", "uniform");
+}
+Initializer lecun_normal(const SeedOptions& options) {
+  return scaling_by_name("LecunNormal", options, 1, "fan_in", "truncated_normal");
+}
 
-Initializer orthogonal(double gain, int64_t seed) {
-  const OrthogonalOptions options{gain, seed};
-  return {initializer_config("Orthogonal", options), [=](const Shape& shape, DType dtype) {
-            require_float("Orthogonal", dtype);
-            return draw_orthogonal(options, shape, dtype);
-          }};
-}
+Initializer orthogonal(const OrthogonalOptions& options) { return floating("Orthogonal", options, draw_orthogonal); }
 
 }  // namespace initializers
+
+Initializer Initializers::find(const Config& description) {
+  return find_named(kWhat, initializers::kInitializers, description);
+}
+void Initializers::list(std::vector<ClassSettings>& all) { list_named(kWhat, initializers::kInitializers, all); }
+
 }  // namespace runnel::keras

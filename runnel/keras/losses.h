@@ -22,19 +22,19 @@ namespace functions {
 // outside [0, classes) is an Error, which names it.
 struct RUNNEL_API SparseCategoricalCrossentropy {
   static constexpr const char* kName = "sparse_categorical_crossentropy";
-  Tensor operator()(const Tensor& y_true, const Operand& y_pred, bool from_logits = false, int axis = -1) const;
+  Tensor operator()(const Tensor& y_true, const Operand& y_pred, bool from_logits = false, int64_t axis = -1) const;
 };
 // Labels are distributions over the classes; label_smoothing moves that share of them to all classes alike.
 struct RUNNEL_API CategoricalCrossentropy {
   static constexpr const char* kName = "categorical_crossentropy";
   Tensor operator()(const Tensor& y_true, const Operand& y_pred, bool from_logits = false, double label_smoothing = 0,
-                    int axis = -1) const;
+                    int64_t axis = -1) const;
 };
 // Labels are independent probabilities; the mean over `axis`. label_smoothing moves them towards 0.5.
 struct RUNNEL_API BinaryCrossentropy {
   static constexpr const char* kName = "binary_crossentropy";
   Tensor operator()(const Tensor& y_true, const Operand& y_pred, bool from_logits = false, double label_smoothing = 0,
-                    int axis = -1) const;
+                    int64_t axis = -1) const;
 };
 // mean(d ** 2 / 2) where |d| <= delta, beyond that linear.
 struct RUNNEL_API Huber {
@@ -44,7 +44,7 @@ struct RUNNEL_API Huber {
 // Minus the cosine of the angle: -1 for the same direction.
 struct RUNNEL_API CosineSimilarity {
   static constexpr const char* kName = "cosine_similarity";
-  Tensor operator()(const Tensor& y_true, const Operand& y_pred, int axis = -1) const;
+  Tensor operator()(const Tensor& y_true, const Operand& y_pred, int64_t axis = -1) const;
 };
 
 RUNNEL_API Tensor kl_divergence(const Tensor& y_true, const Tensor& y_pred);
@@ -135,7 +135,8 @@ constexpr auto loss_fields() {
                     field("name", &O::name, "that of the function when empty"));
 }
 
-// Losses of this file: settings in a struct; kClassName and kName are Keras's; values() is the function.
+// A loss whose settings are a struct with `reduction`, `name` and a list of fields(); kClassName and kName are Keras's;
+// values() is the function.
 template <class Self, class OptionsType>
 class LossOf : public Loss {
  public:
@@ -161,18 +162,28 @@ class LossOf : public Loss {
 };
 
 struct LossOptions {
-  std::string reduction = "auto";  // "sum_over_batch_size", "sum", "none"
-  std::string name = {};           // that of the function when empty
+  std::string reduction = "auto";
+  std::string name = {};
   static constexpr auto fields() { return field_list(); }
 };
+
+// What losses and metrics are told of probabilities.
+template <class O>
+constexpr auto from_logits_fields() {
+  return field_list(field("from_logits", &O::from_logits, "predictions are logits, not probabilities"));
+}
+template <class O>
+constexpr auto crossentropy_fields() {
+  return joined_fields(from_logits_fields<O>(), field_list(field("label_smoothing", &O::label_smoothing,
+                                                                 "the share of a label that goes to all classes alike"),
+                                                           field("axis", &O::axis, "that of the classes")));
+}
+
 struct SparseCategoricalCrossentropyOptions {
   bool from_logits = false;
   std::string reduction = "auto";
   std::string name = {};
-  static constexpr auto fields() {
-    return field_list(field("from_logits", &SparseCategoricalCrossentropyOptions::from_logits,
-                            "predictions are logits, not probabilities"));
-  }
+  static constexpr auto fields() { return from_logits_fields<SparseCategoricalCrossentropyOptions>(); }
 };
 struct CrossentropyOptions {
   bool from_logits = false;
@@ -180,12 +191,14 @@ struct CrossentropyOptions {
   int64_t axis = -1;
   std::string reduction = "auto";
   std::string name = {};
+  static constexpr auto fields() { return crossentropy_fields<CrossentropyOptions>(); }
+};
+struct CosineSimilarityOptions {
+  int64_t axis = -1;
+  std::string reduction = "auto";
+  std::string name = {};
   static constexpr auto fields() {
-    return field_list(
-        field("from_logits", &CrossentropyOptions::from_logits, "predictions are logits, not probabilities"),
-        field("label_smoothing", &CrossentropyOptions::label_smoothing,
-              "the share of a label that goes to all classes alike"),
-        field("axis", &CrossentropyOptions::axis, "the axis, or axes"));
+    return field_list(field("axis", &CosineSimilarityOptions::axis, "that of the elements of a vector"));
   }
 };
 struct HuberOptions {
@@ -196,63 +209,30 @@ struct HuberOptions {
     return field_list(field("delta", &HuberOptions::delta, "where the loss becomes linear"));
   }
 };
-struct CosineSimilarityOptions {
-  int64_t axis = -1;
-  std::string reduction = "auto";
-  std::string name = {};
-  static constexpr auto fields() {
-    return field_list(field("axis", &CosineSimilarityOptions::axis, "the axis, or axes"));
-  }
-};
 
-class RUNNEL_API SparseCategoricalCrossentropy
-    : public LossOf<SparseCategoricalCrossentropy, SparseCategoricalCrossentropyOptions> {
- public:
-  static constexpr const char* kClassName = "SparseCategoricalCrossentropy";
-  static constexpr const char* kName = "sparse_categorical_crossentropy";
-  using LossOf::LossOf;
-  Tensor values(const Tensor& y_true, const Tensor& y_pred) const;
-};
-class RUNNEL_API CategoricalCrossentropy : public LossOf<CategoricalCrossentropy, CrossentropyOptions> {
- public:
-  static constexpr const char* kClassName = "CategoricalCrossentropy";
-  static constexpr const char* kName = "categorical_crossentropy";
-  using LossOf::LossOf;
-  Tensor values(const Tensor& y_true, const Tensor& y_pred) const;
-};
-class RUNNEL_API BinaryCrossentropy : public LossOf<BinaryCrossentropy, CrossentropyOptions> {
- public:
-  static constexpr const char* kClassName = "BinaryCrossentropy";
-  static constexpr const char* kName = "binary_crossentropy";
-  using LossOf::LossOf;
-  Tensor values(const Tensor& y_true, const Tensor& y_pred) const;
-};
-class RUNNEL_API Huber : public LossOf<Huber, HuberOptions> {
- public:
-  static constexpr const char* kClassName = "Huber";
-  static constexpr const char* kName = "huber_loss";
-  using LossOf::LossOf;
-  Tensor values(const Tensor& y_true, const Tensor& y_pred) const;
-};
-class RUNNEL_API CosineSimilarity : public LossOf<CosineSimilarity, CosineSimilarityOptions> {
- public:
-  static constexpr const char* kClassName = "CosineSimilarity";
-  static constexpr const char* kName = "cosine_similarity";
-  using LossOf::LossOf;
-  Tensor values(const Tensor& y_true, const Tensor& y_pred) const;
-};
-
-// Those without settings of their own.
-template <FixedText class_name, auto function>
-class FunctionLossOf : public LossOf<FunctionLossOf<class_name, function>, LossOptions> {
+// A function of this file as a class; `settings` are the members of the options that the function takes after labels
+// and predictions.
+template <FixedText class_name, auto function, class OptionsType = LossOptions, auto... settings>
+class FunctionLossOf : public LossOf<FunctionLossOf<class_name, function, OptionsType, settings...>, OptionsType> {
  public:
   static constexpr const char* kClassName = class_name.text;
   static constexpr const char* kName = decltype(function)::kName;
-  using LossOf<FunctionLossOf, LossOptions>::LossOf;
+  using LossOf<FunctionLossOf, OptionsType>::LossOf;
   Tensor values(const Tensor& y_true, const Tensor& y_pred) const {
-    return function(y_true, Operand(y_pred, SourceSite{}));
+    return function(y_true, Operand(y_pred, SourceSite{}), this->options_.*settings...);
   }
 };
+using SparseCategoricalCrossentropy =
+    FunctionLossOf<"SparseCategoricalCrossentropy", sparse_categorical_crossentropy,
+                   SparseCategoricalCrossentropyOptions, &SparseCategoricalCrossentropyOptions::from_logits>;
+using CategoricalCrossentropy = FunctionLossOf<"CategoricalCrossentropy", categorical_crossentropy, CrossentropyOptions,
+                                               &CrossentropyOptions::from_logits, &CrossentropyOptions::label_smoothing,
+                                               &CrossentropyOptions::axis>;
+using BinaryCrossentropy =
+    FunctionLossOf<"BinaryCrossentropy", binary_crossentropy, CrossentropyOptions, &CrossentropyOptions::from_logits,
+                   &CrossentropyOptions::label_smoothing, &CrossentropyOptions::axis>;
+using CosineSimilarity =
+    FunctionLossOf<"CosineSimilarity", cosine_similarity, CosineSimilarityOptions, &CosineSimilarityOptions::axis>;
 using MeanSquaredError = FunctionLossOf<"MeanSquaredError", mean_squared_error>;
 using MeanAbsoluteError = FunctionLossOf<"MeanAbsoluteError", mean_absolute_error>;
 using MeanAbsolutePercentageError = FunctionLossOf<"MeanAbsolutePercentageError", mean_absolute_percentage_error>;
@@ -263,6 +243,15 @@ using SquaredHinge = FunctionLossOf<"SquaredHinge", squared_hinge>;
 using CategoricalHinge = FunctionLossOf<"CategoricalHinge", categorical_hinge>;
 using Poisson = FunctionLossOf<"Poisson", poisson>;
 using LogCosh = FunctionLossOf<"LogCosh", log_cosh>;
+
+// Its name is not that of the function.
+class RUNNEL_API Huber : public LossOf<Huber, HuberOptions> {
+ public:
+  static constexpr const char* kClassName = "Huber";
+  static constexpr const char* kName = "huber_loss";
+  using LossOf::LossOf;
+  Tensor values(const Tensor& y_true, const Tensor& y_pred) const;
+};
 
 using LossFunction = std::function<Tensor(const Tensor& y_true, const Tensor& y_pred)>;
 

@@ -25,7 +25,7 @@ struct RUNNEL_API SparseTopKCategoricalAccuracy {
 // The cosine of the angle; the loss of that name is its negative.
 struct RUNNEL_API CosineSimilarity {
   static constexpr const char* kName = "cosine_similarity";
-  Tensor operator()(const Tensor& y_true, const Operand& y_pred, int axis = -1) const;
+  Tensor operator()(const Tensor& y_true, const Operand& y_pred, int64_t axis = -1) const;
 };
 RUNNEL_API Tensor accuracy(const Tensor& y_true, const Tensor& y_pred);
 RUNNEL_API Tensor categorical_accuracy(const Tensor& y_true, const Tensor& y_pred);
@@ -58,14 +58,18 @@ using losses::poisson;
 using losses::sparse_categorical_crossentropy;
 using losses::squared_hinge;
 
-template <losses::FixedText class_name, losses::FixedText name, auto function>
-class FunctionMetricOf : public MeanMetricOf<FunctionMetricOf<class_name, name, function>, MetricOptions> {
+// The mean of a function as a class; `settings` are the members of the options that the function takes after labels and
+// predictions.
+template <losses::FixedText class_name, losses::FixedText name, auto function, class OptionsType = MetricOptions,
+          auto... settings>
+class FunctionMetricOf
+    : public MeanMetricOf<FunctionMetricOf<class_name, name, function, OptionsType, settings...>, OptionsType> {
  public:
   static constexpr const char* kClassName = class_name.text;
   static constexpr const char* kName = name.text;
-  using MeanMetricOf<FunctionMetricOf, MetricOptions>::MeanMetricOf;
+  using MeanMetricOf<FunctionMetricOf, OptionsType>::MeanMetricOf;
   Tensor values(const Tensor& y_true, const Tensor& y_pred) const {
-    return function(y_true, Operand(y_pred, SourceSite{}));
+    return function(y_true, Operand(y_pred, SourceSite{}), this->options_.*settings...);
   }
 };
 using Accuracy = FunctionMetricOf<"Accuracy", "accuracy", accuracy>;
@@ -85,58 +89,28 @@ using Hinge = FunctionMetricOf<"Hinge", "hinge", hinge>;
 using SquaredHinge = FunctionMetricOf<"SquaredHinge", "squared_hinge", squared_hinge>;
 using CategoricalHinge = FunctionMetricOf<"CategoricalHinge", "categorical_hinge", categorical_hinge>;
 
-struct BinaryAccuracyOptions {
-  std::string name = {};
-  DType dtype = DType::float32;
-  double threshold = 0.5;
-  static constexpr auto fields() {
-    return field_list(field("threshold", &BinaryAccuracyOptions::threshold, "what counts as above"));
-  }
-};
-class RUNNEL_API BinaryAccuracy : public MeanMetricOf<BinaryAccuracy, BinaryAccuracyOptions> {
- public:
-  static constexpr const char* kClassName = "BinaryAccuracy";
-  static constexpr const char* kName = "binary_accuracy";
-  using MeanMetricOf::MeanMetricOf;
-  Tensor values(const Tensor& y_true, const Tensor& y_pred) const;
-};
-
 struct TopKOptions {
   int64_t k = 5;
   std::string name = {};
   DType dtype = DType::float32;
   static constexpr auto fields() { return field_list(field("k", &TopKOptions::k, "how many of the best count")); }
 };
-class RUNNEL_API TopKCategoricalAccuracy : public MeanMetricOf<TopKCategoricalAccuracy, TopKOptions> {
- public:
-  static constexpr const char* kClassName = "TopKCategoricalAccuracy";
-  static constexpr const char* kName = "top_k_categorical_accuracy";
-  using MeanMetricOf::MeanMetricOf;
-  Tensor values(const Tensor& y_true, const Tensor& y_pred) const;
-};
-class RUNNEL_API SparseTopKCategoricalAccuracy : public MeanMetricOf<SparseTopKCategoricalAccuracy, TopKOptions> {
- public:
-  static constexpr const char* kClassName = "SparseTopKCategoricalAccuracy";
-  static constexpr const char* kName = "sparse_top_k_categorical_accuracy";
-  using MeanMetricOf::MeanMetricOf;
-  Tensor values(const Tensor& y_true, const Tensor& y_pred) const;
-};
+using TopKCategoricalAccuracy = FunctionMetricOf<"TopKCategoricalAccuracy", "top_k_categorical_accuracy",
+                                                 top_k_categorical_accuracy, TopKOptions, &TopKOptions::k>;
+using SparseTopKCategoricalAccuracy =
+    FunctionMetricOf<"SparseTopKCategoricalAccuracy", "sparse_top_k_categorical_accuracy",
+                     sparse_top_k_categorical_accuracy, TopKOptions, &TopKOptions::k>;
 
 struct CosineSimilarityOptions {
   std::string name = {};
   DType dtype = DType::float32;
   int64_t axis = -1;
   static constexpr auto fields() {
-    return field_list(field("axis", &CosineSimilarityOptions::axis, "the axis, or axes"));
+    return field_list(field("axis", &CosineSimilarityOptions::axis, "that of the elements of a vector"));
   }
 };
-class RUNNEL_API CosineSimilarity : public MeanMetricOf<CosineSimilarity, CosineSimilarityOptions> {
- public:
-  static constexpr const char* kClassName = "CosineSimilarity";
-  static constexpr const char* kName = "cosine_similarity";
-  using MeanMetricOf::MeanMetricOf;
-  Tensor values(const Tensor& y_true, const Tensor& y_pred) const;
-};
+using CosineSimilarity = FunctionMetricOf<"CosineSimilarity", "cosine_similarity", cosine_similarity,
+                                          CosineSimilarityOptions, &CosineSimilarityOptions::axis>;
 
 struct CrossentropyOptions {
   std::string name = {};
@@ -144,28 +118,15 @@ struct CrossentropyOptions {
   bool from_logits = false;
   double label_smoothing = 0;
   int64_t axis = -1;
-  static constexpr auto fields() {
-    return field_list(
-        field("from_logits", &CrossentropyOptions::from_logits, "predictions are logits, not probabilities"),
-        field("label_smoothing", &CrossentropyOptions::label_smoothing,
-              "the share of a label that goes to all classes alike"),
-        field("axis", &CrossentropyOptions::axis, "the axis, or axes"));
-  }
+  static constexpr auto fields() { return losses::crossentropy_fields<CrossentropyOptions>(); }
 };
-class RUNNEL_API BinaryCrossentropy : public MeanMetricOf<BinaryCrossentropy, CrossentropyOptions> {
- public:
-  static constexpr const char* kClassName = "BinaryCrossentropy";
-  static constexpr const char* kName = "binary_crossentropy";
-  using MeanMetricOf::MeanMetricOf;
-  Tensor values(const Tensor& y_true, const Tensor& y_pred) const;
-};
-class RUNNEL_API CategoricalCrossentropy : public MeanMetricOf<CategoricalCrossentropy, CrossentropyOptions> {
- public:
-  static constexpr const char* kClassName = "CategoricalCrossentropy";
-  static constexpr const char* kName = "categorical_crossentropy";
-  using MeanMetricOf::MeanMetricOf;
-  Tensor values(const Tensor& y_true, const Tensor& y_pred) const;
-};
+using BinaryCrossentropy = FunctionMetricOf<"BinaryCrossentropy", "binary_crossentropy", binary_crossentropy,
+                                            CrossentropyOptions, &CrossentropyOptions::from_logits,
+                                            &CrossentropyOptions::label_smoothing, &CrossentropyOptions::axis>;
+using CategoricalCrossentropy =
+    FunctionMetricOf<"CategoricalCrossentropy", "categorical_crossentropy", categorical_crossentropy,
+                     CrossentropyOptions, &CrossentropyOptions::from_logits, &CrossentropyOptions::label_smoothing,
+                     &CrossentropyOptions::axis>;
 
 struct SparseCategoricalCrossentropyOptions {
   std::string name = {};
@@ -173,16 +134,28 @@ struct SparseCategoricalCrossentropyOptions {
   bool from_logits = false;
   int64_t axis = -1;
   static constexpr auto fields() {
-    return field_list(field("from_logits", &SparseCategoricalCrossentropyOptions::from_logits,
-                            "predictions are logits, not probabilities"),
-                      field("axis", &SparseCategoricalCrossentropyOptions::axis, "the axis, or axes"));
+    using O = SparseCategoricalCrossentropyOptions;
+    return joined_fields(losses::from_logits_fields<O>(), field_list(field("axis", &O::axis, "that of the classes")));
   }
 };
-class RUNNEL_API SparseCategoricalCrossentropy
-    : public MeanMetricOf<SparseCategoricalCrossentropy, SparseCategoricalCrossentropyOptions> {
+using SparseCategoricalCrossentropy =
+    FunctionMetricOf<"SparseCategoricalCrossentropy", "sparse_categorical_crossentropy",
+                     sparse_categorical_crossentropy, SparseCategoricalCrossentropyOptions,
+                     &SparseCategoricalCrossentropyOptions::from_logits, &SparseCategoricalCrossentropyOptions::axis>;
+
+struct BinaryAccuracyOptions {
+  std::string name = {};
+  DType dtype = DType::float32;
+  double threshold = 0.5;
+  static constexpr auto fields() {
+    return field_list(field("threshold", &BinaryAccuracyOptions::threshold, "predictions above it are 1"));
+  }
+};
+// The mean over all elements, each with its weight; the function gives one value per sample.
+class RUNNEL_API BinaryAccuracy : public MeanMetricOf<BinaryAccuracy, BinaryAccuracyOptions> {
  public:
-  static constexpr const char* kClassName = "SparseCategoricalCrossentropy";
-  static constexpr const char* kName = "sparse_categorical_crossentropy";
+  static constexpr const char* kClassName = "BinaryAccuracy";
+  static constexpr const char* kName = "binary_accuracy";
   using MeanMetricOf::MeanMetricOf;
   Tensor values(const Tensor& y_true, const Tensor& y_pred) const;
 };

@@ -17,8 +17,8 @@ OptimizerOptions base_optimizer_options(const O& o) {
 // All entries of a configuration: common ones, the learning rate, then those of the optimizer.
 template <class O, class Own>
 constexpr auto optimizer_fields_and(const Own& own) {
-  return joined_fields(joined_fields(optimizer_fields<O>(), field_list(field("learning_rate", &O::learning_rate,
-                                                                             "a number, a schedule, or a variable"))),
+  return joined_fields(optimizer_fields<O>(),
+                       field_list(field("learning_rate", &O::learning_rate, "a number, a schedule, or a variable")),
                        own);
 }
 
@@ -79,6 +79,15 @@ class RUNNEL_API SGD : public OptimizerOf<SGD, SGDOptions> {
   void update(const Step& step) override;
 };
 
+// What Adam and its relatives are told first.
+template <class O>
+constexpr auto adam_fields() {
+  return optimizer_fields_and<O>(
+      field_list(field("beta_1", &O::beta_1, "how much of the mean of gradients a step keeps"),
+                 field("beta_2", &O::beta_2, "how much of the mean of their squares a step keeps"),
+                 field("epsilon", &O::epsilon, "keeps divisors from 0")));
+}
+
 struct AdamOptions {
   LearningRate learning_rate = 0.001;
   double beta_1 = 0.9;
@@ -90,11 +99,8 @@ struct AdamOptions {
   std::string name = "Adam";
   static constexpr auto fields() {
     using O = AdamOptions;
-    return optimizer_fields_and<O>(
-        field_list(field("beta_1", &O::beta_1, "how much of the mean of gradients a step keeps"),
-                   field("beta_2", &O::beta_2, "how much of the mean of their squares a step keeps"),
-                   field("epsilon", &O::epsilon, "keeps divisors from 0"),
-                   field("amsgrad", &O::amsgrad, "divide by the largest mean of squares so far")));
+    return joined_fields(adam_fields<O>(),
+                         field_list(field("amsgrad", &O::amsgrad, "divide by the largest mean of squares so far")));
   }
 };
 // m += (g - m) * (1 - beta_1); v += (g^2 - v) * (1 - beta_2);
@@ -120,11 +126,8 @@ struct AdamWOptions {
   std::string name = "AdamW";
   static constexpr auto fields() {
     using O = AdamWOptions;
-    return optimizer_fields_and<O>(
-        field_list(field("beta_1", &O::beta_1, "how much of the mean of gradients a step keeps"),
-                   field("beta_2", &O::beta_2, "how much of the mean of their squares a step keeps"),
-                   field("epsilon", &O::epsilon, "keeps divisors from 0"),
-                   field("amsgrad", &O::amsgrad, "divide by the largest mean of squares so far")));
+    return joined_fields(adam_fields<O>(),
+                         field_list(field("amsgrad", &O::amsgrad, "divide by the largest mean of squares so far")));
   }
 };
 // Adam with weights that decay unless told otherwise.
@@ -231,13 +234,7 @@ struct AdamaxOptions {
   std::optional<double> weight_decay = {};
   RUNNEL_OPTIMIZER_OPTIONS({});
   std::string name = "Adamax";
-  static constexpr auto fields() {
-    using O = AdamaxOptions;
-    return optimizer_fields_and<O>(
-        field_list(field("beta_1", &O::beta_1, "how much of the mean of gradients a step keeps"),
-                   field("beta_2", &O::beta_2, "how much of the mean of their squares a step keeps"),
-                   field("epsilon", &O::epsilon, "keeps divisors from 0")));
-  }
+  static constexpr auto fields() { return adam_fields<AdamaxOptions>(); }
 };
 // m += (g - m) * (1 - beta_1); u = max(beta_2 * u, |g|); w -= lr / (1 - beta_1^t) * m / (u + epsilon).
 class RUNNEL_API Adamax : public OptimizerOf<Adamax, AdamaxOptions> {
@@ -258,13 +255,7 @@ struct NadamOptions {
   std::optional<double> weight_decay = {};
   RUNNEL_OPTIMIZER_OPTIONS({});
   std::string name = "Nadam";
-  static constexpr auto fields() {
-    using O = NadamOptions;
-    return optimizer_fields_and<O>(
-        field_list(field("beta_1", &O::beta_1, "how much of the mean of gradients a step keeps"),
-                   field("beta_2", &O::beta_2, "how much of the mean of their squares a step keeps"),
-                   field("epsilon", &O::epsilon, "keeps divisors from 0")));
-  }
+  static constexpr auto fields() { return adam_fields<NadamOptions>(); }
 };
 // u_t = beta_1 * (1 - 0.96^t / 2), U_t their product up to t; m and v as Adam's;
 // w -= lr * (u_{t+1} * m / (1 - U_{t+1}) + (1 - u_t) * g / (1 - U_t)) / (sqrt(v / (1 - beta_2^t)) + epsilon).

@@ -54,6 +54,17 @@ class ScheduleOf : public LearningRateSchedule {
   Options options_;
 };
 
+// What most schedules are told first, and all of them somewhere.
+template <class O>
+constexpr auto decay_fields() {
+  return field_list(field("initial_learning_rate", &O::initial_learning_rate, "the rate at step 0"),
+                    field("decay_steps", &O::decay_steps, "over how many steps"));
+}
+template <class O>
+constexpr auto name_fields() {
+  return field_list(field("name", &O::name, "the name of the schedule"));
+}
+
 struct ExponentialDecayOptions {
   double initial_learning_rate = 0;
   double decay_steps = 1;
@@ -62,11 +73,10 @@ struct ExponentialDecayOptions {
   std::string name = {};
   static constexpr auto fields() {
     using O = ExponentialDecayOptions;
-    return field_list(field("initial_learning_rate", &O::initial_learning_rate, "the rate at step 0"),
-                      field("decay_steps", &O::decay_steps, "over how many steps"),
-                      field("decay_rate", &O::decay_rate, "by what factor"),
-                      field("staircase", &O::staircase, "in steps, not evenly"),
-                      field("name", &O::name, "the name of the schedule"));
+    return joined_fields(decay_fields<O>(),
+                         field_list(field("decay_rate", &O::decay_rate, "how much the rate falls in decay_steps"),
+                                    field("staircase", &O::staircase, "in steps, not evenly")),
+                         name_fields<O>());
   }
 };
 // initial * decay_rate ^ (step / decay_steps); with staircase the exponent is rounded down.
@@ -83,8 +93,9 @@ struct PiecewiseConstantDecayOptions {
   std::string name = {};
   static constexpr auto fields() {
     using O = PiecewiseConstantDecayOptions;
-    return field_list(field("boundaries", &O::boundaries, "the last steps of all values but the last"),
-                      field("values", &O::values, "one more"), field("name", &O::name, "the name of the schedule"));
+    return joined_fields(field_list(field("boundaries", &O::boundaries, "the last steps of all values but the last"),
+                                    field("values", &O::values, "one more")),
+                         name_fields<O>());
   }
 };
 // values[0] up to and with step boundaries[0], values[1] up to and with boundaries[1], ..., the last after all.
@@ -104,12 +115,11 @@ struct PolynomialDecayOptions {
   std::string name = {};
   static constexpr auto fields() {
     using O = PolynomialDecayOptions;
-    return field_list(field("initial_learning_rate", &O::initial_learning_rate, "the rate at step 0"),
-                      field("decay_steps", &O::decay_steps, "over how many steps"),
-                      field("end_learning_rate", &O::end_learning_rate, "the rate at the end"),
-                      field("power", &O::power, "of the polynomial"),
-                      field("cycle", &O::cycle, "begin again after decay_steps"),
-                      field("name", &O::name, "the name of the schedule"));
+    return joined_fields(decay_fields<O>(),
+                         field_list(field("end_learning_rate", &O::end_learning_rate, "the rate at the end"),
+                                    field("power", &O::power, "of the polynomial"),
+                                    field("cycle", &O::cycle, "begin again after decay_steps")),
+                         name_fields<O>());
   }
 };
 // (initial - end) * (1 - step / decay_steps) ^ power + end. After decay_steps it stays at the end, or with cycle
@@ -121,21 +131,7 @@ class RUNNEL_API PolynomialDecay : public ScheduleOf<PolynomialDecay, Polynomial
   Tensor operator()(const Operand& step) const override;
 };
 
-struct InverseTimeDecayOptions {
-  double initial_learning_rate = 0;
-  double decay_steps = 1;
-  double decay_rate = 1;
-  bool staircase = false;
-  std::string name = {};
-  static constexpr auto fields() {
-    using O = InverseTimeDecayOptions;
-    return field_list(field("initial_learning_rate", &O::initial_learning_rate, "the rate at step 0"),
-                      field("decay_steps", &O::decay_steps, "over how many steps"),
-                      field("decay_rate", &O::decay_rate, "by what factor"),
-                      field("staircase", &O::staircase, "in steps, not evenly"),
-                      field("name", &O::name, "the name of the schedule"));
-  }
-};
+using InverseTimeDecayOptions = ExponentialDecayOptions;
 // initial / (1 + decay_rate * step / decay_steps); with staircase the quotient is rounded down.
 class RUNNEL_API InverseTimeDecay : public ScheduleOf<InverseTimeDecay, InverseTimeDecayOptions> {
  public:
@@ -153,12 +149,11 @@ struct CosineDecayOptions {
   double warmup_steps = 0;
   static constexpr auto fields() {
     using O = CosineDecayOptions;
-    return field_list(field("initial_learning_rate", &O::initial_learning_rate, "the rate at step 0"),
-                      field("decay_steps", &O::decay_steps, "over how many steps"),
-                      field("alpha", &O::alpha, "the share of the rate that is left at the end"),
-                      field("name", &O::name, "the name of the schedule"),
-                      field("warmup_target", &O::warmup_target, "the rate at the end of the warmup"),
-                      field("warmup_steps", &O::warmup_steps, "over how many steps the rate rises first"));
+    return joined_fields(
+        decay_fields<O>(), field_list(field("alpha", &O::alpha, "the share of the rate that is left at the end")),
+        name_fields<O>(),
+        field_list(field("warmup_target", &O::warmup_target, "the rate at the end of the warmup"),
+                   field("warmup_steps", &O::warmup_steps, "over how many steps the rate rises first")));
   }
 };
 // Half a cosine wave from the initial rate down to alpha times it, over decay_steps. With warmup_target the rate first

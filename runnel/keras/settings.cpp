@@ -3,105 +3,43 @@
 #include <algorithm>
 
 #include "runnel/base/format.h"
+#include "runnel/data/options.h"
 #include "runnel/keras/keras.h"
+#include "runnel/keras/settings_of.h"
 
 namespace runnel::keras {
 namespace {
 
-template <class T>
-std::string setting_type() {
-  if constexpr (is_optional<T>) {
-    return "optional(" + setting_type<typename T::value_type>() + ")";
-  } else if constexpr (std::is_same_v<T, bool>) {
-    return "bool";
-  } else if constexpr (std::is_integral_v<T>) {
-    return "int";
-  } else if constexpr (std::is_floating_point_v<T>) {
-    return "float";
-  } else if constexpr (std::is_same_v<T, std::string>) {
-    return "str";
-  } else if constexpr (std::is_same_v<T, DType>) {
-    return "dtype";
-  } else if constexpr (std::is_same_v<T, PartialShape>) {
-    return "shape";
-  } else if constexpr (std::is_same_v<T, IntTuple>) {
-    return "int or list(int)";
-  } else if constexpr (requires { typename T::value_type; }) {
-    return "list(" + setting_type<typename T::value_type>() + ")";
-  } else if constexpr (std::is_same_v<T, Activation>) {
-    return "Activation";
-  } else if constexpr (std::is_same_v<T, Initializer>) {
-    return "Initializer";
-  } else if constexpr (std::is_same_v<T, Regularizer>) {
-    return "Regularizer";
-  } else if constexpr (std::is_same_v<T, Constraint>) {
-    return "Constraint";
-  } else if constexpr (std::is_base_of_v<LayerPtr, T>) {
-    return "Layer";
-  } else {
-    return class_name_of(typeid(T));
-  }
-}
-
-// Settings without a default that can be written down, such as a layer that must be given, have none.
-template <class T>
-Config default_of(const T& value) {
-  try {
-    return config_value(value);
-  } catch (const Error&) {
-    return {};
-  }
-}
-
-template <class O, class Fields>
-std::vector<Setting> settings_in(const Fields& fields) {
-  std::vector<Setting> all;
-  const O defaults{};
-  fields([&](const auto& field) {
-    const auto& value = defaults.*(field.member);
-    const auto is_listed = [&](const Setting& s) { return s.name == field.name; };
-    if (std::ranges::any_of(all, is_listed)) return;  // a class may have said it of its own before
-    all.push_back({field.name, setting_type<std::decay_t<decltype(value)>>(), default_of(value), field.doc});
-  });
-  return all;
-}
-
-// The settings of the class itself first, then those that all of its kind have.
-template <class O, class Own, class Common>
-ClassSettings class_of(const char* kind, std::string name, const Own& own, const Common& common) {
-  return {kind, std::move(name), settings_in<O>(joined_fields(own, common))};
-}
-
 using ClassList = std::vector<ClassSettings>;
 
-template <class... L>
-void add_layers(ClassList& all) {
-  const auto add = [&]<class Layer>(Layer*) {
-    using O = typename Layer::Options;
-    const auto list = [&](const auto& own, const auto& common) {
-      all.push_back(class_of<O>("layer", Layer::kClassName, own, common));
-    };
-    if constexpr (requires(O o) { o.input_shape; }) {
-      const auto shape =
-          field_list(field("input_shape", &O::input_shape, "of a sample, of the first layer of a model"));
-      const auto common = joined_fields(shape, layer_fields<O>());
-      if constexpr (requires(O o) { o.input_dim; }) {
-        const auto size = field_list(field("input_dim", &O::input_dim, "as input_shape = {input_dim}; 0: not given"));
-        list(joined_fields(O::fields(), size), common);
-      } else {
-        list(O::fields(), common);
-      }
+// The settings of the class itself first, then those that all of its kind have.
+template <class O>
+constexpr auto all_layer_fields() {
+  constexpr auto own = [] {
+    if constexpr (requires { O::unwritten_fields(); }) {
+      return joined_fields(O::fields(), O::unwritten_fields());
     } else {
-      list(O::fields(), layer_fields<O>());
+      return O::fields();
     }
   };
-  (add(static_cast<L*>(nullptr)), ...);
+  if constexpr (requires { &O::input_shape; }) {
+    const auto shape = field_list(field("input_shape", &O::input_shape, "of a sample, of the first layer of a model"));
+    return joined_fields(own(), shape, layer_fields<O>());
+  } else {
+    return joined_fields(own(), layer_fields<O>());
+  }
+}
+template <class... L>
+void add_layers(ClassList& all) {
+  (all.push_back({"layer", L::kClassName,
+                  settings_in<typename L::Options>([] { return all_layer_fields<typename L::Options>(); })}),
+   ...);
 }
 
 template <class... L>
 void add_losses(ClassList& all) {
   const auto add = [&]<class O>(const char* name, O*) {
-    all.push_back(class_of<O>("loss", name, O::fields(), losses::loss_fields<O>()));
+    all.push_back({"loss", name, settings_in<O>([] { return joined_fields(O::fields(), losses::loss_fields<O>()); })});
   };
   (add(L::kClassName, static_cast<typename L::Options*>(nullptr)), ...);
 }
@@ -109,7 +47,8 @@ void add_losses(ClassList& all) {
 template <class M>
 void add_metric(ClassList& all, std::string name) {
   using O = typename M::Options;
-  all.push_back(class_of<O>("metric", std::move(name), O::fields(), metrics::metric_fields<O>()));
+  all.push_back({"metric", std::move(name),
+                 settings_in<O>([] { return joined_fields(O::fields(), metrics::metric_fields<O>()); })});
 }
 template <class... M>
 void add_metrics(ClassList& all) {
@@ -120,16 +59,22 @@ void add_metrics(ClassList& all) {
 template <class M>
 void add_curve_point(ClassList& all, const char* name, const char* reached) {
   using O = typename M::Options;
-  const auto value = field_list(field(reached, &O::value, "what it must reach at a threshold that counts"));
-  all.push_back(class_of<O>("metric", name, joined_fields(value, O::fields()), metrics::metric_fields<O>()));
+  ClassSettings point{"metric", name, settings_in<O>([] {
+                        const auto value =
+                            field_list(field("value", &O::value, "what it must reach at a threshold that counts"));
+                        return joined_fields(value, O::fields(), metrics::metric_fields<O>());
+                      })};
+  point.settings[0].name = reached;
+  all.push_back(std::move(point));
 }
 
+template <class Options>
+void add_options(ClassList& all, const char* kind, const char* name) {
+  all.push_back({kind, name, settings_of<Options>()});
+}
 template <class... C>
 void add_with_own_fields(ClassList& all, const char* kind) {
-  const auto add = [&]<class O>(const char* name, O*) {
-    all.push_back(class_of<O>(kind, name, O::fields(), field_list()));
-  };
-  (add(C::kClassName, static_cast<typename C::Options*>(nullptr)), ...);
+  (add_options<typename C::Options>(all, kind, C::kClassName), ...);
 }
 
 ClassList make_all() {
@@ -143,7 +88,7 @@ ClassList make_all() {
   add_layers<ZeroPadding2D, Cropping2D, UpSampling2D, BatchNormalization, LayerNormalization, Rescaling, Resizing,
              Normalization, RandomFlip, RandomRotation, RandomZoom, RandomCrop>(all);
   add_layers<SimpleRNN, LSTM, GRU, RNN, SimpleRNNCell, LSTMCell, GRUCell, StackedRNNCells, Bidirectional,
-             TimeDistributed, MultiHeadAttention, Attention, AdditiveAttention>(all);
+             TimeDistributed, MultiHeadAttention, Attention, AdditiveAttention, Lambda>(all);
 
   add_losses<losses::SparseCategoricalCrossentropy, losses::CategoricalCrossentropy, losses::BinaryCrossentropy,
              losses::MeanSquaredError, losses::MeanAbsoluteError, losses::MeanAbsolutePercentageError,
@@ -177,26 +122,33 @@ ClassList make_all() {
 
   add_with_own_fields<optimizers::SGD, optimizers::Adam, optimizers::AdamW, optimizers::RMSprop, optimizers::Adagrad,
                       optimizers::Adadelta, optimizers::Adamax, optimizers::Nadam, optimizers::Ftrl>(all, "optimizer");
-  using Scale = mixed_precision::LossScaleOptions;
-  const auto scale = field_list(
-      field("dynamic", &Scale::dynamic, "find the scale while training"),
-      field("initial_scale", &Scale::initial_scale, "32768 when dynamic; else it must be given, and stays"),
-      field("dynamic_growth_steps", &Scale::dynamic_growth_steps, "with finite gradients, before it doubles; 2000"));
-  all.push_back(class_of<Scale>("optimizer", mixed_precision::LossScaleOptimizer::kClassName, scale, field_list()));
+  add_options<mixed_precision::LossScaleOptions>(all, "optimizer", mixed_precision::LossScaleOptimizer::kClassName);
   std::vector<Setting>& of_scaling = all.back().settings;
   of_scaling.insert(of_scaling.begin(), {"inner_optimizer", "Optimizer", {}, "what applies the gradients"});
   namespace s = optimizers::schedules;
   add_with_own_fields<s::ExponentialDecay, s::PiecewiseConstantDecay, s::PolynomialDecay, s::InverseTimeDecay,
                       s::CosineDecay, s::CosineDecayRestarts>(all, "schedule");
-  const auto add_options = [&]<class O>(const char* kind, const char* name, O*) {
-    all.push_back(class_of<O>(kind, name, O::fields(), field_list()));
-  };
-  add_options("callback", "EarlyStopping", static_cast<EarlyStoppingOptions*>(nullptr));
-  add_options("callback", "ReduceLROnPlateau", static_cast<ReduceLROnPlateauOptions*>(nullptr));
-  add_options("initializer", "RandomUniform", static_cast<initializers::RandomUniformOptions*>(nullptr));
-  add_options("initializer", "RandomNormal", static_cast<initializers::RandomNormalOptions*>(nullptr));
-  add_options("initializer", "TruncatedNormal", static_cast<initializers::RandomNormalOptions*>(nullptr));
-  add_options("initializer", "VarianceScaling", static_cast<initializers::VarianceScalingOptions*>(nullptr));
+  Initializers::list(all);
+  Regularizers::list(all);
+  Constraints::list(all);
+  add_with_own_fields<EarlyStopping, LearningRateScheduler, ReduceLROnPlateau, CSVLogger, TerminateOnNaN,
+                      LambdaCallback>(all, "callback");
+
+  add_options<CompileOptions>(all, "method", "Model.compile");
+  add_options<FitOptions>(all, "method", "Model.fit");
+  add_options<EvaluateOptions>(all, "method", "Model.evaluate");
+  add_options<PredictOptions>(all, "method", "Model.predict");
+  add_options<data::MapOptions>(all, "method", "Dataset.map");
+  add_options<data::BatchOptions>(all, "method", "Dataset.batch");
+  add_options<data::PaddedBatchOptions>(all, "method", "Dataset.padded_batch");
+  add_options<data::ShuffleOptions>(all, "method", "Dataset.shuffle");
+  add_options<data::InterleaveOptions>(all, "method", "Dataset.interleave");
+  add_options<data::WindowOptions>(all, "method", "Dataset.window");
+  add_options<data::DatasetOptions>(all, "method", "Dataset.with_options");
+  add_options<data::TextLineOptions>(all, "dataset", "TextLineDataset");
+  add_options<data::FixedLengthOptions>(all, "dataset", "FixedLengthRecordDataset");
+  add_options<data::CsvOptions>(all, "dataset", "csv");
+  add_options<data::RecordOptions>(all, "dataset", "TFRecordDataset");
   std::ranges::stable_sort(all, {}, [](const ClassSettings& c) { return std::pair(c.kind, c.name); });
   return all;
 }

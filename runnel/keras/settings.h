@@ -1,7 +1,7 @@
 #pragma once
 
-// What can be said to every class of Keras here, from the one declaration of its settings: for listings, and for
-// languages with keyword arguments.
+// What can be said to every class of Keras here, to the methods of models and to datasets, from the one declaration of
+// the settings: for listings, and for languages with keyword arguments.
 
 #include <string>
 #include <vector>
@@ -12,13 +12,16 @@ namespace runnel::keras {
 
 struct Setting {
   std::string name;
-  std::string type;  // "int", "float", "bool", "str", "list(int)", ..., "optional(int)", or what it describes: "Layer"
+  // "int", "float", "bool", "str", "list(int)", "dict(int, float)", "optional(int)", or what it describes: "Layer"
+  std::string type;
   Config default_value;  // as configurations write it; null where there is none
   std::string doc;
 };
 struct ClassSettings {
-  std::string kind;  // "layer", "loss", "metric", "optimizer", "schedule", "initializer", "callback"
-  std::string name;
+  // "layer", "loss", "metric", "optimizer", "schedule", "initializer", "regularizer", "constraint", "callback";
+  // "method" for what a method is told, "dataset" for what a source of data is told.
+  std::string kind;
+  std::string name;  // "Dense", "Model.fit", "Dataset.map"
   std::vector<Setting> settings;
 };
 

@@ -20,6 +20,9 @@ namespace runnel::keras {
 template <class T>
 class RUNNEL_API PerOutput {
  public:
+  // In listings of settings.
+  static constexpr const char* kTypeName =
+      std::same_as<T, double> ? "float, list(float) or dict(str, float)" : "Loss, list(Loss) or dict(str, Loss)";
   PerOutput();
   template <class U>
     requires std::convertible_to<U, T> && (!std::same_as<std::decay_t<U>, PerOutput>)
@@ -50,6 +53,7 @@ class RUNNEL_API PerOutput {
 
 // Metrics of every output: a list for all outputs, or lists by the name of the output.
 struct RUNNEL_API MetricList {
+  static constexpr const char* kTypeName = "list(Metric) or dict(str, list(Metric))";
   MetricList();
   MetricList(std::initializer_list<MetricArg> all);
   MetricList(std::vector<MetricArg> all);                               // NOLINT
@@ -68,8 +72,17 @@ struct CompileOptions {
   PerOutput<LossArg> loss = {};
   MetricList metrics = {};
   PerOutput<double> loss_weights = {};
-  MetricList weighted_metrics = {};  // these take sample weights into account
-  bool run_eagerly = false;          // steps run op by op: for debugging
+  MetricList weighted_metrics = {};
+  bool run_eagerly = false;
+  static constexpr auto fields() {
+    using O = CompileOptions;
+    return field_list(field("optimizer", &O::optimizer, "one, or its name; \"rmsprop\" unless given"),
+                      field("loss", &O::loss, "for all outputs, for each in order, or by the name of the output"),
+                      field("metrics", &O::metrics, "of all outputs, or by the name of the output"),
+                      field("loss_weights", &O::loss_weights, "what the losses of the outputs are multiplied by"),
+                      field("weighted_metrics", &O::weighted_metrics, "metrics that take sample weights into account"),
+                      field("run_eagerly", &O::run_eagerly, "steps run op by op: for debugging"));
+  }
 };
 
 // What a step is given.
@@ -96,20 +109,38 @@ struct RUNNEL_API SampleData {
 };
 
 struct FitOptions {
-  int64_t batch_size = 32;  // of samples; datasets come in batches
+  int64_t batch_size = 32;
   int64_t epochs = 1;
-  int verbose = 1;  // 0: nothing, 1: a progress bar, 2: a line per epoch
+  int verbose = 1;
   CallbackList callbacks = {};
-  double validation_split = 0;  // the last part of the samples is kept for validation
+  double validation_split = 0;
   std::optional<SampleData> validation_data = {};
   bool shuffle = true;
   std::map<int64_t, double> class_weight = {};
   Tensor sample_weight = {};
   int64_t initial_epoch = 0;
-  int64_t steps_per_epoch = 0;   // 0: until the data ends
-  int64_t validation_steps = 0;  // likewise
+  int64_t steps_per_epoch = 0;
+  int64_t validation_steps = 0;
   int64_t validation_batch_size = 0;
   int64_t validation_freq = 1;
+  static constexpr auto fields() {
+    using O = FitOptions;
+    return field_list(
+        field("batch_size", &O::batch_size, "of samples; datasets come in batches"),
+        field("epochs", &O::epochs, "the number of the last epoch: how often all data are seen, if none came before"),
+        field("verbose", &O::verbose, "0: nothing, 1: a progress bar, 2: a line per epoch"),
+        field("callbacks", &O::callbacks, "what is told of every step, and may change it"),
+        field("validation_split", &O::validation_split, "this share of the samples, the last, is kept for validation"),
+        field("validation_data", &O::validation_data, "what losses and metrics are taken of after every epoch"),
+        field("shuffle", &O::shuffle, "samples come in another order in every epoch"),
+        field("class_weight", &O::class_weight, "by class number: how much a sample of the class counts"),
+        field("sample_weight", &O::sample_weight, "how much every sample counts"),
+        field("initial_epoch", &O::initial_epoch, "the epoch to begin with, to go on with training"),
+        field("steps_per_epoch", &O::steps_per_epoch, "batches of an epoch; 0: until the data end"),
+        field("validation_steps", &O::validation_steps, "batches of a validation; 0: until the data end"),
+        field("validation_batch_size", &O::validation_batch_size, "0: as batch_size"),
+        field("validation_freq", &O::validation_freq, "a validation after every so many epochs"));
+  }
 };
 
 struct EvaluateOptions {
@@ -118,6 +149,14 @@ struct EvaluateOptions {
   Tensor sample_weight = {};
   int64_t steps = 0;
   CallbackList callbacks = {};
+  static constexpr auto fields() {
+    using O = EvaluateOptions;
+    return field_list(field("batch_size", &O::batch_size, "of samples; datasets come in batches"),
+                      field("verbose", &O::verbose, "0: nothing, 1: a progress bar, 2: a line at the end"),
+                      field("sample_weight", &O::sample_weight, "how much every sample counts"),
+                      field("steps", &O::steps, "batches; 0: until the data end"),
+                      field("callbacks", &O::callbacks, "what is told of every step"));
+  }
 };
 
 // What predict gives: the structure of the outputs; of a model with one output, the tensor.
@@ -133,6 +172,13 @@ struct PredictOptions {
   int verbose = 1;
   int64_t steps = 0;
   CallbackList callbacks = {};
+  static constexpr auto fields() {
+    using O = PredictOptions;
+    return field_list(field("batch_size", &O::batch_size, "of samples; datasets come in batches"),
+                      field("verbose", &O::verbose, "0: nothing, 1: a progress bar, 2: a line at the end"),
+                      field("steps", &O::steps, "batches; 0: until the data end"),
+                      field("callbacks", &O::callbacks, "what is told of every step"));
+  }
 };
 
 }  // namespace runnel::keras

@@ -27,13 +27,10 @@ template <class... F>
 constexpr auto field_list(F... fields) {
   return [=](const auto& visit) { (visit(fields), ...); };
 }
-// The fields of one list, then those of another.
-template <class A, class B>
-constexpr auto joined_fields(A first, B second) {
-  return [=](const auto& visit) {
-    first(visit);
-    second(visit);
-  };
+// The fields of several lists, one after the other.
+template <class... Lists>
+constexpr auto joined_fields(Lists... lists) {
+  return [=](const auto& visit) { (lists(visit), ...); };
 }
 
 struct NoAttrs {

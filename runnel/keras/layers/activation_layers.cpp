@@ -33,12 +33,6 @@ Tensor Softmax::call(const Tensor& input, const CallArgs& args) {
   return exp(x - reduce_logsumexp(x, options_.axis, true));
 }
 
-Config Softmax::get_config() const {
-  Config config = LayerOf::get_config();
-  if (options_.axis.size() == 1) config.set("axis", options_.axis[0]);
-  return config;
-}
-
 void ReLU::prepare() {
   const auto check = [](const char* what, double value) {
     if (!(value >= 0)) throw invalid_argument("[ReLU] {} must not be negative, got {}", what, value);

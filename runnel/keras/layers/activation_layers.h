@@ -24,7 +24,7 @@ using Activation = ActivationLayer;
 }
 
 struct SoftmaxOptions {
-  IntTuple axis = {-1};
+  AxisTuple axis = {-1};
   RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() { return field_list(field("axis", &SoftmaxOptions::axis, "the axis, or axes")); }
 };
@@ -36,7 +36,6 @@ class RUNNEL_API Softmax : public LayerOf<Softmax, SoftmaxOptions> {
   using LayerOf::LayerOf;
   void prepare() override;
   Tensor call(const Tensor& input, const CallArgs& args) override;
-  Config get_config() const override;
 };
 
 struct ReLUOptions {

@@ -33,38 +33,26 @@ class AttentionOf : public MergeOf<Self, OptionsType> {
 
 struct MultiHeadAttentionOptions {
   int64_t num_heads = 0;
-  int64_t key_dim = 0;  // size of a head, for query and key
+  int64_t key_dim = 0;
   std::optional<int64_t> value_dim = {};
-  double dropout = 0;  // of the attention scores
+  double dropout = 0;
   bool use_bias = true;
   std::optional<int64_t> output_shape = {};
   IntTuple attention_axes = {};
-  Initializer kernel_initializer = "glorot_uniform";
-  Initializer bias_initializer = "zeros";
-  Regularizer kernel_regularizer = {};
-  Regularizer bias_regularizer = {};
-  Regularizer activity_regularizer = {};
-  Constraint kernel_constraint = {};
-  Constraint bias_constraint = {};
+  RUNNEL_KERNEL_OPTIONS;
   RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = MultiHeadAttentionOptions;
-    return field_list(field("num_heads", &O::num_heads, "the number of heads"),
-                      field("key_dim", &O::key_dim, "the size of a head, for query and key"),
-                      field("value_dim", &O::value_dim, "key_dim unless given"),
-                      field("dropout", &O::dropout, "the share of inputs dropped while training"),
-                      field("use_bias", &O::use_bias, "with a bias"),
-                      field("output_shape", &O::output_shape,
-                            "the size of the result's last dimension; that of the query unless given"),
-                      field("attention_axes", &O::attention_axes,
-                            "over which attention goes; all but the first and the last unless given"),
-                      field("kernel_initializer", &O::kernel_initializer, "of the kernel"),
-                      field("bias_initializer", &O::bias_initializer, "of the bias"),
-                      field("kernel_regularizer", &O::kernel_regularizer, "a loss on the kernel"),
-                      field("bias_regularizer", &O::bias_regularizer, "a loss on the bias"),
-                      field("activity_regularizer", &O::activity_regularizer, "a loss on the output"),
-                      field("kernel_constraint", &O::kernel_constraint, "what the kernel is brought to after a step"),
-                      field("bias_constraint", &O::bias_constraint, "what the bias is brought to after a step"));
+    return joined_fields(field_list(field("num_heads", &O::num_heads, "the number of heads"),
+                                    field("key_dim", &O::key_dim, "the size of a head, for query and key"),
+                                    field("value_dim", &O::value_dim, "key_dim unless given"),
+                                    field("dropout", &O::dropout, "the share of scores that become 0 while training"),
+                                    field("use_bias", &O::use_bias, "with a bias"),
+                                    field("output_shape", &O::output_shape,
+                                          "the size of the result's last dimension; that of the query unless given"),
+                                    field("attention_axes", &O::attention_axes,
+                                          "over which attention goes; all but the first and the last unless given")),
+                         kernel_fields<O>());
   }
 };
 // Every position of the query [batch, T, dim] gets a mean of the values [batch, S, dim], weighted by how well their

@@ -49,6 +49,7 @@ class RUNNEL_API RNNCell : public Layer {
 // A cell as a setting of a layer: one, or several on top of each other.
 class RUNNEL_API CellPtr : public std::shared_ptr<RNNCell> {
  public:
+  static constexpr const char* kTypeName = "Cell or list(Cell)";  // in listings of settings
   CellPtr() = default;
   template <class C>
     requires std::convertible_to<C*, RNNCell*>
@@ -76,6 +77,48 @@ int64_t effective_implementation(const Options& o) {
   return o.recurrent_dropout != 0 || o.implementation == 0 ? 1 : o.implementation;
 }
 
+// What cells, and the layers of one cell, can be told: entries of a configuration, in Keras's order.
+template <class O>
+struct CellFields {
+  template <class Visit>
+  constexpr void operator()(const Visit& visit) const {
+    visit(field("units", &O::units, "the size of the output"));
+    visit(field("activation", &O::activation, "applied to the result; none: linear"));
+    if constexpr (requires { &O::recurrent_activation; }) {
+      visit(field("recurrent_activation", &O::recurrent_activation, "of the gates"));
+    }
+    visit(field("use_bias", &O::use_bias, "with a bias"));
+    visit(field("kernel_initializer", &O::kernel_initializer, "of the kernel"));
+    visit(field("recurrent_initializer", &O::recurrent_initializer, "of the recurrent kernel"));
+    visit(field("bias_initializer", &O::bias_initializer, "of the bias"));
+    if constexpr (requires { &O::unit_forget_bias; }) {
+      visit(field("unit_forget_bias", &O::unit_forget_bias, "the bias of the forget gate starts as ones"));
+    }
+    visit(field("kernel_regularizer", &O::kernel_regularizer, "a loss on the kernel"));
+    visit(field("recurrent_regularizer", &O::recurrent_regularizer, "a loss on the recurrent kernel"));
+    visit(field("bias_regularizer", &O::bias_regularizer, "a loss on the bias"));
+    if constexpr (requires { &O::activity_regularizer; }) {
+      visit(field("activity_regularizer", &O::activity_regularizer, "a loss on the output"));
+    }
+    visit(field("kernel_constraint", &O::kernel_constraint, "what the kernel is brought to after a step"));
+    visit(field("recurrent_constraint", &O::recurrent_constraint,
+                "what the recurrent kernel is brought to after a step"));
+    visit(field("bias_constraint", &O::bias_constraint, "what the bias is brought to after a step"));
+    visit(field("dropout", &O::dropout, "the share of inputs dropped while training"));
+    visit(field("recurrent_dropout", &O::recurrent_dropout, "the share of states dropped while training"));
+  }
+};
+template <class O>
+constexpr auto implementation_fields() {
+  return field_list(
+      field("implementation", &O::implementation, "how dropout is drawn: 1 for every gate, 2 once for all"));
+}
+template <class O>
+constexpr auto reset_fields() {
+  return field_list(field("reset_after", &O::reset_after,
+                          "the reset gate applies after the product with the recurrent kernel, not before"));
+}
+
 struct SimpleRNNCellOptions {
   int64_t units = 0;
   Activation activation = "tanh";
@@ -92,24 +135,7 @@ struct SimpleRNNCellOptions {
   double dropout = 0;
   double recurrent_dropout = 0;
   RUNNEL_LAYER_OPTIONS;
-  static constexpr auto fields() {
-    using O = SimpleRNNCellOptions;
-    return field_list(
-        field("units", &O::units, "the size of the output"),
-        field("activation", &O::activation, "applied to the result; none: linear"),
-        field("use_bias", &O::use_bias, "with a bias"),
-        field("kernel_initializer", &O::kernel_initializer, "of the kernel"),
-        field("recurrent_initializer", &O::recurrent_initializer, "of the recurrent kernel"),
-        field("bias_initializer", &O::bias_initializer, "of the bias"),
-        field("kernel_regularizer", &O::kernel_regularizer, "a loss on the kernel"),
-        field("recurrent_regularizer", &O::recurrent_regularizer, "a loss on the recurrent kernel"),
-        field("bias_regularizer", &O::bias_regularizer, "a loss on the bias"),
-        field("kernel_constraint", &O::kernel_constraint, "what the kernel is brought to after a step"),
-        field("recurrent_constraint", &O::recurrent_constraint, "what the recurrent kernel is brought to after a step"),
-        field("bias_constraint", &O::bias_constraint, "what the bias is brought to after a step"),
-        field("dropout", &O::dropout, "the share of inputs dropped while training"),
-        field("recurrent_dropout", &O::recurrent_dropout, "the share of states dropped while training"));
-  }
+  static constexpr auto fields() { return CellFields<SimpleRNNCellOptions>(); }
 };
 // h = activation(x . kernel + h . recurrent_kernel + bias)
 class RUNNEL_API SimpleRNNCell : public CellOf<SimpleRNNCell, SimpleRNNCellOptions> {
@@ -147,24 +173,7 @@ struct LSTMCellOptions {
   RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = LSTMCellOptions;
-    return field_list(
-        field("units", &O::units, "the size of the output"),
-        field("activation", &O::activation, "applied to the result; none: linear"),
-        field("recurrent_activation", &O::recurrent_activation, "of the gates"),
-        field("use_bias", &O::use_bias, "with a bias"),
-        field("kernel_initializer", &O::kernel_initializer, "of the kernel"),
-        field("recurrent_initializer", &O::recurrent_initializer, "of the recurrent kernel"),
-        field("bias_initializer", &O::bias_initializer, "of the bias"),
-        field("unit_forget_bias", &O::unit_forget_bias, "the bias of the forget gate starts as ones"),
-        field("kernel_regularizer", &O::kernel_regularizer, "a loss on the kernel"),
-        field("recurrent_regularizer", &O::recurrent_regularizer, "a loss on the recurrent kernel"),
-        field("bias_regularizer", &O::bias_regularizer, "a loss on the bias"),
-        field("kernel_constraint", &O::kernel_constraint, "what the kernel is brought to after a step"),
-        field("recurrent_constraint", &O::recurrent_constraint, "what the recurrent kernel is brought to after a step"),
-        field("bias_constraint", &O::bias_constraint, "what the bias is brought to after a step"),
-        field("dropout", &O::dropout, "the share of inputs dropped while training"),
-        field("recurrent_dropout", &O::recurrent_dropout, "the share of states dropped while training"),
-        field("implementation", &O::implementation, "see effective_implementation"));
+    return joined_fields(CellFields<O>(), implementation_fields<O>());
   }
 };
 // Gates i, f, c, o stand side by side in the weights: c = f * c + i * activation(..), h = o * activation(c). The states
@@ -202,29 +211,12 @@ struct GRUCellOptions {
   Constraint bias_constraint = {};
   double dropout = 0;
   double recurrent_dropout = 0;
-  bool reset_after = true;  // the reset gate applies after the product with recurrent_kernel, not before
+  bool reset_after = true;
   int64_t implementation = 2;
   RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = GRUCellOptions;
-    return field_list(
-        field("units", &O::units, "the size of the output"),
-        field("activation", &O::activation, "applied to the result; none: linear"),
-        field("recurrent_activation", &O::recurrent_activation, "of the gates"),
-        field("use_bias", &O::use_bias, "with a bias"),
-        field("kernel_initializer", &O::kernel_initializer, "of the kernel"),
-        field("recurrent_initializer", &O::recurrent_initializer, "of the recurrent kernel"),
-        field("bias_initializer", &O::bias_initializer, "of the bias"),
-        field("kernel_regularizer", &O::kernel_regularizer, "a loss on the kernel"),
-        field("recurrent_regularizer", &O::recurrent_regularizer, "a loss on the recurrent kernel"),
-        field("bias_regularizer", &O::bias_regularizer, "a loss on the bias"),
-        field("kernel_constraint", &O::kernel_constraint, "what the kernel is brought to after a step"),
-        field("recurrent_constraint", &O::recurrent_constraint, "what the recurrent kernel is brought to after a step"),
-        field("bias_constraint", &O::bias_constraint, "what the bias is brought to after a step"),
-        field("dropout", &O::dropout, "the share of inputs dropped while training"),
-        field("recurrent_dropout", &O::recurrent_dropout, "the share of states dropped while training"),
-        field("reset_after", &O::reset_after, "the reset gate applies after the product with the recurrent kernel"),
-        field("implementation", &O::implementation, "see effective_implementation"));
+    return joined_fields(CellFields<O>(), reset_fields<O>(), implementation_fields<O>());
   }
 };
 // Gates z, r, h stand side by side in the weights: h = z * h + (1 - z) * activation(..).
@@ -246,6 +238,7 @@ class RUNNEL_API GRUCell : public CellOf<GRUCell, GRUCellOptions> {
 };
 
 struct CellList {
+  static constexpr const char* kTypeName = "list(Cell)";
   std::vector<CellPtr> all;
   Config config() const;
   static CellList from_config(const Config& config);

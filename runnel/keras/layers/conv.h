@@ -1,49 +1,51 @@
 #pragma once
 
-#include "runnel/keras/layer.h"
+#include "runnel/keras/layers/kernel_options.h"
 
 namespace runnel::keras {
 
-// Settings of a convolution. Lists have one value for every spatial dimension or one for all. Tensors are
-// [batch, spatial..., channels].
+// What all convolutions can be told; their tensors are [batch, spatial..., channels].
+template <class O>
+constexpr auto filters_fields() {
+  return field_list(field("filters", &O::filters, "the number of output channels"));
+}
+template <class O>
+constexpr auto window_fields() {
+  return field_list(field("kernel_size", &O::kernel_size, "one number for every spatial dimension, or one for all"),
+                    field("strides", &O::strides, "one number for every spatial dimension, or one for all"),
+                    field("padding", &O::padding,
+                          "\"valid\": windows lie within the input; \"same\": zeros at its sides keep its size at "
+                          "stride 1; Conv1D also "
+                          "\"causal\": none sees later steps"));
+}
+template <class O>
+constexpr auto grid_fields() {
+  return field_list(field("data_format", &O::data_format, "\"channels_last\""),
+                    field("dilation_rate", &O::dilation_rate, "the distance between the cells of a window"));
+}
+template <class O>
+constexpr auto multiplier_fields() {
+  return field_list(field("depth_multiplier", &O::depth_multiplier, "outputs of every channel"));
+}
+
 struct RUNNEL_API ConvOptions {
   int64_t filters = 0;
   IntTuple kernel_size = {};
   IntTuple strides = {1};
-  std::string padding =
-      "valid";  // "same": ceil(input / stride) cells; Conv1D also "causal": none depends on later ones
+  std::string padding = "valid";
   std::string data_format = "channels_last";
   IntTuple dilation_rate = {1};
   int64_t groups = 1;
   Activation activation = {};
   bool use_bias = true;
-  Initializer kernel_initializer = "glorot_uniform";
-  Initializer bias_initializer = "zeros";
-  Regularizer kernel_regularizer = {};
-  Regularizer bias_regularizer = {};
-  Regularizer activity_regularizer = {};
-  Constraint kernel_constraint = {};
-  Constraint bias_constraint = {};
+  RUNNEL_KERNEL_OPTIONS;
   RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = ConvOptions;
-    return field_list(
-        field("filters", &O::filters, "the number of output channels"),
-        field("kernel_size", &O::kernel_size, "one number for every spatial dimension, or one for all"),
-        field("strides", &O::strides, "one number for every spatial dimension, or one for all"),
-        field("padding", &O::padding, "\"valid\" or \"same\""),
-        field("data_format", &O::data_format, "\"channels_last\""),
-        field("dilation_rate", &O::dilation_rate, "the distance between the cells of a window"),
-        field("groups", &O::groups, "the channels are cut into so many groups that do not see each other"),
-        field("activation", &O::activation, "applied to the result; none: linear"),
-        field("use_bias", &O::use_bias, "with a bias"),
-        field("kernel_initializer", &O::kernel_initializer, "of the kernel"),
-        field("bias_initializer", &O::bias_initializer, "of the bias"),
-        field("kernel_regularizer", &O::kernel_regularizer, "a loss on the kernel"),
-        field("bias_regularizer", &O::bias_regularizer, "a loss on the bias"),
-        field("activity_regularizer", &O::activity_regularizer, "a loss on the output"),
-        field("kernel_constraint", &O::kernel_constraint, "what the kernel is brought to after a step"),
-        field("bias_constraint", &O::bias_constraint, "what the bias is brought to after a step"));
+    return joined_fields(
+        filters_fields<O>(), window_fields<O>(), grid_fields<O>(),
+        field_list(field("groups", &O::groups, "the channels are cut into so many groups that do not see each other")),
+        activation_fields<O>(), kernel_fields<O>());
   }
 };
 
@@ -51,39 +53,21 @@ struct RUNNEL_API Conv2DTransposeOptions {
   int64_t filters = 0;
   IntTuple kernel_size = {};
   IntTuple strides = {1};
-  std::string padding = "valid";  // or "same": input * stride cells
+  std::string padding = "valid";
   IntTuple output_padding = {};
   std::string data_format = "channels_last";
   IntTuple dilation_rate = {1};
   Activation activation = {};
   bool use_bias = true;
-  Initializer kernel_initializer = "glorot_uniform";
-  Initializer bias_initializer = "zeros";
-  Regularizer kernel_regularizer = {};
-  Regularizer bias_regularizer = {};
-  Regularizer activity_regularizer = {};
-  Constraint kernel_constraint = {};
-  Constraint bias_constraint = {};
+  RUNNEL_KERNEL_OPTIONS;
   RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = Conv2DTransposeOptions;
-    return field_list(field("filters", &O::filters, "the number of output channels"),
-                      field("kernel_size", &O::kernel_size, "one number for every spatial dimension, or one for all"),
-                      field("strides", &O::strides, "one number for every spatial dimension, or one for all"),
-                      field("padding", &O::padding, "\"valid\" or \"same\""),
-                      field("output_padding", &O::output_padding,
-                            "cells at the end of the output, fewer than the stride; then its size is exact"),
-                      field("data_format", &O::data_format, "\"channels_last\""),
-                      field("dilation_rate", &O::dilation_rate, "the distance between the cells of a window"),
-                      field("activation", &O::activation, "applied to the result; none: linear"),
-                      field("use_bias", &O::use_bias, "with a bias"),
-                      field("kernel_initializer", &O::kernel_initializer, "of the kernel"),
-                      field("bias_initializer", &O::bias_initializer, "of the bias"),
-                      field("kernel_regularizer", &O::kernel_regularizer, "a loss on the kernel"),
-                      field("bias_regularizer", &O::bias_regularizer, "a loss on the bias"),
-                      field("activity_regularizer", &O::activity_regularizer, "a loss on the output"),
-                      field("kernel_constraint", &O::kernel_constraint, "what the kernel is brought to after a step"),
-                      field("bias_constraint", &O::bias_constraint, "what the bias is brought to after a step"));
+    return joined_fields(
+        filters_fields<O>(), window_fields<O>(),
+        field_list(field("output_padding", &O::output_padding,
+                         "cells at the end of the output, fewer than the stride; then its size is exact")),
+        grid_fields<O>(), activation_fields<O>(), kernel_fields<O>());
   }
 };
 
@@ -106,22 +90,16 @@ struct RUNNEL_API DepthwiseConv2DOptions {
   RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = DepthwiseConv2DOptions;
-    return field_list(
-        field("kernel_size", &O::kernel_size, "one number for every spatial dimension, or one for all"),
-        field("strides", &O::strides, "one number for every spatial dimension, or one for all"),
-        field("padding", &O::padding, "\"valid\" or \"same\""),
-        field("depth_multiplier", &O::depth_multiplier, "outputs of every channel"),
-        field("data_format", &O::data_format, "\"channels_last\""),
-        field("dilation_rate", &O::dilation_rate, "the distance between the cells of a window"),
-        field("activation", &O::activation, "applied to the result; none: linear"),
-        field("use_bias", &O::use_bias, "with a bias"),
-        field("depthwise_initializer", &O::depthwise_initializer, "of the depthwise kernel"),
-        field("bias_initializer", &O::bias_initializer, "of the bias"),
-        field("depthwise_regularizer", &O::depthwise_regularizer, "a loss on the depthwise kernel"),
-        field("bias_regularizer", &O::bias_regularizer, "a loss on the bias"),
-        field("activity_regularizer", &O::activity_regularizer, "a loss on the output"),
-        field("depthwise_constraint", &O::depthwise_constraint, "what the depthwise kernel is brought to after a step"),
-        field("bias_constraint", &O::bias_constraint, "what the bias is brought to after a step"));
+    return joined_fields(
+        window_fields<O>(), multiplier_fields<O>(), grid_fields<O>(), activation_fields<O>(),
+        field_list(field("depthwise_initializer", &O::depthwise_initializer, "of the depthwise kernel"),
+                   field("bias_initializer", &O::bias_initializer, "of the bias"),
+                   field("depthwise_regularizer", &O::depthwise_regularizer, "a loss on the depthwise kernel"),
+                   field("bias_regularizer", &O::bias_regularizer, "a loss on the bias"),
+                   field("activity_regularizer", &O::activity_regularizer, "a loss on the output"),
+                   field("depthwise_constraint", &O::depthwise_constraint,
+                         "what the depthwise kernel is brought to after a step"),
+                   field("bias_constraint", &O::bias_constraint, "what the bias is brought to after a step")));
   }
 };
 
@@ -148,26 +126,20 @@ struct RUNNEL_API SeparableConv2DOptions {
   RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = SeparableConv2DOptions;
-    return field_list(
-        field("filters", &O::filters, "the number of output channels"),
-        field("kernel_size", &O::kernel_size, "one number for every spatial dimension, or one for all"),
-        field("strides", &O::strides, "one number for every spatial dimension, or one for all"),
-        field("padding", &O::padding, "\"valid\" or \"same\""),
-        field("data_format", &O::data_format, "\"channels_last\""),
-        field("dilation_rate", &O::dilation_rate, "the distance between the cells of a window"),
-        field("depth_multiplier", &O::depth_multiplier, "outputs of every channel"),
-        field("activation", &O::activation, "applied to the result; none: linear"),
-        field("use_bias", &O::use_bias, "with a bias"),
-        field("depthwise_initializer", &O::depthwise_initializer, "of the depthwise kernel"),
-        field("pointwise_initializer", &O::pointwise_initializer, "of the pointwise kernel"),
-        field("bias_initializer", &O::bias_initializer, "of the bias"),
-        field("depthwise_regularizer", &O::depthwise_regularizer, "a loss on the depthwise kernel"),
-        field("pointwise_regularizer", &O::pointwise_regularizer, "a loss on the pointwise kernel"),
-        field("bias_regularizer", &O::bias_regularizer, "a loss on the bias"),
-        field("activity_regularizer", &O::activity_regularizer, "a loss on the output"),
-        field("depthwise_constraint", &O::depthwise_constraint, "what the depthwise kernel is brought to after a step"),
-        field("pointwise_constraint", &O::pointwise_constraint, "what the pointwise kernel is brought to after a step"),
-        field("bias_constraint", &O::bias_constraint, "what the bias is brought to after a step"));
+    return joined_fields(
+        filters_fields<O>(), window_fields<O>(), grid_fields<O>(), multiplier_fields<O>(), activation_fields<O>(),
+        field_list(field("depthwise_initializer", &O::depthwise_initializer, "of the depthwise kernel"),
+                   field("pointwise_initializer", &O::pointwise_initializer, "of the pointwise kernel"),
+                   field("bias_initializer", &O::bias_initializer, "of the bias"),
+                   field("depthwise_regularizer", &O::depthwise_regularizer, "a loss on the depthwise kernel"),
+                   field("pointwise_regularizer", &O::pointwise_regularizer, "a loss on the pointwise kernel"),
+                   field("bias_regularizer", &O::bias_regularizer, "a loss on the bias"),
+                   field("activity_regularizer", &O::activity_regularizer, "a loss on the output"),
+                   field("depthwise_constraint", &O::depthwise_constraint,
+                         "what the depthwise kernel is brought to after a step"),
+                   field("pointwise_constraint", &O::pointwise_constraint,
+                         "what the pointwise kernel is brought to after a step"),
+                   field("bias_constraint", &O::bias_constraint, "what the bias is brought to after a step")));
   }
 };
 

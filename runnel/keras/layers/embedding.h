@@ -11,7 +11,7 @@ struct EmbeddingOptions {
   Regularizer embeddings_regularizer = {};
   Regularizer activity_regularizer = {};
   Constraint embeddings_constraint = {};
-  bool mask_zero = false;  // id 0 is padding: masked
+  bool mask_zero = false;
   std::optional<int64_t> input_length = {};
   RUNNEL_LAYER_OPTIONS;
   PartialShape default_input_shape() const {

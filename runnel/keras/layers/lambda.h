@@ -10,6 +10,7 @@ namespace runnel::keras {
 // What a Lambda applies: any function of a Tensor, or of a structure of them.
 class RUNNEL_API LambdaFunction {
  public:
+  static constexpr const char* kTypeName = "function";  // in listings of settings
   LambdaFunction() = default;
   template <class F>
     requires(std::invocable<F&, const Tensor&> || std::invocable<F&, const Nest&>)
@@ -34,6 +35,9 @@ struct LambdaOptions {
   LambdaFunction function = {};
   RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() { return field_list(); }
+  static constexpr auto unwritten_fields() {
+    return field_list(field("function", &LambdaOptions::function, "of a tensor, or of a structure of them"));
+  }
 };
 // A function as a layer: y = Lambda([](const Tensor& x) { return x * 2; })(x). It has no weights, and no configuration,
 // since C++ code cannot be written down: to save a model, make a layer of your own.

@@ -91,7 +91,9 @@ class RUNNEL_API Minimum : public ElementwiseMerge<Minimum> {
 struct ConcatenateOptions {
   int64_t axis = -1;
   RUNNEL_LAYER_OPTIONS;
-  static constexpr auto fields() { return field_list(field("axis", &ConcatenateOptions::axis, "the axis, or axes")); }
+  static constexpr auto fields() {
+    return field_list(field("axis", &ConcatenateOptions::axis, "along which they stand"));
+  }
 };
 // The inputs one after the other along an axis; their other dimensions are equal.
 class RUNNEL_API Concatenate : public MergeOf<Concatenate, ConcatenateOptions> {
@@ -105,7 +107,7 @@ class RUNNEL_API Concatenate : public MergeOf<Concatenate, ConcatenateOptions> {
 
 struct DotOptions {
   IntTuple axes = {};
-  bool normalize = false;  // makes it the cosine of the angle between the vectors
+  bool normalize = false;
   RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     return field_list(field("axes", &DotOptions::axes, "of both inputs, or one of each"),

@@ -4,12 +4,33 @@
 
 namespace runnel::keras {
 
+// What layers that scale and shift after normalising can be told of it, in Keras's order.
+template <class O>
+struct ScaleAndShiftFields {
+  template <class Visit>
+  constexpr void operator()(const Visit& visit) const {
+    visit(field("epsilon", &O::epsilon, "added to the variance"));
+    visit(field("center", &O::center, "with beta"));
+    visit(field("scale", &O::scale, "with gamma"));
+    visit(field("beta_initializer", &O::beta_initializer, "of beta"));
+    visit(field("gamma_initializer", &O::gamma_initializer, "of gamma"));
+    if constexpr (requires { &O::moving_mean_initializer; }) {
+      visit(field("moving_mean_initializer", &O::moving_mean_initializer, "of the moving mean"));
+      visit(field("moving_variance_initializer", &O::moving_variance_initializer, "of the moving variance"));
+    }
+    visit(field("beta_regularizer", &O::beta_regularizer, "a loss on beta"));
+    visit(field("gamma_regularizer", &O::gamma_regularizer, "a loss on gamma"));
+    visit(field("beta_constraint", &O::beta_constraint, "what beta is brought to after a step"));
+    visit(field("gamma_constraint", &O::gamma_constraint, "what gamma is brought to after a step"));
+  }
+};
+
 struct BatchNormalizationOptions {
   IntTuple axis = {-1};
-  double momentum = 0.99;  // how much of the moving statistics a batch leaves
+  double momentum = 0.99;
   double epsilon = 1e-3;
   bool center = true;
-  bool scale = true;  // with gamma
+  bool scale = true;
   Initializer beta_initializer = "zeros";
   Initializer gamma_initializer = "ones";
   Initializer moving_mean_initializer = "zeros";
@@ -21,18 +42,10 @@ struct BatchNormalizationOptions {
   RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = BatchNormalizationOptions;
-    return field_list(field("axis", &O::axis, "the dimension of the channels: each has its own statistics"),
-                      field("momentum", &O::momentum, "how much of the moving statistics a batch leaves"),
-                      field("epsilon", &O::epsilon, "added to the variance"), field("center", &O::center, "with beta"),
-                      field("scale", &O::scale, "with gamma"),
-                      field("beta_initializer", &O::beta_initializer, "of beta"),
-                      field("gamma_initializer", &O::gamma_initializer, "of gamma"),
-                      field("moving_mean_initializer", &O::moving_mean_initializer, "of the moving mean"),
-                      field("moving_variance_initializer", &O::moving_variance_initializer, "of the moving variance"),
-                      field("beta_regularizer", &O::beta_regularizer, "a loss on beta"),
-                      field("gamma_regularizer", &O::gamma_regularizer, "a loss on gamma"),
-                      field("beta_constraint", &O::beta_constraint, "what beta is brought to after a step"),
-                      field("gamma_constraint", &O::gamma_constraint, "what gamma is brought to after a step"));
+    return joined_fields(
+        field_list(field("axis", &O::axis, "the dimension of the channels: each has its own statistics"),
+                   field("momentum", &O::momentum, "how much of the moving statistics a batch leaves")),
+        ScaleAndShiftFields<O>());
   }
 };
 // gamma * (x - mean) / sqrt(variance + epsilon) + beta per channel: in training with the statistics of the batch, which
@@ -70,15 +83,8 @@ struct LayerNormalizationOptions {
   RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = LayerNormalizationOptions;
-    return field_list(field("axis", &O::axis, "the dimensions of a sample that are normalised together"),
-                      field("epsilon", &O::epsilon, "added to the variance"), field("center", &O::center, "with beta"),
-                      field("scale", &O::scale, "with gamma"),
-                      field("beta_initializer", &O::beta_initializer, "of beta"),
-                      field("gamma_initializer", &O::gamma_initializer, "of gamma"),
-                      field("beta_regularizer", &O::beta_regularizer, "a loss on beta"),
-                      field("gamma_regularizer", &O::gamma_regularizer, "a loss on gamma"),
-                      field("beta_constraint", &O::beta_constraint, "what beta is brought to after a step"),
-                      field("gamma_constraint", &O::gamma_constraint, "what gamma is brought to after a step"));
+    return joined_fields(field_list(field("axis", &O::axis, "the dimensions of a sample that are normalised together")),
+                         ScaleAndShiftFields<O>());
   }
 };
 // gamma * (x - mean) / sqrt(variance + epsilon) + beta with the mean and variance of every sample over `axis`.

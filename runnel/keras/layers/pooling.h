@@ -6,15 +6,15 @@ namespace runnel::keras {
 
 struct RUNNEL_API PoolingOptions {
   IntTuple pool_size = {2};
-  IntTuple strides = {};          // as pool_size unless given
-  std::string padding = "valid";  // or "same"; padding is never part of a window
+  IntTuple strides = {};
+  std::string padding = "valid";
   std::string data_format = "channels_last";
   RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = PoolingOptions;
     return field_list(field("pool_size", &O::pool_size, "one value for every spatial dimension, or one for all"),
-                      field("strides", &O::strides, "one number for every spatial dimension, or one for all"),
-                      field("padding", &O::padding, "\"valid\" or \"same\""),
+                      field("strides", &O::strides, "likewise; as pool_size unless given"),
+                      field("padding", &O::padding, "\"valid\" or \"same\"; padding is never part of a window"),
                       field("data_format", &O::data_format, "\"channels_last\""));
   }
 };
@@ -22,39 +22,26 @@ struct RUNNEL_API PoolingOptions {
 enum class PoolingKind { max, average };
 
 // The largest value, or the average, of every channel in windows over the spatial dimensions.
-template <class Self, int Dims, PoolingKind Kind>
-class RUNNEL_API PoolingOver : public LayerOf<Self, PoolingOptions> {
+template <int Dims, PoolingKind Kind>
+class RUNNEL_API PoolingOver : public LayerOf<PoolingOver<Dims, Kind>, PoolingOptions> {
  public:
-  using LayerOf<Self, PoolingOptions>::LayerOf;
+  static constexpr const char* kClassName = Kind == PoolingKind::max ? (Dims == 1 ? "MaxPooling1D" : "MaxPooling2D")
+                                            : Dims == 1              ? "AveragePooling1D"
+                                                                     : "AveragePooling2D";
+  using LayerOf<PoolingOver, PoolingOptions>::LayerOf;
   void prepare() override;
   Config get_config() const override;
   Tensor call(const Tensor& input, const CallArgs& args) override;
 };
 
-class RUNNEL_API MaxPooling1D : public PoolingOver<MaxPooling1D, 1, PoolingKind::max> {
- public:
-  static constexpr const char* kClassName = "MaxPooling1D";
-  using PoolingOver::PoolingOver;
-};
-class RUNNEL_API MaxPooling2D : public PoolingOver<MaxPooling2D, 2, PoolingKind::max> {
- public:
-  static constexpr const char* kClassName = "MaxPooling2D";
-  using PoolingOver::PoolingOver;
-};
-class RUNNEL_API AveragePooling1D : public PoolingOver<AveragePooling1D, 1, PoolingKind::average> {
- public:
-  static constexpr const char* kClassName = "AveragePooling1D";
-  using PoolingOver::PoolingOver;
-};
-class RUNNEL_API AveragePooling2D : public PoolingOver<AveragePooling2D, 2, PoolingKind::average> {
- public:
-  static constexpr const char* kClassName = "AveragePooling2D";
-  using PoolingOver::PoolingOver;
-};
-extern template class PoolingOver<MaxPooling1D, 1, PoolingKind::max>;
-extern template class PoolingOver<MaxPooling2D, 2, PoolingKind::max>;
-extern template class PoolingOver<AveragePooling1D, 1, PoolingKind::average>;
-extern template class PoolingOver<AveragePooling2D, 2, PoolingKind::average>;
+using MaxPooling1D = PoolingOver<1, PoolingKind::max>;
+using MaxPooling2D = PoolingOver<2, PoolingKind::max>;
+using AveragePooling1D = PoolingOver<1, PoolingKind::average>;
+using AveragePooling2D = PoolingOver<2, PoolingKind::average>;
+extern template class PoolingOver<1, PoolingKind::max>;
+extern template class PoolingOver<2, PoolingKind::max>;
+extern template class PoolingOver<1, PoolingKind::average>;
+extern template class PoolingOver<2, PoolingKind::average>;
 
 struct RUNNEL_API GlobalPoolingOptions {
   std::string data_format = "channels_last";
@@ -67,42 +54,30 @@ struct RUNNEL_API GlobalPoolingOptions {
   }
 };
 
-// The same over the whole of the spatial dimensions: [batch, channels].
-template <class Self, int Dims, PoolingKind Kind>
-class RUNNEL_API GlobalPoolingOver : public LayerOf<Self, GlobalPoolingOptions> {
+// The same over the whole of the spatial dimensions: [batch, channels]. With a mask, GlobalAveragePooling1D gives the
+// average of the steps that count.
+template <int Dims, PoolingKind Kind>
+class RUNNEL_API GlobalPoolingOver : public LayerOf<GlobalPoolingOver<Dims, Kind>, GlobalPoolingOptions> {
  public:
-  using LayerOf<Self, GlobalPoolingOptions>::LayerOf;
+  static constexpr const char* kClassName = Kind == PoolingKind::max
+                                                ? (Dims == 1 ? "GlobalMaxPooling1D" : "GlobalMaxPooling2D")
+                                            : Dims == 1 ? "GlobalAveragePooling1D"
+                                                        : "GlobalAveragePooling2D";
+  using LayerOf<GlobalPoolingOver, GlobalPoolingOptions>::LayerOf;
   void prepare() override;
   Tensor call(const Tensor& input, const CallArgs& args) override;
   // The steps that a mask was about are gone.
   Tensor compute_mask(const Nest&, const Tensor&) override { return {}; }
 };
 
-class RUNNEL_API GlobalMaxPooling1D : public GlobalPoolingOver<GlobalMaxPooling1D, 1, PoolingKind::max> {
- public:
-  static constexpr const char* kClassName = "GlobalMaxPooling1D";
-  using GlobalPoolingOver::GlobalPoolingOver;
-};
-class RUNNEL_API GlobalMaxPooling2D : public GlobalPoolingOver<GlobalMaxPooling2D, 2, PoolingKind::max> {
- public:
-  static constexpr const char* kClassName = "GlobalMaxPooling2D";
-  using GlobalPoolingOver::GlobalPoolingOver;
-};
-// With a mask, the average of the steps that count.
-class RUNNEL_API GlobalAveragePooling1D : public GlobalPoolingOver<GlobalAveragePooling1D, 1, PoolingKind::average> {
- public:
-  static constexpr const char* kClassName = "GlobalAveragePooling1D";
-  using GlobalPoolingOver::GlobalPoolingOver;
-};
-class RUNNEL_API GlobalAveragePooling2D : public GlobalPoolingOver<GlobalAveragePooling2D, 2, PoolingKind::average> {
- public:
-  static constexpr const char* kClassName = "GlobalAveragePooling2D";
-  using GlobalPoolingOver::GlobalPoolingOver;
-};
-extern template class GlobalPoolingOver<GlobalMaxPooling1D, 1, PoolingKind::max>;
-extern template class GlobalPoolingOver<GlobalMaxPooling2D, 2, PoolingKind::max>;
-extern template class GlobalPoolingOver<GlobalAveragePooling1D, 1, PoolingKind::average>;
-extern template class GlobalPoolingOver<GlobalAveragePooling2D, 2, PoolingKind::average>;
+using GlobalMaxPooling1D = GlobalPoolingOver<1, PoolingKind::max>;
+using GlobalMaxPooling2D = GlobalPoolingOver<2, PoolingKind::max>;
+using GlobalAveragePooling1D = GlobalPoolingOver<1, PoolingKind::average>;
+using GlobalAveragePooling2D = GlobalPoolingOver<2, PoolingKind::average>;
+extern template class GlobalPoolingOver<1, PoolingKind::max>;
+extern template class GlobalPoolingOver<2, PoolingKind::max>;
+extern template class GlobalPoolingOver<1, PoolingKind::average>;
+extern template class GlobalPoolingOver<2, PoolingKind::average>;
 
 using MaxPool1D = MaxPooling1D;
 using MaxPool2D = MaxPooling2D;

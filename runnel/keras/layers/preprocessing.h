@@ -30,7 +30,7 @@ struct ResizingOptions {
   int64_t height = 0;
   int64_t width = 0;
   std::string interpolation = "bilinear";
-  bool crop_to_aspect_ratio = false;  // cuts the longer side evenly instead of distorting
+  bool crop_to_aspect_ratio = false;
   RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = ResizingOptions;
@@ -50,16 +50,16 @@ class RUNNEL_API Resizing : public LayerOf<Resizing, ResizingOptions> {
 };
 
 struct NormalizationOptions {
-  IntTuple axis = {-1};  // each position of these has its own statistics; none: one for everything
+  IntTuple axis = {-1};
   std::vector<double> mean = {}, variance = {};
-  bool invert = false;  // the way back
+  bool invert = false;
   RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = NormalizationOptions;
-    return field_list(field("axis", &O::axis, "the axis, or axes"),
-                      field("mean", &O::mean, "one value for each position; without them `adapt` finds them"),
-                      field("variance", &O::variance, "one value for each position"),
-                      field("invert", &O::invert, "the way back"));
+    return field_list(
+        field("axis", &O::axis, "each position of these has its own statistics; none: one for everything"),
+        field("mean", &O::mean, "one value for each position; without them `adapt` finds them"),
+        field("variance", &O::variance, "one value for each position"), field("invert", &O::invert, "the way back"));
   }
 };
 // (x - mean) / sqrt(variance), with statistics that are given or those of the data that `adapt` saw.

@@ -7,7 +7,7 @@ namespace runnel::keras {
 
 struct RandomFlipOptions {
   std::string mode = "horizontal_and_vertical";
-  std::optional<int64_t> seed = {};  // a stream of its own under the global seed
+  std::optional<int64_t> seed = {};
   RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     return field_list(field("mode", &RandomFlipOptions::mode, "or \"horizontal\", \"vertical\""),
@@ -26,6 +26,7 @@ class RUNNEL_API RandomFlip : public LayerOf<RandomFlip, RandomFlipOptions> {
 // What a random factor may be: 0.2 means from -0.2 to 0.2.
 class RUNNEL_API FactorRange {
  public:
+  static constexpr const char* kTypeName = "float or (float, float)";  // in listings of settings
   FactorRange() = default;
   FactorRange(double size) : FactorRange(-size, size) {}  // NOLINT: implicit
   FactorRange(double lower, double upper) : lower(lower), upper(upper) {}
@@ -37,19 +38,22 @@ class RUNNEL_API FactorRange {
 };
 
 struct RandomRotationOptions {
-  FactorRange factor = {};            // of a full turn, counter-clockwise
-  std::string fill_mode = "reflect";  // what is outside the image: "reflect", "wrap", "nearest", "constant"
+  FactorRange factor = {};
+  std::string fill_mode = "reflect";
   std::string interpolation = "bilinear";
   std::optional<int64_t> seed = {};
   double fill_value = 0;
   RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = RandomRotationOptions;
-    return field_list(field("factor", &O::factor, "how much, lower and upper"),
-                      field("fill_mode", &O::fill_mode, "what is outside the image"),
-                      field("interpolation", &O::interpolation, "or \"nearest\""),
-                      field("seed", &O::seed, "a stream of its own under the global seed"),
-                      field("fill_value", &O::fill_value, "of \"constant\""));
+    return field_list(
+        field("factor", &O::factor,
+              "parts of a full turn, counter-clockwise, from the lower to the upper; 0.2: from -0.2 to 0.2"),
+        field("fill_mode", &O::fill_mode,
+              "what is outside the image: \"reflect\", \"wrap\", \"nearest\" or \"constant\""),
+        field("interpolation", &O::interpolation, "or \"nearest\""),
+        field("seed", &O::seed, "a stream of its own under the global seed"),
+        field("fill_value", &O::fill_value, "of \"constant\""));
   }
 };
 // Every image is turned about its middle.
@@ -62,7 +66,7 @@ class RUNNEL_API RandomRotation : public LayerOf<RandomRotation, RandomRotationO
 };
 
 struct RandomZoomOptions {
-  FactorRange height_factor = {};  // 0.2: a view 20% higher, everything in it smaller
+  FactorRange height_factor = {};
   std::optional<FactorRange> width_factor = {};
   std::string fill_mode = "reflect";
   std::string interpolation = "bilinear";
@@ -71,12 +75,14 @@ struct RandomZoomOptions {
   RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = RandomZoomOptions;
-    return field_list(field("height_factor", &O::height_factor, "0.2: a view 20% higher"),
-                      field("width_factor", &O::width_factor, "as the height unless given: the shape stays"),
-                      field("fill_mode", &O::fill_mode, "what is outside the image"),
-                      field("interpolation", &O::interpolation, "\"nearest\", \"bilinear\", ..."),
-                      field("seed", &O::seed, "a stream of its own under the global seed"),
-                      field("fill_value", &O::fill_value, "of \"constant\""));
+    return field_list(
+        field("height_factor", &O::height_factor, "0.2: up to a view 20% higher, everything in it smaller"),
+        field("width_factor", &O::width_factor, "as the height unless given: the shape stays"),
+        field("fill_mode", &O::fill_mode,
+              "what is outside the image: \"reflect\", \"wrap\", \"nearest\" or \"constant\""),
+        field("interpolation", &O::interpolation, "or \"nearest\""),
+        field("seed", &O::seed, "a stream of its own under the global seed"),
+        field("fill_value", &O::fill_value, "of \"constant\""));
   }
 };
 // Every image is seen from nearer or further away.

@@ -15,13 +15,17 @@ constexpr auto sequence_fields() {
       field("unroll", &O::unroll, "never a loop in traced functions, however many steps there are"),
       field("time_major", &O::time_major, "inputs and outputs are [time, batch, ...]"));
 }
+// The same as members, in the order of SimpleRNN, LSTM and GRU. A macro, as RUNNEL_LAYER_OPTIONS.
+#define RUNNEL_SEQUENCE_OPTIONS  \
+  bool return_sequences = false; \
+  bool return_state = false;     \
+  bool go_backwards = false;     \
+  bool stateful = false;         \
+  bool time_major = false;       \
+  bool unroll = false
+
 struct SequenceSettings {
-  bool return_sequences = false;
-  bool return_state = false;
-  bool go_backwards = false;
-  bool stateful = false;
-  bool unroll = false;
-  bool time_major = false;
+  RUNNEL_SEQUENCE_OPTIONS;
   static constexpr auto fields() { return sequence_fields<SequenceSettings>(); }
 };
 
@@ -156,33 +160,11 @@ struct SimpleRNNOptions {
   Constraint bias_constraint = {};
   double dropout = 0;
   double recurrent_dropout = 0;
-  bool return_sequences = false;
-  bool return_state = false;
-  bool go_backwards = false;
-  bool stateful = false;
-  bool time_major = false;
-  bool unroll = false;
+  RUNNEL_SEQUENCE_OPTIONS;
   RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = SimpleRNNOptions;
-    return joined_fields(
-        sequence_fields<O>(),
-        field_list(field("units", &O::units, "the size of the output"),
-                   field("activation", &O::activation, "applied to the result; none: linear"),
-                   field("use_bias", &O::use_bias, "with a bias"),
-                   field("kernel_initializer", &O::kernel_initializer, "of the kernel"),
-                   field("recurrent_initializer", &O::recurrent_initializer, "of the recurrent kernel"),
-                   field("bias_initializer", &O::bias_initializer, "of the bias"),
-                   field("kernel_regularizer", &O::kernel_regularizer, "a loss on the kernel"),
-                   field("recurrent_regularizer", &O::recurrent_regularizer, "a loss on the recurrent kernel"),
-                   field("bias_regularizer", &O::bias_regularizer, "a loss on the bias"),
-                   field("activity_regularizer", &O::activity_regularizer, "a loss on the output"),
-                   field("kernel_constraint", &O::kernel_constraint, "what the kernel is brought to after a step"),
-                   field("recurrent_constraint", &O::recurrent_constraint,
-                         "what the recurrent kernel is brought to after a step"),
-                   field("bias_constraint", &O::bias_constraint, "what the bias is brought to after a step"),
-                   field("dropout", &O::dropout, "the share of inputs dropped while training"),
-                   field("recurrent_dropout", &O::recurrent_dropout, "the share of states dropped while training")));
+    return joined_fields(sequence_fields<O>(), CellFields<O>());
   }
 };
 class RUNNEL_API SimpleRNN : public RecurrentOf<SimpleRNN, SimpleRNNOptions, SimpleRNNCell> {
@@ -210,38 +192,12 @@ struct LSTMOptions {
   Constraint bias_constraint = {};
   double dropout = 0;
   double recurrent_dropout = 0;
-  bool return_sequences = false;
-  bool return_state = false;
-  bool go_backwards = false;
-  bool stateful = false;
-  bool time_major = false;
-  bool unroll = false;
+  RUNNEL_SEQUENCE_OPTIONS;
   int64_t implementation = 2;
   RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = LSTMOptions;
-    return joined_fields(
-        sequence_fields<O>(),
-        field_list(
-            field("units", &O::units, "the size of the output"),
-            field("activation", &O::activation, "applied to the result; none: linear"),
-            field("recurrent_activation", &O::recurrent_activation, "of the gates"),
-            field("use_bias", &O::use_bias, "with a bias"),
-            field("kernel_initializer", &O::kernel_initializer, "of the kernel"),
-            field("recurrent_initializer", &O::recurrent_initializer, "of the recurrent kernel"),
-            field("bias_initializer", &O::bias_initializer, "of the bias"),
-            field("unit_forget_bias", &O::unit_forget_bias, "the bias of the forget gate starts as ones"),
-            field("kernel_regularizer", &O::kernel_regularizer, "a loss on the kernel"),
-            field("recurrent_regularizer", &O::recurrent_regularizer, "a loss on the recurrent kernel"),
-            field("bias_regularizer", &O::bias_regularizer, "a loss on the bias"),
-            field("activity_regularizer", &O::activity_regularizer, "a loss on the output"),
-            field("kernel_constraint", &O::kernel_constraint, "what the kernel is brought to after a step"),
-            field("recurrent_constraint", &O::recurrent_constraint,
-                  "what the recurrent kernel is brought to after a step"),
-            field("bias_constraint", &O::bias_constraint, "what the bias is brought to after a step"),
-            field("dropout", &O::dropout, "the share of inputs dropped while training"),
-            field("recurrent_dropout", &O::recurrent_dropout, "the share of states dropped while training"),
-            field("implementation", &O::implementation, "how dropout is drawn: 1 for every gate, 2 once for all")));
+    return joined_fields(sequence_fields<O>(), CellFields<O>(), implementation_fields<O>());
   }
 };
 // Long short-term memory; the states are h and c.
@@ -269,40 +225,13 @@ struct GRUOptions {
   Constraint bias_constraint = {};
   double dropout = 0;
   double recurrent_dropout = 0;
-  bool return_sequences = false;
-  bool return_state = false;
-  bool go_backwards = false;
-  bool stateful = false;
-  bool time_major = false;
-  bool unroll = false;
+  RUNNEL_SEQUENCE_OPTIONS;
   bool reset_after = true;
   int64_t implementation = 2;
   RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = GRUOptions;
-    return joined_fields(
-        sequence_fields<O>(),
-        field_list(
-            field("units", &O::units, "the size of the output"),
-            field("activation", &O::activation, "applied to the result; none: linear"),
-            field("recurrent_activation", &O::recurrent_activation, "of the gates"),
-            field("use_bias", &O::use_bias, "with a bias"),
-            field("kernel_initializer", &O::kernel_initializer, "of the kernel"),
-            field("recurrent_initializer", &O::recurrent_initializer, "of the recurrent kernel"),
-            field("bias_initializer", &O::bias_initializer, "of the bias"),
-            field("kernel_regularizer", &O::kernel_regularizer, "a loss on the kernel"),
-            field("recurrent_regularizer", &O::recurrent_regularizer, "a loss on the recurrent kernel"),
-            field("bias_regularizer", &O::bias_regularizer, "a loss on the bias"),
-            field("activity_regularizer", &O::activity_regularizer, "a loss on the output"),
-            field("kernel_constraint", &O::kernel_constraint, "what the kernel is brought to after a step"),
-            field("recurrent_constraint", &O::recurrent_constraint,
-                  "what the recurrent kernel is brought to after a step"),
-            field("bias_constraint", &O::bias_constraint, "what the bias is brought to after a step"),
-            field("dropout", &O::dropout, "the share of inputs dropped while training"),
-            field("recurrent_dropout", &O::recurrent_dropout, "the share of states dropped while training"),
-            field("implementation", &O::implementation, "how dropout is drawn: 1 for every gate, 2 once for all"),
-            field("reset_after", &O::reset_after,
-                  "the reset gate applies after the product with the recurrent kernel")));
+    return joined_fields(sequence_fields<O>(), CellFields<O>(), implementation_fields<O>(), reset_fields<O>());
   }
 };
 // Gated recurrent unit.

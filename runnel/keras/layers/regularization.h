@@ -6,13 +6,14 @@ namespace runnel::keras {
 
 struct DropoutOptions {
   double rate = 0;
-  // What is drawn once, broadcast to the input: {kUnknownDim, 1, 5} draws once for all steps of a batch [?, steps, 5].
   PartialShape noise_shape = PartialShape::unknown();
   std::optional<int64_t> seed = {};
   RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     return field_list(field("rate", &DropoutOptions::rate, "the share of elements that become 0"),
-                      field("noise_shape", &DropoutOptions::noise_shape, "what is drawn once, broadcast to the input"),
+                      field("noise_shape", &DropoutOptions::noise_shape,
+                            "what is drawn once, broadcast to the input: {kUnknownDim, 1, 5} draws once for all steps "
+                            "of a batch [?, steps, 5]"),
                       field("seed", &DropoutOptions::seed, "a stream of its own under the global seed"));
   }
 };

@@ -8,6 +8,7 @@ namespace runnel::keras {
 // {{0, 1}, {0, 1}} (top, bottom, left, right).
 class RUNNEL_API Margins {
  public:
+  static constexpr const char* kTypeName = "int, (int, int) or ((int, int), (int, int))";  // in listings of settings
   using Pair = std::pair<int64_t, int64_t>;
   Margins(int64_t all) : Margins(all, all) {}  // NOLINT: implicit, as those below
   Margins(int64_t vertical, int64_t horizontal) : Margins(Pair(vertical, vertical), Pair(horizontal, horizontal)) {}
@@ -26,7 +27,9 @@ struct ZeroPadding2DOptions {
   RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = ZeroPadding2DOptions;
-    return field_list(field("padding", &O::padding, "\"valid\" or \"same\""),
+    return field_list(field("padding", &O::padding,
+                            "rows and columns of zeros: 1 (at all sides), {1, 2} (above and below, at both sides), "
+                            "{{0, 1}, {0, 1}} (top, bottom, left, right)"),
                       field("data_format", &O::data_format, "\"channels_last\""));
   }
 };
@@ -45,7 +48,7 @@ struct Cropping2DOptions {
   RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = Cropping2DOptions;
-    return field_list(field("cropping", &O::cropping, "rows and columns that are cut off"),
+    return field_list(field("cropping", &O::cropping, "rows and columns that are cut off, as ZeroPadding2D has them"),
                       field("data_format", &O::data_format, "\"channels_last\""));
   }
 };

@@ -9,6 +9,7 @@ namespace runnel::keras {
 // A layer as a setting of another: LSTM({.units = 8}) written in place, or one held by a pointer.
 class RUNNEL_API LayerSetting : public LayerPtr {
  public:
+  static constexpr const char* kTypeName = "Layer";  // in listings of settings
   LayerSetting() = default;
   template <class L>
     requires std::convertible_to<L*, Layer*>
@@ -26,14 +27,15 @@ class RUNNEL_API LayerSetting : public LayerPtr {
 struct BidirectionalOptions {
   LayerSetting layer = {};
   std::string merge_mode = "concat";
-  LayerSetting backward_layer = {};  // `layer` with go_backwards the other way round, unless given
+  LayerSetting backward_layer = {};
   RUNNEL_LAYER_OPTIONS;
   static constexpr auto fields() {
     using O = BidirectionalOptions;
     return field_list(
         field("layer", &O::layer, "the layer that is wrapped"),
         field("merge_mode", &O::merge_mode, "\"sum\", \"mul\", \"ave\"; \"none\" (or \"\"): a list of both outputs"),
-        field("backward_layer", &O::backward_layer, "the one for the reversed sequence"));
+        field("backward_layer", &O::backward_layer,
+              "the one for the reversed sequence; `layer` with go_backwards the other way round, unless given"));
   }
 };
 // A recurrent layer over the sequence and another over the reversed sequence. Both are made anew by the
