@@ -73,6 +73,7 @@ set(RUNNEL_PUBLIC_HEADERS
   runnel/ops/tensor_array.h
   runnel/ops/tensor_list.h
   runnel/ops/training.h
+  runnel/ops/variable_slot.h
   # GradientTape
   runnel/autodiff/tape.h
   # graphs: what can be read and written of them; control flow as templates need it; cancellation
@@ -150,6 +151,7 @@ set(RUNNEL_PUBLIC_HEADERS
   runnel/keras/layers/dot_attention.h
   runnel/keras/layers/einsum_dense.h
   runnel/keras/layers/embedding.h
+  runnel/keras/layers/kernel_options.h
   runnel/keras/layers/lambda.h
   runnel/keras/layers/merge.h
   runnel/keras/layers/normalization.h

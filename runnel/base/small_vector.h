@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
@@ -74,7 +73,7 @@ class SmallVector {
   void append(It first, It last) {
     const size_t n = static_cast<size_t>(std::distance(first, last));
     reserve(size_ + n);
-    std::copy(first, last, data_ + size_);
+    copy_to(data_ + size_, first, last);
     size_ += static_cast<uint32_t>(n);
   }
 
@@ -136,7 +135,7 @@ class SmallVector {
     assert(i <= size_);
     reserve(size_ + n);
     std::memmove(data_ + i + n, data_ + i, (size_ - i) * sizeof(T));
-    std::copy(first, last, data_ + i);
+    copy_to(data_ + i, first, last);
     size_ += static_cast<uint32_t>(n);
     return data_ + i;
   }
@@ -150,7 +149,7 @@ class SmallVector {
   }
   void resize(size_t n, T value = T()) {
     reserve(n);
-    if (n > size_) std::fill(data_ + size_, data_ + n, value);
+    for (size_t i = size_; i < n; ++i) data_[i] = value;
     size_ = static_cast<uint32_t>(n);
   }
   void reserve(size_t n) {
@@ -161,17 +160,24 @@ class SmallVector {
   operator std::span<T>() noexcept { return {data_, size_}; }              // NOLINT: implicit on purpose
   operator std::span<const T>() const noexcept { return {data_, size_}; }  // NOLINT: implicit on purpose
 
-  friend bool operator==(const SmallVector& a, const SmallVector& b) {
-    return a.size_ == b.size_ && std::equal(a.begin(), a.end(), b.begin());
-  }
+  friend bool operator==(const SmallVector& a, const SmallVector& b) { return a == std::span<const T>(b); }
   friend bool operator==(const SmallVector& a, std::span<const T> b) {
-    return a.size_ == b.size() && std::equal(a.begin(), a.end(), b.begin());
+    if (a.size_ != b.size()) return false;
+    for (size_t i = 0; i < a.size_; ++i) {
+      if (!(a.data_[i] == b[i])) return false;
+    }
+    return true;
   }
 
  private:
   T* inline_data() noexcept { return reinterpret_cast<T*>(inline_); }
   const T* inline_data() const noexcept { return reinterpret_cast<const T*>(inline_); }
 
+  // A loop, for <algorithm> takes every program that includes this a tenth of a second to compile.
+  template <class It>
+  static void copy_to(T* to, It first, It last) {
+    for (; first != last; ++first, ++to) *to = *first;
+  }
   void free_heap() noexcept {
     if (!is_inline()) std::free(data_);
   }
@@ -202,7 +208,8 @@ class SmallVector {
     other.size_ = 0;
   }
   void grow(size_t least) {
-    const size_t capacity = std::max(least, size_t{capacity_} * 2);
+    const size_t doubled = size_t{capacity_} * 2;
+    const size_t capacity = least > doubled ? least : doubled;
     if (capacity > UINT32_MAX) throw std::bad_alloc();
     void* block = std::malloc(capacity * sizeof(T));
     if (block == nullptr) throw std::bad_alloc();

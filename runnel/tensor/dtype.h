@@ -1,6 +1,6 @@
 #pragma once
 
-#include <complex>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <iosfwd>
@@ -59,6 +59,14 @@ struct VariantValue {
   std::shared_ptr<const Object> object;
 };
 
+// std::complex<float> and std::complex<double>, told by what they are: <complex> takes long to compile, and few
+// programs need it.
+template <class T>
+concept ComplexNumber = requires(const T& z) {
+  { z.real() } -> std::same_as<typename T::value_type>;
+  { z.imag() } -> std::same_as<typename T::value_type>;
+} && (std::same_as<typename T::value_type, float> || std::same_as<typename T::value_type, double>);
+
 template <class T>
 inline constexpr DType dtype_of = DType::invalid;
 template <>
@@ -91,10 +99,8 @@ template <>
 inline constexpr DType dtype_of<unsigned long long> = DType::uint64;
 template <>
 inline constexpr DType dtype_of<bool> = DType::bool_;
-template <>
-inline constexpr DType dtype_of<std::complex<float>> = DType::complex64;
-template <>
-inline constexpr DType dtype_of<std::complex<double>> = DType::complex128;
+template <ComplexNumber T>
+inline constexpr DType dtype_of<T> = sizeof(T) == 8 ? DType::complex64 : DType::complex128;
 template <>
 inline constexpr DType dtype_of<Bytes> = DType::string;
 template <>
@@ -114,35 +120,5 @@ constexpr bool is_unsigned_int(DType t) { return t == uint8 || t == uint16 || t 
 constexpr bool is_integer(DType t) { return is_signed_int(t) || is_unsigned_int(t); }
 // Elements are plain bytes: copying the bytes copies the values.
 constexpr bool is_plain(DType t) { return t != DType::string && t != DType::resource && t != DType::variant; }
-
-// A set of C++ element types, usable as a value: an op's constraint and the list its kernels are made for.
-template <class... Ts>
-struct Types {
-  static constexpr uint32_t mask = (0u | ... | (1u << static_cast<int>(dtype_of<Ts>)));
-  static constexpr bool contains(DType t) { return (mask >> static_cast<int>(t) & 1) != 0; }
-  template <class F>
-  static constexpr void for_each(F&& f) {
-    (f.template operator()<Ts>(), ...);
-  }
-};
-template <class... A, class... B>
-constexpr Types<A..., B...> operator+(Types<A...>, Types<B...>) {
-  return {};
-}
-
-inline constexpr Types<Half, BFloat16, float, double> floating;
-inline constexpr Types<int8_t, int16_t, int32_t, int64_t> signed_integers;
-inline constexpr Types<uint8_t, uint16_t, uint32_t, uint64_t> unsigned_integers;
-inline constexpr Types<std::complex<float>, std::complex<double>> complexes;
-inline constexpr Types<int32_t, int64_t> index_types;
-inline constexpr Types<bool> booleans;
-inline constexpr Types<Bytes> strings_only;
-inline constexpr auto integers = signed_integers + unsigned_integers;
-inline constexpr auto real_numbers = floating + integers;
-inline constexpr auto numbers = real_numbers + complexes;
-inline constexpr auto floating_or_complex = floating + complexes;
-inline constexpr auto plain_types = numbers + booleans;
-inline constexpr auto data_types = plain_types + strings_only;  // everything but handles
-inline constexpr auto all_types = data_types + Types<ResourceHandle, VariantValue>{};
 
 }  // namespace runnel

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <concepts>
 #include <cstdint>
@@ -53,7 +52,7 @@ class RUNNEL_API TensorImpl : public RefCounted<TensorImpl> {
   static void* operator new(size_t bytes);
   static void operator delete(void* block, size_t bytes) noexcept;
 
-  DType dtype;
+  DType dtype;  // invalid: handles of it refer to nothing, as if they had no value behind them
   uint32_t epoch = detail::trace_epoch.load(std::memory_order_relaxed);
   Shape shape;
   Ref<Buffer> buffer;
@@ -65,8 +64,7 @@ class RUNNEL_API TensorImpl : public RefCounted<TensorImpl> {
 // C++ types a tensor can be written down in. As in TensorFlow a literal without a dtype is int32 or float32:
 // `Tensor(1.0)` is float32; ask for `constant(1.0, float64)` or Tensor::of<double>.
 template <class T>
-concept Number = std::is_arithmetic_v<T> || std::same_as<T, Half> || std::same_as<T, BFloat16> ||
-                 std::same_as<T, std::complex<float>> || std::same_as<T, std::complex<double>>;
+concept Number = std::is_arithmetic_v<T> || std::same_as<T, Half> || std::same_as<T, BFloat16> || ComplexNumber<T>;
 template <class T>
 concept Text = std::convertible_to<T, std::string_view> && !std::same_as<T, Bytes>;
 template <class T>
@@ -170,7 +168,8 @@ class RUNNEL_API Tensor {
     if constexpr (std::same_as<T, bool>) {  // vector<bool> has no elements to point at
       Tensor t = empty(DType::bool_, shape);
       t.check_count(values.size());
-      std::copy(values.begin(), values.end(), t.mutable_data<bool>());
+      bool* to = t.mutable_data<bool>();
+      for (const bool value : values) *to++ = value;
       return t;
     } else if constexpr (Text<T>) {
       return of<Bytes>(std::vector<Bytes>(values.begin(), values.end()), shape);
@@ -196,7 +195,7 @@ class RUNNEL_API Tensor {
   // Shares foreign memory (a mapped file, a NumPy array) without copying; `owner` keeps it alive.
   static Tensor wrap(DType dtype, const Shape& shape, const void* data, std::shared_ptr<const void> owner);
 
-  bool defined() const { return static_cast<bool>(impl_); }
+  bool defined() const { return impl_ && impl_->dtype != DType::invalid; }
   bool is_symbolic() const { return impl_ && impl_->symbol; }
   DType dtype() const { return value("its dtype").dtype; }
   // The shape of a value; of a symbolic tensor only when it is fully known (else an Error).
@@ -308,7 +307,8 @@ class RUNNEL_API Tensor {
   template <class T>
   void copy_in(const T* values, size_t n) {
     check_count(n);
-    std::copy(values, values + n, mutable_data<T>());
+    T* to = mutable_data<T>();
+    for (size_t i = 0; i < n; ++i) to[i] = values[i];
   }
   template <class T>
   void fill_from(const T* values, size_t n, const Shape& shape) {
@@ -351,7 +351,7 @@ class RUNNEL_API Tensor {
   [[noreturn]] static void ragged_literal(size_t depth, int64_t expected, int64_t got);
   // What the handle refers to; an Error naming what was asked for where that is nothing.
   const TensorImpl& value(const char* asked) const {
-    if (!impl_) [[unlikely]] {
+    if (!defined()) [[unlikely]] {
       refers_to_nothing(asked);
     }
     return *impl_;
