@@ -5,6 +5,7 @@
 
 #include "runnel/op/declaration.h"
 #include "runnel/op/registry.h"
+#include "runnel/tensor/type_sets.h"
 
 namespace runnel {
 
@@ -172,6 +173,7 @@ class OpBuilder {
   OpBuilder& moves() { return flag(&OpDef::moves); }
   OpBuilder& forwards() { return flag(&OpDef::forwards); }
   OpBuilder& reads_variable() { return flag(&OpDef::reads_variable); }
+  OpBuilder& any_device() { return flag(&OpDef::any_device); }
 
  private:
   template <class... Ts, class K>

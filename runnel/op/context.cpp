@@ -5,6 +5,7 @@
 #include "runnel/base/format.h"
 #include "runnel/op/op_def.h"
 #include "runnel/tensor/output_destination.h"
+#include "runnel/tensor/type_sets.h"
 
 namespace runnel {
 namespace {

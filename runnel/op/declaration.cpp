@@ -2,6 +2,7 @@
 
 #include <cassert>
 #include <utility>
+#include "runnel/tensor/type_sets.h"
 
 namespace runnel {
 

@@ -1,5 +1,6 @@
 #include "runnel/op/dispatch.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "runnel/base/flush_denormals.h"
@@ -87,6 +88,11 @@ void output_dtypes(const OpDef& op, const void* attrs, const TypeBinding& bindin
   }
 }
 
+// The dtype that selects the kernel.
+DType kernel_key(const OpDef& op, const TypeBinding& binding) {
+  return op.type_vars.empty() ? DType::invalid : binding.types[0];
+}
+
 bool has_value_on_host(const Tensor& t) {
   return t.defined() && t.impl()->buffer && t.impl()->buffer->device().is_host();
 }
@@ -94,12 +100,13 @@ bool has_value_on_host(const Tensor& t) {
 // Tensors without a value (undefined, symbolic) count as on the host; check_inputs refuses them.
 bool on_host(const Tensor& t) { return !t.defined() || !t.impl()->buffer || t.impl()->buffer->device().is_host(); }
 
-// Where the op runs: with the first input that is not on the host.
-Device& place(Inputs inputs) {
-  for (const Tensor* t : inputs) {
-    if (!on_host(*t)) [[unlikely]] {
-      return t->device();
-    }
+// Where the op runs: with the first input that is not on the host, if it is not one that the host reads anyway.
+Device& place(const OpDef& op, Inputs inputs) {
+  if (op.any_device) return Device::cpu();
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (on_host(*inputs[i])) [[likely]]
+      continue;
+    if (!op.input_spec(static_cast<int>(i), static_cast<int>(inputs.size())).host_memory) return inputs[i]->device();
   }
   return Device::cpu();
 }
@@ -117,8 +124,8 @@ void run_kernel(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outpu
   ShortList<DType> dtypes(num_outputs);
   output_dtypes(op, attrs, binding, dtypes.data());
 
-  Device& device = place(inputs);
-  const DType key = op.type_vars.empty() ? DType::invalid : binding.types[0];
+  Device& device = place(op, inputs);
+  const DType key = kernel_key(op, binding);
   KernelFn kernel = op.kernel(device.kind(), key);
   if (!kernel) [[unlikely]] {
     if (key == DType::invalid && !op.type_vars.empty()) throw invalid_argument("has no input that gives its dtype");
@@ -138,26 +145,38 @@ void run_kernel(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outpu
   kernel(context);
 }
 
-// Inputs that a device's kernel reads as device memory but live elsewhere are moved first.
-void run_on_device(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outputs, int num_outputs,
-                   Device& device) {
-  std::vector<Tensor> moved(inputs.size());
-  std::vector<const Tensor*> placed(inputs.begin(), inputs.end());
+// Inputs that live elsewhere than where the kernel reads them are moved first.
+void run_where_inputs_are(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outputs, int num_outputs) {
   TypeBinding binding;
   check_inputs(op, inputs, binding);
+  if (op.any_device) return run_kernel(op, inputs, attrs, outputs, num_outputs);
+  Device* device = &place(op, inputs);
+  // An op on state that the device has no kernel for may still do on the host, where handles are.
+  const bool on_state =
+      std::any_of(inputs.begin(), inputs.end(), [](auto* t) { return t->dtype() == DType::resource; });
+  if (on_state && !op.kernel(device->kind(), kernel_key(op, binding))) device = &Device::cpu();
+  std::vector<Tensor> moved(inputs.size());
+  std::vector<const Tensor*> placed(inputs.begin(), inputs.end());
   for (size_t i = 0; i < inputs.size(); ++i) {
     const bool host = op.input_spec(static_cast<int>(i), static_cast<int>(inputs.size())).host_memory ||
                       !is_plain(inputs[i]->dtype());
-    moved[i] = host ? inputs[i]->to_host() : inputs[i]->to(device);
+    moved[i] = host ? inputs[i]->to_host() : inputs[i]->to(*device);
     placed[i] = &moved[i];
   }
   run_kernel(op, placed, attrs, outputs, num_outputs);
 }
 
+// The user's line: that of the composed function around the op, or the op's own.
+const SourceSite& user_line(const SourceSite& where) {
+  const SourceSite* call = detail::current_context.call_site;
+  return call ? *call : where;
+}
+
 // An op inside an op: the inner one is named already.
 Error located(const Error& e, const OpDef& op, Inputs inputs, const SourceSite& where) {
   if (e.has_frame(ErrorFrame::Kind::op)) return e;
-  return e.inside({.kind = ErrorFrame::Kind::op, .name = op.name, .detail = describe_call(op, inputs), .where = where});
+  return e.inside(
+      {.kind = ErrorFrame::Kind::op, .name = op.name, .detail = describe_call(op, inputs), .where = user_line(where)});
 }
 
 }  // namespace
@@ -170,7 +189,7 @@ DType resolve_types(const OpDef& op, Inputs inputs, const void* attrs, DType* dt
   TypeBinding binding;
   check_inputs(op, inputs, binding, true);
   output_dtypes(op, attrs, binding, dtypes);
-  return op.type_vars.empty() ? DType::invalid : binding.types[0];
+  return kernel_key(op, binding);
 }
 
 std::string describe_call(const OpDef& op, Inputs inputs) {
@@ -194,18 +213,16 @@ void dispatch(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outputs
   const ThreadContext& context = detail::current_context;
   try {
     if (context.interceptor) [[unlikely]] {
-      context.interceptor->call(op, inputs, attrs, outputs, num_outputs, where);
+      context.interceptor->call(op, inputs, attrs, outputs, num_outputs, user_line(where));
     } else {
       bool all_on_host = true;
       for (const Tensor* t : inputs) all_on_host = all_on_host && has_value_on_host(*t);
       if (all_on_host) [[likely]] {
         run_kernel(op, inputs, attrs, outputs, num_outputs);
       } else if (Interceptor* owner = owner_of(inputs)) {
-        return owner->call(op, inputs, attrs, outputs, num_outputs, where);
-      } else if (Device& device = place(inputs); device.is_host()) {
-        run_kernel(op, inputs, attrs, outputs, num_outputs);
+        return owner->call(op, inputs, attrs, outputs, num_outputs, user_line(where));
       } else {
-        run_on_device(op, inputs, attrs, outputs, num_outputs, device);
+        run_where_inputs_are(op, inputs, attrs, outputs, num_outputs);
       }
     }
   } catch (const Error& e) {

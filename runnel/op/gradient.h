@@ -24,8 +24,8 @@ class RUNNEL_API Gradient {
   bool is_slices() const { return slices_ != nullptr; }
   const IndexedSlices& slices() const { return *slices_; }
   // As a Tensor; IndexedSlices are added up row by row. An Error when there is no gradient.
-  Tensor value() const;                        // defined with the array ops
-  operator Tensor() const { return value(); }  // NOLINT: implicit
+  Tensor value(SourceSite where = SourceSite::current()) const;  // defined with the array ops
+  operator Tensor() const { return value(SourceSite()); }        // NOLINT: implicit
   // The tensor itself when it is dense (undefined otherwise): no conversion.
   const Tensor& dense() const { return dense_; }
 

@@ -88,6 +88,9 @@ struct RUNNEL_API OpDef {
   bool forwards = false;            // the kernel hands on a buffer itself: no output is allocated for it
   bool not_differentiable = false;  // floating inputs and outputs, but no derivative by design
   bool reads_variable = false;      // makes a tape watch the trainable variable it reads
+  // The host's kernel serves tensors of every device: it holds them, hands them on or runs graphs of them, and what it
+  // has to read it asks for on the host.
+  bool any_device = false;
 
   // What passes over graphs go by:
   SameFn same_as = nullptr;

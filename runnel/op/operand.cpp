@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "runnel/base/format.h"
+#include "runnel/tensor/type_sets.h"
 
 namespace runnel {
 namespace {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <complex>
 #include <concepts>
 #include <initializer_list>
 #include <span>
@@ -30,6 +29,18 @@ struct VectorElement<std::vector<V>> : VectorElement<V> {};
 template <class V>
 concept LiteralVector = requires { typename VectorElement<V>::type; };
 
+namespace detail {
+// The tensor that v stands for; one that may have none names the line that asked.
+template <HasTensorValue V>
+Tensor tensor_of(const V& v, const SourceSite& where) {
+  if constexpr (requires { v.value(where); }) {
+    return v.value(where);
+  } else {
+    return v.value();
+  }
+}
+}  // namespace detail
+
 // A parameter of a public op: a Tensor, something that has one, or a C++ literal, which takes the dtype of the
 // op's other operand as a Python number does in TensorFlow. Remembers the line of the call, for errors and
 // traced nodes. Lives for the duration of the call only.
@@ -42,7 +53,7 @@ class RUNNEL_API Operand {
       : own_(std::move(t)), tensor_(&own_), where_(where) {}
   template <HasTensorValue V>
   Operand(const V& v, Location where = Location::current())  // NOLINT
-      : own_(v.value()), tensor_(&own_), where_(where) {}
+      : own_(detail::tensor_of(v, where)), tensor_(&own_), where_(where) {}
   template <Number T>
   Operand(T number, Location where = Location::current()) : where_(where) {  // NOLINT
     if constexpr (std::same_as<T, bool>) {
@@ -51,7 +62,7 @@ class RUNNEL_API Operand {
     } else if constexpr (std::integral<T>) {
       kind_ = sizeof(T) > 4 ? Kind::long_integer : Kind::integer;
       integer_ = static_cast<int64_t>(number);
-    } else if constexpr (std::same_as<T, std::complex<float>> || std::same_as<T, std::complex<double>>) {
+    } else if constexpr (ComplexNumber<T>) {
       kind_ = Kind::complex;
       real_ = static_cast<double>(number.real());
       imag_ = static_cast<double>(number.imag());
@@ -129,15 +140,14 @@ class RUNNEL_API Operand {
 class RUNNEL_API OperandList {
  public:
   using Location = SourceSite;
-  OperandList(std::initializer_list<Operand> list) {  // NOLINT
+  OperandList(std::initializer_list<Operand> list, Location where = Location::current()) : where_(where) {  // NOLINT
     for (const Operand& o : list) values_.push_back(o.value());
-    if (list.size() > 0) where_ = list.begin()->where();
   }
   OperandList(std::vector<Tensor> list, Location where = Location::current())  // NOLINT
       : values_(std::move(list)), where_(where) {}
   template <HasTensorValue V>
   OperandList(const std::vector<V>& list, Location where = Location::current()) : where_(where) {  // NOLINT
-    for (const V& v : list) values_.push_back(v.value());
+    for (const V& v : list) values_.push_back(detail::tensor_of(v, where));
   }
 
   const std::vector<Tensor>& values() const { return values_; }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runnel/op/op_def.h"
+#include "runnel/tensor/type_sets.h"
 
 namespace runnel {
 

@@ -137,9 +137,11 @@ RUNNEL_API Tensor searchsorted(const Operand& sorted_sequence, const Operand& va
 
 // The elements (or slices) of the tensor where the mask, which covers dimensions from `axis` on, is true.
 RUNNEL_API Tensor boolean_mask(const Operand& tensor, const Operand& mask, int axis = 0);
-// mask[..., j] = j < lengths[...]; maxlen is the largest length unless given.
+// mask[..., j] = j < lengths[...]; maxlen is the largest length unless given. Lengths are taken in the dtype of maxlen.
 RUNNEL_API Tensor sequence_mask(const Operand& lengths);
 RUNNEL_API Tensor sequence_mask(const Operand& lengths, const Operand& maxlen, DType dtype = DType::bool_);
+// One grid for each argument, a vector (another shape is taken flat): its values along one axis, the same along the
+// others. "xy" swaps the first two axes, as for images; "ij" keeps them in order.
 RUNNEL_API std::vector<Tensor> meshgrid(const OperandList& args, std::string_view indexing = "xy");
 // Each element `repeats` times (one number, or one for each position of the axis); flattened when no axis is named.
 RUNNEL_API Tensor repeat(const Operand& input, const Operand& repeats);
@@ -176,6 +178,7 @@ inline Tensor band_part(const Operand& input, int64_t num_lower, int64_t num_upp
 }  // namespace linalg
 
 // The rows of both, one after the other: their sum as IndexedSlices.
-RUNNEL_API IndexedSlices merge_slices(const IndexedSlices& a, const IndexedSlices& b);
+RUNNEL_API IndexedSlices merge_slices(const IndexedSlices& a, const IndexedSlices& b,
+                                      SourceSite where = SourceSite::current());
 
 }  // namespace runnel

@@ -5,6 +5,7 @@
 #include "runnel/base/format.h"
 #include "runnel/kernels/cpu/copy.h"
 #include "runnel/op/builder.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/array_util.h"
@@ -79,8 +80,12 @@ Tensor ones_like(const Operand& input) {
   static const Op op("OnesLike");
   return op({input});
 }
-Tensor zeros_like(const Operand& input, DType dtype) { return zeros(shape_arg(input.value(), input.where()), dtype); }
-Tensor ones_like(const Operand& input, DType dtype) { return ones(shape_arg(input.value(), input.where()), dtype); }
+Tensor zeros_like(const Operand& input, DType dtype) {
+  return composed(input.where(), [&] { return zeros(shape_arg(input.value(), input.where()), dtype); });
+}
+Tensor ones_like(const Operand& input, DType dtype) {
+  return composed(input.where(), [&] { return ones(shape_arg(input.value(), input.where()), dtype); });
+}
 
 Tensor fill(const ShapeArg& dims, const Operand& value) {
   static const Op op("Fill");
@@ -88,47 +93,53 @@ Tensor fill(const ShapeArg& dims, const Operand& value) {
 }
 
 Tensor zeros(const ShapeArg& shape, DType dtype) {
-  if (dtype == DType::string) return fill(shape, Operand("", shape.where()));
-  Tensor zero = Tensor::empty(dtype, {});
-  std::memset(zero.mutable_data<char>(), 0, zero.num_bytes());
-  return fill(shape, Operand(zero, shape.where()));
+  return composed(shape.where(), [&]() -> Tensor {
+    if (dtype == DType::string) return fill(shape, Operand("", shape.where()));
+    Tensor zero = Tensor::empty(dtype, {});
+    std::memset(zero.mutable_data<char>(), 0, zero.num_bytes());
+    return fill(shape, Operand(zero, shape.where()));
+  });
 }
 
 Tensor ones(const ShapeArg& shape, DType dtype) {
-  Tensor one;
-  plain_types.for_each([&]<class T>() {
-    if (dtype_of<T> != dtype) return;
-    one = Tensor::empty(dtype, {});
-    *one.mutable_data<T>() = T(1);
+  return composed(shape.where(), [&]() -> Tensor {
+    Tensor one;
+    plain_types.for_each([&]<class T>() {
+      if (dtype_of<T> != dtype) return;
+      one = Tensor::empty(dtype, {});
+      *one.mutable_data<T>() = T(1);
+    });
+    if (!one.defined()) {
+      throw invalid_argument("[ones] there is no 1 of dtype {}", dtype_name(dtype));
+    }
+    return fill(shape, Operand(one, shape.where()));
   });
-  if (!one.defined()) {
-    throw invalid_argument("[ones] there is no 1 of dtype {}{}", dtype_name(dtype), shape.where().at());
-  }
-  return fill(shape, Operand(one, shape.where()));
 }
 
 Tensor constant(const Operand& value, DType dtype) {
-  if (value.is_literal()) {
-    try {
-      return value.as(dtype == DType::invalid ? value.natural_dtype() : dtype);
-    } catch (const Error& e) {
-      std::vector<ErrorFrame> frames = e.frames();
-      frames.push_back({.kind = ErrorFrame::Kind::op, .name = "constant", .where = value.where()});
-      throw Error(e.code(), fmt::format("[constant] {}{}", e.what(), value.where().at()), std::move(frames));
+  return composed(value.where(), [&]() -> Tensor {
+    if (value.is_literal()) {
+      try {
+        return value.as(dtype == DType::invalid ? value.natural_dtype() : dtype);
+      } catch (const Error& e) {
+        throw make_error(e.code(), "[constant] {}", e.what());
+      }
     }
-  }
-  const Tensor& t = *value.tensor();
-  if (dtype != DType::invalid && t.dtype() != dtype) {
-    throw invalid_argument("[constant] the value is {}, asked for {}: cast it{}", dtype_name(t.dtype()),
-                           dtype_name(dtype), value.where().at());
-  }
-  return t;
+    const Tensor& t = *value.tensor();
+    if (dtype != DType::invalid && t.dtype() != dtype) {
+      throw invalid_argument("[constant] the value is {}, asked for {}: cast it", dtype_name(t.dtype()),
+                             dtype_name(dtype));
+    }
+    return t;
+  });
 }
 
 Tensor constant(const Operand& value, DType dtype, const Shape& shape) {
-  const Operand t(constant(value, dtype), value.where());
-  if (t.tensor()->num_elements() != 1) return reshape(t, shape);
-  return fill(shape, Operand(reshape(t, Shape{}), value.where()));
+  return composed(value.where(), [&]() -> Tensor {
+    const Operand t(constant(value, dtype), value.where());
+    if (t.tensor()->num_elements() != 1) return reshape(t, shape);
+    return fill(shape, Operand(reshape(t, Shape{}), value.where()));
+  });
 }
 
 Tensor GradCtx::dy(int i) const {

@@ -3,6 +3,7 @@
 #include "runnel/base/parallel.h"
 #include "runnel/kernels/cpu/element.h"
 #include "runnel/op/builder.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/array_util.h"
@@ -333,36 +334,40 @@ void register_array_gather(Registry& r) {
 }
 
 Tensor gather(const Operand& params, const Operand& indices, int axis, int batch_dims) {
-  static const Op<GatherAttrs> op("GatherV2");
-  // As in TensorFlow the axis follows the batch dimensions unless it is named.
-  if (axis == 0 && batch_dims != 0) {
-    const PartialShape s = indices.value().partial_shape();
-    axis = batch_dims > 0 || !s.has_rank() ? batch_dims : batch_dims + s.rank();
-  }
-  return op({params, indices, int_scalar(axis)}, {.batch_dims = batch_dims});
+  return composed(params.where(), [&]() -> Tensor {
+    static const Op<GatherAttrs> op("GatherV2");
+    // As in TensorFlow the axis follows the batch dimensions unless it is named.
+    if (axis == 0 && batch_dims != 0) {
+      const PartialShape s = indices.value().partial_shape();
+      axis = batch_dims > 0 || !s.has_rank() ? batch_dims : batch_dims + s.rank();
+    }
+    return op({params, indices, int_scalar(axis)}, {.batch_dims = batch_dims});
+  });
 }
 
 Tensor gather_nd(const Operand& params, const Operand& indices, int batch_dims) {
-  static const Op op("GatherNd");
-  if (batch_dims == 0) return op({params, indices});
-  // The batch dimensions become named ones: each index gets its own batch position in front.
-  const Tensor at = indices.value();
-  const PartialShape s = at.partial_shape();
-  if (!s.has_rank() || batch_dims < 0 || batch_dims >= s.rank()) {
-    throw invalid_argument("[GatherNd] batch_dims {} must be in [0, {}), less than the rank of indices", batch_dims,
-                           s.rank());
-  }
-  std::vector<Tensor> columns;
-  const Tensor whole = shape(at, at.dtype());
-  const Tensor column = concat({whole(runnel::slice(none, -1)), ones_like(whole(runnel::slice(0, 1)))}, 0);
-  for (int d = 0; d < batch_dims; ++d) {
-    const Tensor n = whole[d];
-    Dims along(static_cast<size_t>(s.rank()), 1);
-    along[static_cast<size_t>(d)] = -1;
-    columns.push_back(broadcast_to(reshape(range(zeros_like(n), n, ones_like(n)), along), column));
-  }
-  columns.push_back(at);
-  return op({params, concat(columns, -1)});
+  return composed(params.where(), [&]() -> Tensor {
+    static const Op op("GatherNd");
+    if (batch_dims == 0) return op({params, indices});
+    // The batch dimensions become named ones: each index gets its own batch position in front.
+    const Tensor at = indices.value();
+    const PartialShape s = at.partial_shape();
+    if (!s.has_rank() || batch_dims < 0 || batch_dims >= s.rank()) {
+      throw invalid_argument("[GatherNd] batch_dims {} must be in [0, {}), less than the rank of indices", batch_dims,
+                             s.rank());
+    }
+    std::vector<Tensor> columns;
+    const Tensor whole = shape(at, at.dtype());
+    const Tensor column = concat({whole(runnel::slice(none, -1)), ones_like(whole(runnel::slice(0, 1)))}, 0);
+    for (int d = 0; d < batch_dims; ++d) {
+      const Tensor n = whole[d];
+      Dims along(static_cast<size_t>(s.rank()), 1);
+      along[static_cast<size_t>(d)] = -1;
+      columns.push_back(broadcast_to(reshape(range(zeros_like(n), n, ones_like(n)), along), column));
+    }
+    columns.push_back(at);
+    return op({params, concat(columns, -1)});
+  });
 }
 
 }  // namespace runnel

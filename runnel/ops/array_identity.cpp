@@ -1,5 +1,6 @@
 // Ops that hand on their inputs.
 #include "runnel/op/builder.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 
@@ -70,11 +71,13 @@ Tensor identity(const Operand& input) {
 }
 
 std::vector<Tensor> identity_n(const OperandList& input) {
-  static const Op<IdentityNAttrs> op("IdentityN");
-  const std::vector<Arg> args(input.values().begin(), input.values().end());
-  IdentityNAttrs attrs;
-  for (const Tensor& t : input.values()) attrs.T.push_back(t.dtype());
-  return op.many(args, attrs, &input.where());
+  return composed(input.where(), [&]() -> std::vector<Tensor> {
+    static const Op<IdentityNAttrs> op("IdentityN");
+    const std::vector<Arg> args(input.values().begin(), input.values().end());
+    IdentityNAttrs attrs;
+    for (const Tensor& t : input.values()) attrs.T.push_back(t.dtype());
+    return op.many(args, attrs, &input.where());
+  });
 }
 
 Tensor stop_gradient(const Operand& input) {

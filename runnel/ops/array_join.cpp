@@ -4,6 +4,7 @@
 #include "runnel/base/format.h"
 #include "runnel/kernels/cpu/copy.h"
 #include "runnel/op/builder.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/array_util.h"
@@ -354,16 +355,18 @@ Tensor stack(const OperandList& values, int axis) {
 }
 
 std::vector<Tensor> unstack(const Operand& value, int axis, int64_t num) {
-  static const Op<UnpackAttrs> op("Unpack");
-  if (num < 0) {
-    const PartialShape shape = value.value().partial_shape();
-    num = shape.has_rank() && shape.rank() > 0 ? shape[normalize_axis(axis, shape.rank())] : kUnknownDim;
-    if (num < 0 && (!shape.has_rank() || shape.rank() > 0)) {
-      throw invalid_argument("[Unpack] the size of axis {} of {} is unknown: pass num", axis, shape.str());
+  return composed(value.where(), [&]() -> std::vector<Tensor> {
+    static const Op<UnpackAttrs> op("Unpack");
+    if (num < 0) {
+      const PartialShape shape = value.value().partial_shape();
+      num = shape.has_rank() && shape.rank() > 0 ? shape[normalize_axis(axis, shape.rank())] : kUnknownDim;
+      if (num < 0 && (!shape.has_rank() || shape.rank() > 0)) {
+        throw invalid_argument("[Unpack] the size of axis {} of {} is unknown: pass num", axis, shape.str());
+      }
+      num = std::max<int64_t>(num, 0);
     }
-    num = std::max<int64_t>(num, 0);
-  }
-  return op.many({value}, {.num = num, .axis = axis});
+    return op.many({value}, {.num = num, .axis = axis});
+  });
 }
 
 Tensor concat(const OperandList& values, int axis) {
@@ -376,13 +379,15 @@ std::vector<Tensor> split(const Operand& value, int64_t num, int axis) {
 }
 
 std::vector<Tensor> split(const Operand& value, const ShapeArg& sizes, int axis) {
-  static const Op<SplitAttrs> op("SplitV");
-  const Tensor each = sizes.tensor();
-  const PartialShape count = each.partial_shape();
-  if (count.rank() != 1 || count[0] < 0) {
-    throw invalid_argument("[SplitV] the number of sizes must be known, got shape {}", count.str());
-  }
-  return op.many({value, each, int_scalar(axis)}, {.num_split = count[0]});
+  return composed(value.where(), [&]() -> std::vector<Tensor> {
+    static const Op<SplitAttrs> op("SplitV");
+    const Tensor each = sizes.tensor();
+    const PartialShape count = each.partial_shape();
+    if (count.rank() != 1 || count[0] < 0) {
+      throw invalid_argument("[SplitV] the number of sizes must be known, got shape {}", count.str());
+    }
+    return op.many({value, each, int_scalar(axis)}, {.num_split = count[0]});
+  });
 }
 
 }  // namespace runnel

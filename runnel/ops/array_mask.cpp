@@ -4,6 +4,7 @@
 #include "runnel/base/format.h"
 #include "runnel/base/parallel.h"
 #include "runnel/op/builder.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/array_util.h"
@@ -93,113 +94,128 @@ void register_array_mask(Registry& r) {
 }
 
 Tensor searchsorted(const Operand& sorted_sequence, const Operand& values, std::string_view side, DType out_type) {
-  static const Op<BoundAttrs> lower("LowerBound");
-  static const Op<BoundAttrs> upper("UpperBound");
-  if (side != "left" && side != "right") {
-    throw invalid_argument("[searchsorted] side must be 'left' or 'right', got '{}'", side);
-  }
-  const Tensor sorted = sorted_sequence.value();
-  const Tensor v = values.is_literal() ? values.as(sorted.dtype()) : *values.tensor();
-  if (sorted.partial_shape().rank() == 0 || v.partial_shape().rank() == 0) {
-    throw invalid_argument("[searchsorted] vectors or batches of them needed, got shapes {} and {}",
-                           sorted.partial_shape().str(), v.partial_shape().str());
-  }
-  const Op<BoundAttrs>& op = side == "left" ? lower : upper;
-  const Tensor found = op({Operand(as_rows(sorted), sorted_sequence.where()), as_rows(v)}, {.out_type = out_type});
-  return reshape(found, shape_arg(v));
+  return composed(sorted_sequence.where(), [&]() -> Tensor {
+    static const Op<BoundAttrs> lower("LowerBound");
+    static const Op<BoundAttrs> upper("UpperBound");
+    if (side != "left" && side != "right") {
+      throw invalid_argument("[searchsorted] side must be 'left' or 'right', got '{}'", side);
+    }
+    const Tensor sorted = sorted_sequence.value();
+    const Tensor v = values.is_literal() ? values.as(sorted.dtype()) : *values.tensor();
+    if (sorted.partial_shape().rank() == 0 || v.partial_shape().rank() == 0) {
+      throw invalid_argument("[searchsorted] vectors or batches of them needed, got shapes {} and {}",
+                             sorted.partial_shape().str(), v.partial_shape().str());
+    }
+    const Op<BoundAttrs>& op = side == "left" ? lower : upper;
+    const Tensor found = op({Operand(as_rows(sorted), sorted_sequence.where()), as_rows(v)}, {.out_type = out_type});
+    return reshape(found, shape_arg(v));
+  });
 }
 
 Tensor boolean_mask(const Operand& tensor, const Operand& mask, int axis) {
-  const Tensor x = tensor.value();
-  const Tensor m = mask.value();
-  const PartialShape sx = x.partial_shape(), sm = m.partial_shape();
-  if (!sx.has_rank() || !sm.has_rank())
-    throw invalid_argument(
-        "[boolean_mask] tensor and mask need a known rank: tell it with ensure_shape(x, {{-1, ...}}){}",
-        tensor.where().at());
-  if (sm.rank() == 0) throw invalid_argument("[boolean_mask] the mask is a scalar{}", tensor.where().at());
-  if (m.dtype() != DType::bool_)
-    throw invalid_argument("[boolean_mask] the mask must be bool, got {}{}", dtype_name(m.dtype()),
-                           tensor.where().at());
-  const int at = normalize_axis(axis, sx.rank());
-  if (at + sm.rank() > sx.rank()) {
-    throw invalid_argument("[boolean_mask] a mask of shape {} at axis {} of a tensor of shape {}{}", sm.str(), at,
-                           sx.str(), tensor.where().at());
-  }
-  for (int d = 0; d < sm.rank(); ++d) {
-    const int64_t a = sx[at + d], b = sm[d];
-    if (a >= 0 && b >= 0 && a != b) {
-      throw invalid_argument("[boolean_mask] the mask {} does not match dimensions {}.. of {}{}", sm.str(), at,
-                             sx.str(), tensor.where().at());
+  return composed(tensor.where(), [&]() -> Tensor {
+    const Tensor x = tensor.value();
+    const Tensor m = mask.value();
+    const PartialShape sx = x.partial_shape(), sm = m.partial_shape();
+    if (!sx.has_rank() || !sm.has_rank())
+      throw invalid_argument(
+          "[boolean_mask] tensor and mask need a known rank: tell it with ensure_shape(x, {{-1, ...}})");
+    if (sm.rank() == 0) throw invalid_argument("[boolean_mask] the mask is a scalar");
+    if (m.dtype() != DType::bool_)
+      throw invalid_argument("[boolean_mask] the mask must be bool, got {}", dtype_name(m.dtype()));
+    const int at = normalize_axis(axis, sx.rank());
+    if (at + sm.rank() > sx.rank()) {
+      throw invalid_argument("[boolean_mask] a mask of shape {} at axis {} of a tensor of shape {}", sm.str(), at,
+                             sx.str());
     }
-  }
-  Tensor flat = x;
-  if (sm.rank() > 1) {
-    // The masked dimensions become one.
-    std::vector<Tensor> sizes;
-    const Tensor whole = shape(x);
-    if (at > 0) sizes.push_back(whole(slice(0, at)));
-    sizes.push_back(reshape(size(m), {1}));
-    if (at + sm.rank() < sx.rank()) sizes.push_back(whole(slice(at + sm.rank(), none)));
-    flat = reshape(x, concat(sizes, 0));
-  }
-  return gather(Operand(flat, tensor.where()), squeeze(where(reshape(m, {-1})), {1}), at);
+    for (int d = 0; d < sm.rank(); ++d) {
+      const int64_t a = sx[at + d], b = sm[d];
+      if (a >= 0 && b >= 0 && a != b) {
+        throw invalid_argument("[boolean_mask] the mask {} does not match dimensions {}.. of {}", sm.str(), at,
+                               sx.str());
+      }
+    }
+    Tensor flat = x;
+    if (sm.rank() > 1) {
+      // The masked dimensions become one.
+      std::vector<Tensor> sizes;
+      const Tensor whole = shape(x);
+      if (at > 0) sizes.push_back(whole(slice(0, at)));
+      sizes.push_back(reshape(size(m), {1}));
+      if (at + sm.rank() < sx.rank()) sizes.push_back(whole(slice(at + sm.rank(), none)));
+      flat = reshape(x, concat(sizes, 0));
+    }
+    return gather(Operand(flat, tensor.where()), squeeze(where(reshape(m, {-1})), {1}), at);
+  });
 }
 
 Tensor sequence_mask(const Operand& lengths, const Operand& maxlen, DType dtype) {
-  const Tensor n = lengths.value();
-  const Tensor top = maxlen.is_literal() ? maxlen.as(n.dtype()) : cast(*maxlen.tensor(), n.dtype());
-  const Tensor row = range(zeros_like(top), top, ones_like(top));
-  const Tensor mask = less(row, expand_dims(n, -1));
-  return dtype == DType::bool_ ? mask : cast(mask, dtype);
+  return composed(lengths.where(), [&]() -> Tensor {
+    const Tensor top = maxlen.value();
+    if (top.partial_shape().rank() > 0) {
+      throw invalid_argument("[sequence_mask] maxlen must be a scalar, got shape {}", top.partial_shape().str());
+    }
+    const Tensor row = range(zeros_like(top), top, ones_like(top));
+    // As in TensorFlow maxlen says what is compared: lengths lose their fraction where it is an integer.
+    const Tensor mask = less(row, cast(expand_dims(lengths, -1), top.dtype()));
+    return dtype == DType::bool_ ? mask : cast(mask, dtype);
+  });
 }
 Tensor sequence_mask(const Operand& lengths) {
-  const Tensor n = lengths.value();
-  return sequence_mask(n, maximum(reduce_max(n), zeros({}, n.dtype())));
+  return composed(lengths.where(), [&]() -> Tensor {
+    const Tensor n = lengths.value();
+    return sequence_mask(n, maximum(reduce_max(n), zeros({}, n.dtype())));
+  });
 }
 
 std::vector<Tensor> meshgrid(const OperandList& args, std::string_view indexing) {
-  if (indexing != "xy" && indexing != "ij") {
-    throw invalid_argument("[meshgrid] indexing must be 'xy' or 'ij', got '{}'", indexing);
-  }
-  const size_t n = args.size();
-  std::vector<Tensor> sizes;
-  for (const Tensor& t : args.values()) sizes.push_back(size(t));
-  if (n == 0) return {};
-  if (indexing == "xy" && n > 1) std::swap(sizes[0], sizes[1]);
-  const Tensor grid = stack(sizes);
-  std::vector<Tensor> out;
-  for (size_t i = 0; i < n; ++i) {
-    const size_t at = indexing == "xy" && i < 2 && n > 1 ? 1 - i : i;
-    Dims along(n, 1);
-    along[at] = -1;
-    out.push_back(broadcast_to(reshape(args[i], along), grid));
-  }
-  return out;
+  return composed(args.where(), [&]() -> std::vector<Tensor> {
+    if (indexing != "xy" && indexing != "ij") {
+      throw invalid_argument("[meshgrid] indexing must be 'xy' or 'ij', got '{}'", indexing);
+    }
+    const size_t n = args.size();
+    std::vector<Tensor> sizes;
+    for (const Tensor& t : args.values()) sizes.push_back(size(t));
+    if (n == 0) return {};
+    if (indexing == "xy" && n > 1) std::swap(sizes[0], sizes[1]);
+    const Tensor grid = stack(sizes);
+    std::vector<Tensor> out;
+    for (size_t i = 0; i < n; ++i) {
+      const size_t at = indexing == "xy" && i < 2 && n > 1 ? 1 - i : i;
+      Dims along(n, 1);
+      along[at] = -1;
+      out.push_back(broadcast_to(reshape(args[i], along), grid));
+    }
+    return out;
+  });
 }
 
-Tensor repeat(const Operand& input, const Operand& repeats) { return repeat(reshape(input, {-1}), repeats, 0); }
+Tensor repeat(const Operand& input, const Operand& repeats) {
+  return composed(input.where(), [&] { return repeat(reshape(input, {-1}), repeats, 0); });
+}
 Tensor repeat(const Operand& input, const Operand& repeats, int axis) {
-  const Tensor x = input.value();
-  const PartialShape s = x.partial_shape();
-  if (!s.has_rank())
-    throw invalid_argument("[repeat] the input needs a known rank: tell it with ensure_shape(x, {{-1, ...}})");
-  if (s.rank() == 0) return repeat(reshape(x, {1}), repeats, axis);
-  const int at = normalize_axis(axis, s.rank());
-  Tensor times = repeats.value();
-  if (times.dtype() != DType::int64) times = cast(times, DType::int64);
-  const PartialShape st = times.partial_shape();
-  if (st.rank() == 1 && st[0] >= 0 && st[0] != 1 && s[at] >= 0 && st[0] != s[at]) {
-    throw invalid_argument("[repeat] {} repeats for axis {} of size {}", st[0], at, s[at]);
-  }
-  if (st.rank() > 1) throw invalid_argument("[repeat] repeats must be a scalar or a vector, got {}", st.str());
-  // The positions to take, one row for each element, cut to its number of repeats.
-  const Tensor n = shape(x, DType::int64)[at];
-  times = broadcast_to(times, reshape(n, {1}));
-  const Tensor most = reduce_max(concat({times, zeros({1}, DType::int64)}, 0));
-  const Tensor rows = expand_dims(range(zeros_like(n), n, ones_like(n)), 1);
-  const Tensor from = boolean_mask(broadcast_to(rows, stack({n, most})), sequence_mask(times, most));
-  return gather(Operand(x, input.where()), from, at);
+  return composed(input.where(), [&]() -> Tensor {
+    const Tensor x = input.value();
+    const PartialShape s = x.partial_shape();
+    if (!s.has_rank())
+      throw invalid_argument("[repeat] the input needs a known rank: tell it with ensure_shape(x, {{-1, ...}})");
+    if (s.rank() == 0) return repeat(reshape(x, {1}), repeats, axis);
+    const int at = normalize_axis(axis, s.rank());
+    Tensor times = repeats.value();
+    if (times.dtype() != DType::int64) times = cast(times, DType::int64);
+    const PartialShape st = times.partial_shape();
+    if (st.rank() == 1 && st[0] >= 0 && st[0] != 1 && s[at] >= 0 && st[0] != s[at]) {
+      throw invalid_argument("[repeat] {} repeats for axis {} of size {}", st[0], at, s[at]);
+    }
+    if (st.rank() > 1) throw invalid_argument("[repeat] repeats must be a scalar or a vector, got {}", st.str());
+    // The positions to take, one row for each element, cut to its number of repeats.
+    const Tensor n = shape(x, DType::int64)[at];
+    times = broadcast_to(times, reshape(n, {1}));
+    const Tensor most = reduce_max(concat({times, zeros({1}, DType::int64)}, 0));
+    const Tensor rows = expand_dims(range(zeros_like(n), n, ones_like(n)), 1);
+    const Tensor from = boolean_mask(broadcast_to(rows, stack({n, most})), sequence_mask(times, most));
+    return gather(Operand(x, input.where()), from, at);
+  });
 }
 
 }  // namespace runnel

@@ -6,6 +6,7 @@
 #include "runnel/kernels/cpu/copy.h"
 #include "runnel/kernels/cpu/element.h"
 #include "runnel/op/builder.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/array_util.h"
@@ -345,17 +346,21 @@ Tensor padding_of(const MatrixDiagOptions& o, DType dtype) {
 }  // namespace
 
 Tensor matrix_diag(const Operand& diagonal, const MatrixDiagOptions& options) {
-  static const Op<AlignAttrs> op("MatrixDiagV3");
-  const Tensor x = diagonal.value();
-  return op({Operand(x, diagonal.where()), k_of(options), size32(options.num_rows), size32(options.num_cols),
-             padding_of(options, x.dtype())},
-            {.align = options.align});
+  return composed(diagonal.where(), [&]() -> Tensor {
+    static const Op<AlignAttrs> op("MatrixDiagV3");
+    const Tensor x = diagonal.value();
+    return op({Operand(x, diagonal.where()), k_of(options), size32(options.num_rows), size32(options.num_cols),
+               padding_of(options, x.dtype())},
+              {.align = options.align});
+  });
 }
 
 Tensor matrix_diag_part(const Operand& input, const MatrixDiagOptions& options) {
-  static const Op<AlignAttrs> op("MatrixDiagPartV3");
-  const Tensor x = input.value();
-  return op({Operand(x, input.where()), k_of(options), padding_of(options, x.dtype())}, {.align = options.align});
+  return composed(input.where(), [&]() -> Tensor {
+    static const Op<AlignAttrs> op("MatrixDiagPartV3");
+    const Tensor x = input.value();
+    return op({Operand(x, input.where()), k_of(options), padding_of(options, x.dtype())}, {.align = options.align});
+  });
 }
 
 Tensor matrix_set_diag(const Operand& input, const Operand& diagonal, const MatrixDiagOptions& options) {

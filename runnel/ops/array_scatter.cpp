@@ -5,6 +5,7 @@
 #include "runnel/base/parallel.h"
 #include "runnel/kernels/cpu/copy.h"
 #include "runnel/op/builder.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/array_util.h"
@@ -221,15 +222,17 @@ void register_array_scatter(Registry& r) {
 }
 
 Tensor scatter_nd(const Operand& indices, const Operand& updates, const ShapeArg& shape) {
-  static const Op op("ScatterNd");
-  // The shape takes the dtype of the indices.
-  Tensor whole = shape.tensor();
-  const Tensor at = indices.value();
-  if (whole.dtype() != at.dtype()) {
-    const auto sizes = static_ints(whole);
-    whole = sizes ? constant_ints_of(*sizes, at.dtype()) : cast(whole, at.dtype());
-  }
-  return op({Operand(at, indices.where()), updates, whole});
+  return composed(indices.where(), [&]() -> Tensor {
+    static const Op op("ScatterNd");
+    // The shape takes the dtype of the indices.
+    Tensor whole = shape.tensor();
+    const Tensor at = indices.value();
+    if (whole.dtype() != at.dtype()) {
+      const auto sizes = static_ints(whole);
+      whole = sizes ? constant_ints_of(*sizes, at.dtype()) : cast(whole, at.dtype());
+    }
+    return op({Operand(at, indices.where()), updates, whole});
+  });
 }
 
 Tensor tensor_scatter_nd_update(const Operand& tensor, const Operand& indices, const Operand& updates) {
@@ -253,18 +256,22 @@ Tensor tensor_scatter_nd_max(const Operand& tensor, const Operand& indices, cons
   return op({tensor, indices, updates});
 }
 
-Tensor Gradient::value() const {
-  if (!defined()) {
-    throw make_error(Code::failed_precondition, "there is no gradient: the target does not depend on the source");
-  }
+Tensor Gradient::value(SourceSite where) const {
   if (dense_.defined()) return dense_;
-  return scatter_nd(expand_dims(slices_->indices, 1), slices_->values, slices_->dense_shape);
+  return composed(where, [&] {
+    if (!slices_) {
+      throw make_error(Code::failed_precondition, "there is no gradient: the target does not depend on the source");
+    }
+    return scatter_nd(expand_dims(slices_->indices, 1), slices_->values, slices_->dense_shape);
+  });
 }
 
-IndexedSlices merge_slices(const IndexedSlices& a, const IndexedSlices& b) {
-  Tensor indices[] = {a.indices, b.indices};
-  unify_index_types(indices);
-  return {concat({a.values, b.values}, 0), concat({indices[0], indices[1]}, 0), a.dense_shape};
+IndexedSlices merge_slices(const IndexedSlices& a, const IndexedSlices& b, SourceSite where) {
+  return composed(where, [&]() -> IndexedSlices {
+    Tensor indices[] = {a.indices, b.indices};
+    unify_index_types(indices);
+    return {concat({a.values, b.values}, 0), concat({indices[0], indices[1]}, 0), a.dense_shape};
+  });
 }
 
 }  // namespace runnel

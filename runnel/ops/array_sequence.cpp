@@ -4,6 +4,7 @@
 #include "runnel/base/format.h"
 #include "runnel/kernels/cpu/element.h"
 #include "runnel/op/builder.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/array_util.h"
@@ -44,7 +45,7 @@ void range_shape(InferContext& c) {
   if (!start || !limit || !delta) return c.output(PartialShape{kUnknownDim});
   int64_t n = 0;
   range_types.for_each([&]<class T>() {
-    if (dtype_of<T> == start->dtype()) n = range_count(*start->data<T>(), *limit->data<T>(), *delta->data<T>());
+    if (dtype_of<T> == start->dtype()) n = range_count(start->item<T>(), limit->item<T>(), delta->item<T>());
   });
   c.output(PartialShape{n});
 }
@@ -162,15 +163,17 @@ void register_array_sequence(Registry& r) {
 }
 
 Tensor range(const Operand& start, const Operand& limit, const Operand& delta) {
-  static const Op op("Range");
-  if (!start.is_literal() || !limit.is_literal() || !delta.is_literal()) return op({start, limit, delta});
-  // Literals of several kinds: a real one makes all real.
-  DType dtype = DType::int32;
-  for (const Operand* o : {&start, &limit, &delta}) {
-    const DType t = o->natural_dtype();
-    if (t == DType::int64 ? dtype == DType::int32 : t != DType::int32) dtype = t;
-  }
-  return op({start.as(dtype), limit.as(dtype), delta.as(dtype)}, {}, &start.where());
+  return composed(start.where(), [&]() -> Tensor {
+    static const Op op("Range");
+    if (!start.is_literal() || !limit.is_literal() || !delta.is_literal()) return op({start, limit, delta});
+    // Literals of several kinds: a real one makes all real.
+    DType dtype = DType::int32;
+    for (const Operand* o : {&start, &limit, &delta}) {
+      const DType t = o->natural_dtype();
+      if (t == DType::int64 ? dtype == DType::int32 : t != DType::int32) dtype = t;
+    }
+    return op({start.as(dtype), limit.as(dtype), delta.as(dtype)}, {}, &start.where());
+  });
 }
 Tensor range(const Operand& limit) {
   const Operand zero(0, limit.where());
@@ -178,27 +181,29 @@ Tensor range(const Operand& limit) {
 }
 
 Tensor linspace(const Operand& start, const Operand& stop, const Operand& num, int axis) {
-  static const Op op("LinSpace");
-  auto real = [](const Operand& o, const Operand& other) {
-    if (!o.is_literal()) return *o.tensor();
-    return o.as(other.is_literal() ? DType::float32 : other.tensor()->dtype());
-  };
-  const Tensor a = real(start, stop), b = real(stop, start);
-  const PartialShape shape = broadcast_shapes(a.partial_shape(), b.partial_shape());
-  if (shape.rank() == 0) return op({Operand(a, start.where()), b, num});
-  if (!shape.has_rank()) throw invalid_argument("[linspace] start and stop need a known rank");
-  const int at = normalize_axis(axis, shape.rank() + 1);
-  // Weights from 0 to 1 along the new axis: both ends come out exactly.
-  const Tensor weight = op({zeros({}, a.dtype()), ones({}, a.dtype()), num});
-  Dims along(static_cast<size_t>(shape.rank() + 1), 1);
-  along[static_cast<size_t>(at)] = -1;
-  const Tensor t = reshape(weight, along);
-  auto lifted = [&](const Tensor& x) {
-    const PartialShape own = x.partial_shape();
-    return expand_dims(own.rank() == shape.rank() ? x : broadcast_to(x, shape_arg(a.partial_shape() == shape ? a : b)),
-                       at);
-  };
-  return lifted(a) * (1 - t) + lifted(b) * t;
+  return composed(start.where(), [&]() -> Tensor {
+    static const Op op("LinSpace");
+    auto real = [](const Operand& o, const Operand& other) {
+      if (!o.is_literal()) return *o.tensor();
+      return o.as(other.is_literal() ? DType::float32 : other.tensor()->dtype());
+    };
+    const Tensor a = real(start, stop), b = real(stop, start);
+    const PartialShape shape = broadcast_shapes(a.partial_shape(), b.partial_shape());
+    if (shape.rank() == 0) return op({Operand(a, start.where()), b, num});
+    if (!shape.has_rank()) throw invalid_argument("[linspace] start and stop need a known rank");
+    const int at = normalize_axis(axis, shape.rank() + 1);
+    // Weights from 0 to 1 along the new axis: both ends come out exactly.
+    const Tensor weight = op({zeros({}, a.dtype()), ones({}, a.dtype()), num});
+    Dims along(static_cast<size_t>(shape.rank() + 1), 1);
+    along[static_cast<size_t>(at)] = -1;
+    const Tensor t = reshape(weight, along);
+    auto lifted = [&](const Tensor& x) {
+      const PartialShape own = x.partial_shape();
+      return expand_dims(
+          own.rank() == shape.rank() ? x : broadcast_to(x, shape_arg(a.partial_shape() == shape ? a : b)), at);
+    };
+    return lifted(a) * (1 - t) + lifted(b) * t;
+  });
 }
 
 Tensor one_hot(const Operand& indices, const Operand& depth, const Operand& on_value, const Operand& off_value,
@@ -207,17 +212,19 @@ Tensor one_hot(const Operand& indices, const Operand& depth, const Operand& on_v
   return op({indices, depth, on_value, off_value}, {.axis = axis});
 }
 Tensor one_hot(const Operand& indices, const Operand& depth, int axis, DType dtype) {
-  return one_hot(indices, depth, ones({}, dtype), zeros({}, dtype), axis);
+  return composed(indices.where(), [&] { return one_hot(indices, depth, ones({}, dtype), zeros({}, dtype), axis); });
 }
 
 Tensor eye(int64_t num_rows, int64_t num_columns, const Shape& batch_shape, DType dtype, SourceSite where) {
-  if (num_rows < 0) throw invalid_argument("[eye] num_rows is negative: {}{}", num_rows, where.at());
-  const Tensor one =
-      one_hot(range(Operand(num_rows, where)), Operand(num_columns < 0 ? num_rows : num_columns, where), -1, dtype);
-  if (batch_shape.rank() == 0) return one;
-  Dims dims = batch_shape.dims();
-  dims.insert(dims.end(), one.shape().begin(), one.shape().end());
-  return broadcast_to(one, dims);
+  return composed(where, [&]() -> Tensor {
+    if (num_rows < 0) throw invalid_argument("[eye] num_rows is negative: {}", num_rows);
+    const Tensor one =
+        one_hot(range(Operand(num_rows, where)), Operand(num_columns < 0 ? num_rows : num_columns, where), -1, dtype);
+    if (batch_shape.rank() == 0) return one;
+    Dims dims = batch_shape.dims();
+    dims.insert(dims.end(), one.shape().begin(), one.shape().end());
+    return broadcast_to(one, dims);
+  });
 }
 
 }  // namespace runnel

@@ -5,6 +5,7 @@
 #include "runnel/kernels/cpu/broadcast.h"
 #include "runnel/kernels/cpu/copy.h"
 #include "runnel/op/builder.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/array_util.h"
@@ -351,10 +352,12 @@ Tensor expand_dims(const Operand& input, int axis) {
   return op({input, int_scalar(axis)});
 }
 Tensor squeeze(const Operand& input, const Axes& axis) {
-  static const Op<SqueezeAttrs> op("Squeeze");
-  if (!axis.given()) return op({input});
-  const Dims axes = int_values(axis.tensor_for(input.value()));
-  return op({input}, {.squeeze_dims = {axes.begin(), axes.end()}});
+  return composed(input.where(), [&]() -> Tensor {
+    static const Op<SqueezeAttrs> op("Squeeze");
+    if (!axis.given()) return op({input});
+    const Dims axes = int_values(axis.tensor_for(input.value()));
+    return op({input}, {.squeeze_dims = {axes.begin(), axes.end()}});
+  });
 }
 Tensor ensure_shape(const Operand& input, const PartialShape& shape) {
   static const Op<EnsureShapeAttrs> op("EnsureShape");
@@ -395,7 +398,7 @@ PartialShape constant_sizes(const InferContext& c, int i) {
 
 Tensor Axes::tensor_for(const Tensor& x) const {
   if (tensor_.defined()) return tensor_;
-  if (given_) return int_vector(list_);
+  if (given_ || !x.defined()) return int_vector(list_);  // the op tells of an x that refers to nothing
   const PartialShape shape = x.partial_shape();
   return shape.has_rank() ? int_vector(iota_dims(shape.rank())) : range(rank(x));
 }

@@ -5,6 +5,7 @@
 #include "runnel/base/format.h"
 #include "runnel/kernels/cpu/copy.h"
 #include "runnel/op/builder.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/array_util.h"
@@ -347,23 +348,29 @@ void register_array_slice(Registry& r) {
 }
 
 Tensor slice(const Operand& input, const ShapeArg& begin, const ShapeArg& size) {
-  static const Op op("Slice");
-  Tensor bounds[] = {begin.tensor(), size.tensor()};
-  unify_index_types(bounds);
-  return op({input, bounds[0], bounds[1]});
+  return composed(input.where(), [&]() -> Tensor {
+    static const Op op("Slice");
+    Tensor bounds[] = {begin.tensor(), size.tensor()};
+    unify_index_types(bounds);
+    return op({input, bounds[0], bounds[1]});
+  });
 }
 
 Tensor strided_slice(const Operand& input, const ShapeArg& begin, const ShapeArg& end, const ShapeArg& strides,
                      const StridedSliceMasks& masks) {
-  static const Op<MaskAttrs> op("StridedSlice");
-  Tensor bounds[] = {begin.tensor(), end.tensor(), strides.tensor()};
-  unify_index_types(bounds);
-  return op({input, bounds[0], bounds[1], bounds[2]}, MaskAttrs{masks});
+  return composed(input.where(), [&]() -> Tensor {
+    static const Op<MaskAttrs> op("StridedSlice");
+    Tensor bounds[] = {begin.tensor(), end.tensor(), strides.tensor()};
+    unify_index_types(bounds);
+    return op({input, bounds[0], bounds[1], bounds[2]}, MaskAttrs{masks});
+  });
 }
 
 Tensor strided_slice(const Operand& input, const ShapeArg& begin, const ShapeArg& end) {
-  const Tensor from = begin.tensor();
-  return strided_slice(input, from, end, ones_like(from));
+  return composed(input.where(), [&]() -> Tensor {
+    const Tensor from = begin.tensor();
+    return strided_slice(input, from, end, ones_like(from));
+  });
 }
 
 }  // namespace runnel

@@ -4,6 +4,7 @@
 #include "runnel/base/format.h"
 #include "runnel/kernels/cpu/copy.h"
 #include "runnel/op/builder.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/array_util.h"
@@ -124,20 +125,22 @@ void register_array_transpose(Registry& r) {
 }
 
 Tensor transpose(const Operand& a, const Axes& perm, bool conjugate) {
-  static const Op plain("Transpose");
-  static const Op conjugated("ConjugateTranspose");
-  const bool conj = conjugate && !a.is_literal() && is_complex(a.tensor()->dtype());
-  const Op<>& op = conj ? conjugated : plain;
-  if (perm.given()) return op({a, perm.tensor_for(a.value())});
-  const Tensor x = a.value();
-  const PartialShape shape = x.partial_shape();
-  if (!shape.has_rank()) {
-    const Tensor n = rank(x);
-    return op({a, range(n - 1, -1, -1)});
-  }
-  Dims reversed;
-  for (int i = shape.rank() - 1; i >= 0; --i) reversed.push_back(i);
-  return op({a, int_vector(reversed)});
+  return composed(a.where(), [&]() -> Tensor {
+    static const Op plain("Transpose");
+    static const Op conjugated("ConjugateTranspose");
+    const bool conj = conjugate && !a.is_literal() && is_complex(a.tensor()->dtype());
+    const Op<>& op = conj ? conjugated : plain;
+    if (perm.given()) return op({a, perm.tensor_for(a.value())});
+    const Tensor x = a.value();
+    const PartialShape shape = x.partial_shape();
+    if (!shape.has_rank()) {
+      const Tensor n = rank(x);
+      return op({a, range(n - 1, -1, -1)});
+    }
+    Dims reversed;
+    for (int i = shape.rank() - 1; i >= 0; --i) reversed.push_back(i);
+    return op({a, int_vector(reversed)});
+  });
 }
 
 Tensor invert_permutation(const Operand& x) {

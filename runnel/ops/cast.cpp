@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "runnel/base/format.h"
+#include "runnel/op/composed.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math_common.h"
 
@@ -178,18 +179,20 @@ Tensor cast(const Operand& x, DType dtype) {
 }
 
 Tensor saturate_cast(const Operand& value, DType dtype) {
-  Tensor x = value.value();
-  if (is_complex(x.dtype()) && !is_complex(dtype)) x = real(x);
-  if (x.dtype() == dtype || is_complex(dtype) || x.dtype() == DType::bool_ || dtype == DType::bool_) {
+  return composed(value.where(), [&]() -> Tensor {
+    Tensor x = value.value();
+    if (is_complex(x.dtype()) && !is_complex(dtype)) x = real(x);
+    if (x.dtype() == dtype || is_complex(dtype) || x.dtype() == DType::bool_ || dtype == DType::bool_) {
+      return cast(Operand(x, value.where()), dtype);
+    }
+    const Range from = range_of(x.dtype());
+    const Range to = range_of(dtype);
+    // Infinities are outside of every range.
+    const bool open = is_float(x.dtype());
+    if (open || to.lowest > from.lowest) x = maximum(x, bound(std::max(to.lowest, from.lowest), x.dtype()));
+    if (open || to.highest < from.highest) x = minimum(x, bound(std::min(to.highest, from.highest), x.dtype()));
     return cast(Operand(x, value.where()), dtype);
-  }
-  const Range from = range_of(x.dtype());
-  const Range to = range_of(dtype);
-  // Infinities are outside of every range.
-  const bool open = is_float(x.dtype());
-  if (open || to.lowest > from.lowest) x = maximum(x, bound(std::max(to.lowest, from.lowest), x.dtype()));
-  if (open || to.highest < from.highest) x = minimum(x, bound(std::min(to.highest, from.highest), x.dtype()));
-  return cast(Operand(x, value.where()), dtype);
+  });
 }
 
 Tensor bitcast(const Operand& input, DType type) {

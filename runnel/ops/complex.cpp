@@ -3,6 +3,7 @@
 #include <numbers>
 
 #include "runnel/base/format.h"
+#include "runnel/op/composed.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math_common.h"
 
@@ -115,14 +116,18 @@ void register_complex(Registry& r) {
 }
 
 Tensor abs(const Operand& x) {
-  static const Op op("Abs");
-  return is_real(x) ? op({x}) : part("ComplexAbs", x);
+  return composed(x.where(), [&]() -> Tensor {
+    static const Op op("Abs");
+    return is_real(x) ? op({x}) : part("ComplexAbs", x);
+  });
 }
 
 Tensor conj(const Operand& x) {
-  if (!x.is_literal() && !is_complex(x.tensor()->dtype())) return *x.tensor();
-  static const Op op("Conj");
-  return op({x});
+  return composed(x.where(), [&]() -> Tensor {
+    if (!x.is_literal() && !is_complex(x.tensor()->dtype())) return *x.tensor();
+    static const Op op("Conj");
+    return op({x});
+  });
 }
 
 Tensor complex(const Operand& real, const Operand& imag) {
@@ -132,12 +137,18 @@ Tensor complex(const Operand& real, const Operand& imag) {
   return op({real, imag}, {.Tout = wide ? DType::complex128 : DType::complex64});
 }
 
-Tensor real(const Operand& input) { return is_real(input) ? input.value() : part("Real", input); }
-Tensor imag(const Operand& input) { return is_real(input) ? zeros_like(input) : part("Imag", input); }
+Tensor real(const Operand& input) {
+  return composed(input.where(), [&] { return is_real(input) ? input.value() : part("Real", input); });
+}
+Tensor imag(const Operand& input) {
+  return composed(input.where(), [&] { return is_real(input) ? zeros_like(input) : part("Imag", input); });
+}
 Tensor angle(const Operand& input) {
-  if (!is_real(input)) return part("Angle", input);
-  const Tensor x = input.value();
-  return where(x < 0, std::numbers::pi, zeros_like(x));
+  return composed(input.where(), [&]() -> Tensor {
+    if (!is_real(input)) return part("Angle", input);
+    const Tensor x = input.value();
+    return where(x < 0, std::numbers::pi, zeros_like(x));
+  });
 }
 
 }  // namespace runnel

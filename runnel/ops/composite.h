@@ -6,20 +6,21 @@
 namespace runnel {
 
 // The rows added up as a dense tensor.
-RUNNEL_API Tensor to_dense(const IndexedSlices& slices);
+RUNNEL_API Tensor to_dense(const IndexedSlices& slices, SourceSite where = SourceSite::current());
 
 namespace sparse {
 
 // Values at their indices, default_value (0 when not given) elsewhere. Indices must be within the shape, in order and
 // without repetition unless validate_indices is false (then the last one wins).
-RUNNEL_API Tensor to_dense(const SparseTensor& sp_input, const Tensor& default_value = {},
-                           bool validate_indices = true);
+RUNNEL_API Tensor to_dense(const SparseTensor& sp_input, const Tensor& default_value = {}, bool validate_indices = true,
+                           SourceSite where = SourceSite::current());
 // The elements that are not zero (not empty, for strings).
 RUNNEL_API SparseTensor from_dense(const Operand& tensor);
 // In row-major order of the indices.
-RUNNEL_API SparseTensor reorder(const SparseTensor& sp_input);
+RUNNEL_API SparseTensor reorder(const SparseTensor& sp_input, SourceSite where = SourceSite::current());
 // Ones on the diagonal (square unless num_columns is given).
-RUNNEL_API SparseTensor eye(int64_t num_rows, int64_t num_columns = -1, DType dtype = DType::float32);
+RUNNEL_API SparseTensor eye(int64_t num_rows, int64_t num_columns = -1, DType dtype = DType::float32,
+                            SourceSite where = SourceSite::current());
 
 }  // namespace sparse
 

@@ -5,6 +5,7 @@
 
 #include "runnel/base/format.h"
 #include "runnel/op/builder.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/op/unrecorded.h"
 #include "runnel/ops/strings.h"
@@ -48,8 +49,9 @@ void call_host(KernelContext& c, const HostCallAttrs& a) {
   const auto* body = dynamic_cast<const HostBody*>(a.f.body.get());
   if (!body) throw make_error(Code::failed_precondition, "the callback is not in this program");
   std::vector<Tensor> in;
-  for (int i = 0; i < c.num_inputs(); ++i) in.push_back(c.in(i));
+  for (int i = 0; i < c.num_inputs(); ++i) in.push_back(c.in(i).to_host());
   const Unrecorded unrecorded;
+  const ContextScope<&ThreadContext::call_site> own_lines(nullptr);
   std::vector<Tensor> out = body->f(in);
   if (out.size() != a.Tout.size()) {
     throw invalid_argument("the callback returned {} tensors, {} were declared", out.size(), a.Tout.size());
@@ -97,6 +99,7 @@ void register_control(Registry& r) {
         for (int i = 1; i < c.num_inputs(); ++i) data += fmt::format(" [{}]", summary_text(c.in(i), a.summarize));
         throw invalid_argument("assertion failed:{}", data);
       })
+      .any_device()
       .stateful()
       .doc("Fails, showing `data`, unless the condition is true.")
       .sample({.in = {Tensor(true), Tensor{1, 2}}}, {.T = {DType::int32}})
@@ -113,6 +116,7 @@ void register_control(Registry& r) {
       })
       .forwards()
       .cpu([](KernelContext& c, const HostCallAttrs& a) { call_host(c, a); })
+      .any_device()
       .stateful()
       .doc("Calls back into the program.");
 }
@@ -131,19 +135,23 @@ void detail::print_pieces(std::span<const PrintPiece> pieces, const PrintOptions
       text += pieces[i].text;
     }
   }
-  const Tensor line = tensors.empty() ? Tensor(text) : strings::format(text, tensors, hole, options.summarize);
-  op.many({line}, {.output_stream = options.output_stream, .end = options.end});
+  composed(SourceSite(), [&] {  // the line of the call is not known
+    const Tensor line = tensors.empty() ? Tensor(text) : strings::format(text, tensors, hole, options.summarize);
+    op.many({line}, {.output_stream = options.output_stream, .end = options.end});
+  });
 }
 
 void assert_(const Operand& condition, const std::vector<Tensor>& data, int64_t summarize) {
-  static const Op<AssertAttrs> op("Assert");
-  AssertAttrs attrs{.summarize = summarize};
-  std::vector<Arg> args{condition};
-  for (const Tensor& t : data) {
-    attrs.T.push_back(t.dtype());
-    args.emplace_back(t);
-  }
-  op.many(args, attrs);
+  composed(condition.where(), [&] {
+    static const Op<AssertAttrs> op("Assert");
+    AssertAttrs attrs{.summarize = summarize};
+    std::vector<Arg> args{condition};
+    for (const Tensor& t : data) {
+      attrs.T.push_back(t.dtype());
+      args.emplace_back(t);
+    }
+    op.many(args, attrs);
+  });
 }
 
 std::vector<Tensor> host_call(HostFunction f, const OperandList& inputs, const std::vector<DType>& output_dtypes,
@@ -153,10 +161,12 @@ std::vector<Tensor> host_call(HostFunction f, const OperandList& inputs, const s
   body->f = std::move(f);
   HostCallAttrs attrs{.f = {"host_call", std::move(body)}, .Tout = output_dtypes, .output_shapes = output_shapes};
   std::vector<Arg> args;
-  for (const Tensor& t : inputs.values()) {
-    attrs.Tin.push_back(t.dtype());
-    args.emplace_back(t);
-  }
+  composed(inputs.where(), [&] {
+    for (const Tensor& t : inputs.values()) {
+      attrs.Tin.push_back(t.dtype());
+      args.emplace_back(t);
+    }
+  });
   return op.many(args, attrs, &inputs.where());
 }
 

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "runnel/base/format.h"
+#include "runnel/op/composed.h"
 #include "runnel/ops/math_common.h"
 
 namespace runnel {
@@ -241,17 +242,18 @@ Tensor divide(const Operand& x, const Operand& y) {
   const DType dtype = known && known->defined() ? known->dtype() : x.natural_dtype();
   const DType quotient = true_division_dtype(dtype);
   if (quotient == DType::invalid) return realdiv(x, y);
-  const auto converted = [&](const Operand& o) {
-    const Tensor t = o.is_literal() ? o.as(dtype) : *o.tensor();
-    if (t.dtype() != dtype) {
-      throw invalid_argument("[RealDiv] x is {}, y is {}: cast one of them{}", dtype_name(dtype), dtype_name(t.dtype()),
-                             o.where().at());
-    }
-    return cast(Operand(t, o.where()), quotient);
-  };
-  const Tensor a = converted(x);
-  const Tensor b = converted(y);
-  return realdiv(Operand(a, x.where()), Operand(b, y.where()));
+  return composed(x.where(), [&] {
+    const auto converted = [&](const Operand& o) {
+      const Tensor t = o.is_literal() ? o.as(dtype) : *o.tensor();
+      if (t.dtype() != dtype) {
+        throw invalid_argument("[RealDiv] x is {}, y is {}: cast one of them", dtype_name(dtype),
+                               dtype_name(t.dtype()));
+      }
+      return cast(t, quotient);
+    };
+    const Tensor a = converted(x);
+    return realdiv(a, converted(y));
+  });
 }
 
 }  // namespace runnel

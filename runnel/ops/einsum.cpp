@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "runnel/base/format.h"
+#include "runnel/op/composed.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/contraction.h"
 #include "runnel/ops/math.h"
@@ -27,8 +28,7 @@ struct Subscript {
 
 class Einsum {
  public:
-  Einsum(std::string_view equation, const OperandList& operands)
-      : equation_(equation), where_(operands.where()), given_(operands.values()) {}
+  Einsum(std::string_view equation, const OperandList& operands) : equation_(equation), given_(operands.values()) {}
 
   Tensor run() {
     parse();
@@ -51,8 +51,8 @@ class Einsum {
   Error error(fmt::format_string<Args...> text, Args&&... args) const {
     std::string shapes;
     for (const Tensor& t : given_) shapes += (shapes.empty() ? "" : ", ") + t.partial_shape().str();
-    return invalid_argument("[Einsum] '{}': {}; operands {}{}", equation_,
-                            fmt::format(text, std::forward<Args>(args)...), shapes, where_.at());
+    return invalid_argument("[Einsum] '{}': {}; operands {}", equation_, fmt::format(text, std::forward<Args>(args)...),
+                            shapes);
   }
 
   Subscript parse_subscript(std::string_view text) const {
@@ -338,7 +338,6 @@ class Einsum {
   }
 
   std::string equation_;
-  SourceSite where_;
   std::vector<Tensor> given_;
   std::vector<Subscript> inputs_;
   Subscript output_;
@@ -378,55 +377,61 @@ void check_axes(const Tensor& a, const Tensor& b, std::vector<int64_t>& axes_a, 
 
 }  // namespace
 
-Tensor einsum(std::string_view equation, const OperandList& operands) { return Einsum(equation, operands).run(); }
+Tensor einsum(std::string_view equation, const OperandList& operands) {
+  return composed(operands.where(), [&] { return Einsum(equation, operands).run(); });
+}
 
 Tensor tensordot(const Operand& a, const Operand& b, const std::vector<int64_t>& axes_a,
                  const std::vector<int64_t>& axes_b) {
-  const Tensor x = a.value();
-  const Tensor y = b.value();
-  std::vector<int64_t> at_a = axes_a;
-  std::vector<int64_t> at_b = axes_b;
-  check_axes(x, y, at_a, at_b);
-  const PartialShape sx = x.partial_shape();
-  const PartialShape sy = y.partial_shape();
-  LabelSizes sizes;
-  Labels of_a(static_cast<size_t>(sx.rank()));
-  Labels of_b(static_cast<size_t>(sy.rank()));
-  Labels out;
-  for (int i = 0; i < sy.rank(); ++i) {
-    of_b[static_cast<size_t>(i)] = sx.rank() + i;
-    sizes.set(sx.rank() + i, sy[i], y, i);
-  }
-  for (int i = 0; i < sx.rank(); ++i) {
-    of_a[static_cast<size_t>(i)] = i;
-    sizes.set(i, sx[i], x, i);
-    const auto pair = static_cast<size_t>(std::find(at_a.begin(), at_a.end(), i) - at_a.begin());
-    if (pair == at_a.size()) {
-      out.push_back(i);
-      continue;
+  return composed(a.where(), [&]() -> Tensor {
+    const Tensor x = a.value();
+    const Tensor y = b.value();
+    std::vector<int64_t> at_a = axes_a;
+    std::vector<int64_t> at_b = axes_b;
+    check_axes(x, y, at_a, at_b);
+    const PartialShape sx = x.partial_shape();
+    const PartialShape sy = y.partial_shape();
+    LabelSizes sizes;
+    Labels of_a(static_cast<size_t>(sx.rank()));
+    Labels of_b(static_cast<size_t>(sy.rank()));
+    Labels out;
+    for (int i = 0; i < sy.rank(); ++i) {
+      of_b[static_cast<size_t>(i)] = sx.rank() + i;
+      sizes.set(sx.rank() + i, sy[i], y, i);
     }
-    of_b[static_cast<size_t>(at_b[pair])] = i;
-    if (sx[i] < 0) sizes.set(i, sy[static_cast<int>(at_b[pair])], x, i);
-  }
-  for (int l : of_b) {
-    if (l >= sx.rank()) out.push_back(l);
-  }
-  return reordered(contracted({x, of_a}, {y, of_b}, out, sizes), out);
+    for (int i = 0; i < sx.rank(); ++i) {
+      of_a[static_cast<size_t>(i)] = i;
+      sizes.set(i, sx[i], x, i);
+      const auto pair = static_cast<size_t>(std::find(at_a.begin(), at_a.end(), i) - at_a.begin());
+      if (pair == at_a.size()) {
+        out.push_back(i);
+        continue;
+      }
+      of_b[static_cast<size_t>(at_b[pair])] = i;
+      if (sx[i] < 0) sizes.set(i, sy[static_cast<int>(at_b[pair])], x, i);
+    }
+    for (int l : of_b) {
+      if (l >= sx.rank()) out.push_back(l);
+    }
+    return reordered(contracted({x, of_a}, {y, of_b}, out, sizes), out);
+  });
 }
 
 Tensor tensordot(const Operand& a, const Operand& b, int64_t axes) {
-  const PartialShape sa = a.value().partial_shape();
-  const PartialShape sb = b.value().partial_shape();
-  if (axes < 0 || (sa.has_rank() && axes > sa.rank()) || (sb.has_rank() && axes > sb.rank())) {
-    throw invalid_argument("[Tensordot] cannot sum over {} axes of {} and {}", axes, sa.str(), sb.str());
-  }
-  std::vector<int64_t> last;
-  std::vector<int64_t> first;
-  for (int64_t i = 0; i < axes; ++i) {
-    last.push_back(i - axes);
-    first.push_back(i);
-  }
-  return tensordot(a, b, last, first);
+  return composed(a.where(), [&]() -> Tensor {
+    const PartialShape sa = a.value().partial_shape();
+    const PartialShape sb = b.value().partial_shape();
+    if (axes < 0 || (sa.has_rank() && axes > sa.rank()) || (sb.has_rank() && axes > sb.rank())) {
+      throw invalid_argument("[Tensordot] cannot sum over {} axes of {} and {}", axes, sa.str(), sb.str());
+    }
+    std::vector<int64_t> last;
+    std::vector<int64_t> first;
+    for (int64_t i = 0; i < axes; ++i) {
+      last.push_back(i - axes);
+      first.push_back(i);
+    }
+    return tensordot(a, b, last, first);
+  });
 }
 
 }  // namespace runnel

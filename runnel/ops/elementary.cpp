@@ -5,6 +5,7 @@
 #include "runnel/base/format.h"
 #include "runnel/kernels/cpu/vmath.h"
 #include "runnel/ops/math_common.h"
+#include "runnel/tensor/type_sets.h"
 
 namespace runnel {
 namespace {

@@ -11,6 +11,7 @@
 #include "runnel/ops/nn.h"
 #include "runnel/ops/nn_conv.h"
 #include "runnel/ops/state.h"
+#include "runnel/ops/variable_slot.h"
 
 namespace runnel {
 namespace {

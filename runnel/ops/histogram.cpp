@@ -5,6 +5,7 @@
 
 #include "runnel/base/format.h"
 #include "runnel/op/builder.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
@@ -175,57 +176,62 @@ void register_histogram(Registry& r) {
 namespace math {
 
 Tensor bincount(const Operand& arr, const BincountOptions& o) {
-  static const Op plain("Bincount");
-  static const Op<DenseBincountAttrs> dense("DenseBincount");
-  if (o.axis && *o.axis != 0 && *o.axis != -1) {
-    throw invalid_argument("[Bincount] axis must be 0, -1 or not given, got {}", *o.axis);
-  }
-  for (int64_t length : {o.minlength, o.maxlength}) {
-    if (length < -1) throw invalid_argument("[Bincount] minlength and maxlength must not be negative, got {}", length);
-  }
-  const bool weighted = o.weights.defined();
-  if (weighted && o.binary_output) throw invalid_argument("[Bincount] weights have no meaning with binary_output");
-  const bool rows = o.axis == -1;
-  Tensor values = arr.value();
-  if (!is_integer(values.dtype())) {
-    throw invalid_argument("[Bincount] arr must be integers, got {}", dtype_name(values.dtype()));
-  }
-  if (values.dtype() != DType::int64) values = cast(values, DType::int32);
-  Tensor weights = weighted ? o.weights : Tensor::empty(o.dtype, {0});
-  Tensor size = maximum(reduce_max(values) + 1, 0);  // of an empty arr the largest value is the lowest number
-  if (o.minlength >= 0) size = maximum(size, o.minlength);
-  if (o.maxlength >= 0) size = minimum(size, o.maxlength);
-  if (!rows && !o.binary_output && values.dtype() == DType::int32) {
-    return plain({values, size, weights});
-  }
-  if (!rows) {
-    values = reshape(values, {-1});
-    if (weighted) weights = reshape(weights, {-1});
-  }
-  return dense({values, size, weights}, {.binary_output = o.binary_output});
+  return composed(arr.where(), [&]() -> Tensor {
+    static const Op plain("Bincount");
+    static const Op<DenseBincountAttrs> dense("DenseBincount");
+    if (o.axis && *o.axis != 0 && *o.axis != -1) {
+      throw invalid_argument("[Bincount] axis must be 0, -1 or not given, got {}", *o.axis);
+    }
+    for (int64_t length : {o.minlength, o.maxlength}) {
+      if (length < -1)
+        throw invalid_argument("[Bincount] minlength and maxlength must not be negative, got {}", length);
+    }
+    const bool weighted = o.weights.defined();
+    if (weighted && o.binary_output) throw invalid_argument("[Bincount] weights have no meaning with binary_output");
+    const bool rows = o.axis == -1;
+    Tensor values = arr.value();
+    if (!is_integer(values.dtype())) {
+      throw invalid_argument("[Bincount] arr must be integers, got {}", dtype_name(values.dtype()));
+    }
+    if (values.dtype() != DType::int64) values = cast(values, DType::int32);
+    Tensor weights = weighted ? o.weights : Tensor::empty(o.dtype, {0});
+    Tensor size = maximum(reduce_max(values) + 1, 0);  // of an empty arr the largest value is the lowest number
+    if (o.minlength >= 0) size = maximum(size, o.minlength);
+    if (o.maxlength >= 0) size = minimum(size, o.maxlength);
+    if (!rows && !o.binary_output && values.dtype() == DType::int32) {
+      return plain({values, size, weights});
+    }
+    if (!rows) {
+      values = reshape(values, {-1});
+      if (weighted) weights = reshape(weights, {-1});
+    }
+    return dense({values, size, weights}, {.binary_output = o.binary_output});
+  });
 }
 
 Tensor confusion_matrix(const Operand& labels, const Operand& predictions, int64_t num_classes, const Tensor& weights,
                         DType dtype) {
-  const Tensor truth = cast(labels.value(), DType::int64);
-  const Tensor guess = cast(predictions.value(), DType::int64);
-  if (!truth.partial_shape().compatible_with(guess.partial_shape())) {
-    throw invalid_argument("[ConfusionMatrix] labels {} and predictions {} differ in shape",
-                           truth.partial_shape().str(), guess.partial_shape().str());
-  }
-  const Tensor largest = maximum(maximum(reduce_max(truth), reduce_max(guess)), -1);
-  if (!largest.is_symbolic()) {
-    const int64_t smallest = minimum(reduce_min(truth), reduce_min(guess)).item<int64_t>();
-    if (smallest < 0) throw invalid_argument("[ConfusionMatrix] a class is negative: {}", smallest);
-    if (num_classes >= 0 && largest.item<int64_t>() >= num_classes) {
-      throw invalid_argument("[ConfusionMatrix] class {} is not below num_classes {}", largest.item<int64_t>(),
-                             num_classes);
+  return composed(labels.where(), [&]() -> Tensor {
+    const Tensor truth = cast(labels.value(), DType::int64);
+    const Tensor guess = cast(predictions.value(), DType::int64);
+    if (!truth.partial_shape().compatible_with(guess.partial_shape())) {
+      throw invalid_argument("[ConfusionMatrix] labels {} and predictions {} differ in shape",
+                             truth.partial_shape().str(), guess.partial_shape().str());
     }
-  }
-  const Tensor n = num_classes >= 0 ? constant(num_classes, DType::int64) : largest + 1;
-  const Tensor amounts = weights.defined() ? cast(weights, dtype) : ones_like(truth, dtype);
-  const Tensor flat = reshape(truth * n + guess, {-1});
-  return reshape(unsorted_segment_sum(reshape(amounts, {-1}), flat, n * n), stack({n, n}));
+    const Tensor largest = maximum(maximum(reduce_max(truth), reduce_max(guess)), -1);
+    if (!largest.is_symbolic()) {
+      const int64_t smallest = minimum(reduce_min(truth), reduce_min(guess)).item<int64_t>();
+      if (smallest < 0) throw invalid_argument("[ConfusionMatrix] a class is negative: {}", smallest);
+      if (num_classes >= 0 && largest.item<int64_t>() >= num_classes) {
+        throw invalid_argument("[ConfusionMatrix] class {} is not below num_classes {}", largest.item<int64_t>(),
+                               num_classes);
+      }
+    }
+    const Tensor n = num_classes >= 0 ? constant(num_classes, DType::int64) : largest + 1;
+    const Tensor amounts = weights.defined() ? cast(weights, dtype) : ones_like(truth, dtype);
+    const Tensor flat = reshape(truth * n + guess, {-1});
+    return reshape(unsorted_segment_sum(reshape(amounts, {-1}), flat, n * n), stack({n, n}));
+  });
 }
 
 }  // namespace math
@@ -237,20 +243,22 @@ Tensor histogram_fixed_width(const Operand& values, const Operand& value_range, 
 
 Tensor histogram_fixed_width_bins(const Operand& values, const Operand& value_range, const Operand& nbins,
                                   DType dtype) {
-  const Tensor x = values.value();
-  const Tensor range = value_range.is_literal() ? value_range.as(x.dtype()) : *value_range.tensor();
-  const PartialShape pair = range.partial_shape();
-  if (pair.is_static() && !(pair == PartialShape{2})) {
-    throw invalid_argument("[HistogramFixedWidth] value_range must be a pair, got shape {}", pair.str());
-  }
-  const Tensor bins = nbins.value();
-  if (!bins.is_symbolic() && int_values(bins)[0] <= 0) {
-    throw invalid_argument("[HistogramFixedWidth] nbins must be positive, got {}", int_values(bins)[0]);
-  }
-  const Tensor low = range[0];
-  const Tensor scaled = divide(x - low, range[1] - low);
-  const Tensor count = cast(bins, scaled.dtype());
-  return cast(minimum(maximum(count * scaled, 0), count - 1), dtype);
+  return composed(values.where(), [&]() -> Tensor {
+    const Tensor x = values.value();
+    const Tensor range = value_range.is_literal() ? value_range.as(x.dtype()) : *value_range.tensor();
+    const PartialShape pair = range.partial_shape();
+    if (pair.is_static() && !(pair == PartialShape{2})) {
+      throw invalid_argument("[HistogramFixedWidth] value_range must be a pair, got shape {}", pair.str());
+    }
+    const Tensor bins = nbins.value();
+    if (!bins.is_symbolic() && int_values(bins)[0] <= 0) {
+      throw invalid_argument("[HistogramFixedWidth] nbins must be positive, got {}", int_values(bins)[0]);
+    }
+    const Tensor low = range[0];
+    const Tensor scaled = divide(x - low, range[1] - low);
+    const Tensor count = cast(bins, scaled.dtype());
+    return cast(minimum(maximum(count * scaled, 0), count - 1), dtype);
+  });
 }
 
 }  // namespace runnel

@@ -43,7 +43,7 @@ struct DecodeImageOptions {
 };
 // Any of these formats, by the first bytes.
 RUNNEL_API Tensor decode_image(const Operand& contents, const DecodeImageOptions& options = {});
-RUNNEL_API bool is_jpeg(const Tensor& contents);
+RUNNEL_API bool is_jpeg(const Tensor& contents, SourceSite where = SourceSite::current());
 // {height, width, channels}, from the header alone.
 RUNNEL_API Tensor extract_jpeg_shape(const Operand& contents, DType output_type = DType::int32);
 
@@ -160,3 +160,17 @@ RUNNEL_API Tensor ssim_multiscale(const Operand& img1, const Operand& img2, cons
                                   const SsimOptions& options = {});
 
 }  // namespace runnel::image
+
+// tf.io has these too.
+namespace runnel::io {
+using image::decode_and_crop_jpeg;
+using image::decode_bmp;
+using image::decode_gif;
+using image::decode_image;
+using image::decode_jpeg;
+using image::decode_png;
+using image::encode_jpeg;
+using image::encode_png;
+using image::extract_jpeg_shape;
+using image::is_jpeg;
+}  // namespace runnel::io

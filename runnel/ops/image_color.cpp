@@ -7,6 +7,7 @@
 #include "runnel/kernels/cpu/convert.h"
 #include "runnel/kernels/cpu/loops.h"
 #include "runnel/op/builder.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/image.h"
@@ -303,19 +304,21 @@ Tensor adjusted(const char* name, const Operand& image, const Operand& by, bool 
 }  // namespace
 
 Tensor adjust_contrast(const Operand& images, const Operand& contrast_factor) {
-  return adjusted("AdjustContrastv2", images, contrast_factor, true);
+  return composed(images.where(), [&] { return adjusted("AdjustContrastv2", images, contrast_factor, true); });
 }
 Tensor adjust_hue(const Operand& image, const Operand& delta) {
-  const Tensor* known = delta.is_literal() ? nullptr : delta.tensor()->known_value();
-  const Tensor value = known ? *known : delta.value();
-  if (!value.is_symbolic()) {
-    const auto d = cast(value, DType::float64).item<double>();
-    if (!(d >= -1 && d <= 1)) throw invalid_argument("[image::adjust_hue] delta must be in [-1, 1], got {}", d);
-  }
-  return adjusted("AdjustHue", image, delta, false);
+  return composed(image.where(), [&]() -> Tensor {
+    const Tensor* known = delta.is_literal() ? nullptr : delta.tensor()->known_value();
+    const Tensor value = known ? *known : delta.value();
+    if (!value.is_symbolic()) {
+      const auto d = cast(value, DType::float64).item<double>();
+      if (!(d >= -1 && d <= 1)) throw invalid_argument("[image::adjust_hue] delta must be in [-1, 1], got {}", d);
+    }
+    return adjusted("AdjustHue", image, delta, false);
+  });
 }
 Tensor adjust_saturation(const Operand& image, const Operand& saturation_factor) {
-  return adjusted("AdjustSaturation", image, saturation_factor, false);
+  return composed(image.where(), [&] { return adjusted("AdjustSaturation", image, saturation_factor, false); });
 }
 
 }  // namespace image

@@ -463,8 +463,8 @@ Tensor extract_jpeg_shape(const Operand& contents, DType output_type) {
   return op({contents}, {.output_type = output_type});
 }
 
-bool is_jpeg(const Tensor& contents) {
-  const std::string bytes = contents.item<std::string>();
+bool is_jpeg(const Tensor& contents, SourceSite where) {
+  const std::string bytes = contents.item<std::string>(where);
   return io::image_format(as_bytes(bytes)) == ImageFormat::jpeg;
 }
 

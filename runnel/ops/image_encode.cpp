@@ -2,6 +2,7 @@
 #include "runnel/base/format.h"
 #include "runnel/io/image.h"
 #include "runnel/op/builder.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/image.h"
@@ -143,10 +144,12 @@ Tensor encode_png(const Operand& image, int64_t compression) {
 }
 
 Tensor adjust_jpeg_quality(const Operand& image, const Operand& jpeg_quality) {
-  static const Op op("EncodeJpegVariableQuality");
-  const Tensor x = image.value();
-  const Tensor bytes = convert_image_dtype(x, DType::uint8, true);
-  return convert_image_dtype(decode_jpeg(op({bytes, cast(jpeg_quality, DType::int32)})), x.dtype());
+  return composed(image.where(), [&]() -> Tensor {
+    static const Op op("EncodeJpegVariableQuality");
+    const Tensor x = image.value();
+    const Tensor bytes = convert_image_dtype(x, DType::uint8, true);
+    return convert_image_dtype(decode_jpeg(op({bytes, cast(jpeg_quality, DType::int32)})), x.dtype());
+  });
 }
 
 }  // namespace image

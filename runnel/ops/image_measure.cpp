@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "runnel/base/format.h"
+#include "runnel/op/composed.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/image.h"
 #include "runnel/ops/image_extent.h"
@@ -101,44 +102,52 @@ Tensor halved(const Tensor& x) {
 }  // namespace
 
 Tensor total_variation(const Operand& images) {
-  const ImageBatch batch(images, "image::total_variation");
-  const Tensor& x = batch.images();
-  const Extent h = batch.height(), w = batch.width();
-  const auto part = [&](const Extent& top, const Extent& left, const Extent& height, const Extent& width) {
-    return slice(x, shape_of_extents({0, top, left, 0}), shape_of_extents({-1, height, width, -1}));
-  };
-  const Tensor down = part(1, 0, h - 1, w) - part(0, 0, h - 1, w);
-  const Tensor right = part(0, 1, h, w - 1) - part(0, 0, h, w - 1);
-  return batch.unbatched(reduce_sum(abs(down), {1, 2, 3}) + reduce_sum(abs(right), {1, 2, 3}));
+  return composed(images.where(), [&]() -> Tensor {
+    const ImageBatch batch(images, "image::total_variation");
+    const Tensor& x = batch.images();
+    const Extent h = batch.height(), w = batch.width();
+    const auto part = [&](const Extent& top, const Extent& left, const Extent& height, const Extent& width) {
+      return slice(x, shape_of_extents({0, top, left, 0}), shape_of_extents({-1, height, width, -1}));
+    };
+    const Tensor down = part(1, 0, h - 1, w) - part(0, 0, h - 1, w);
+    const Tensor right = part(0, 1, h, w - 1) - part(0, 0, h, w - 1);
+    return batch.unbatched(reduce_sum(abs(down), {1, 2, 3}) + reduce_sum(abs(right), {1, 2, 3}));
+  });
 }
 
 Tensor psnr(const Operand& a, const Operand& b, const Operand& max_val) {
-  const Pair p = as_floats(a, b, max_val, "image::psnr");
-  const Tensor error = reduce_mean(squared_difference(p.a, p.b), {-3, -2, -1});
-  return log(p.max_val) * (20 / std::log(10.0)) - log(error) * (10 / std::log(10.0));
+  return composed(a.where(), [&]() -> Tensor {
+    const Pair p = as_floats(a, b, max_val, "image::psnr");
+    const Tensor error = reduce_mean(squared_difference(p.a, p.b), {-3, -2, -1});
+    return log(p.max_val) * (20 / std::log(10.0)) - log(error) * (10 / std::log(10.0));
+  });
 }
 
 Tensor ssim(const Operand& img1, const Operand& img2, const Operand& max_val, const SsimOptions& options) {
-  const char* what = "image::ssim";
-  const Pair p = as_floats(img1, img2, max_val, what);
-  const Similarity s = similarity(as_batch(p.a, what), as_batch(p.b, what), p.max_val, options, what);
-  return as_given(reduce_mean(s.whole, -1), p.a);
+  return composed(img1.where(), [&]() -> Tensor {
+    const char* what = "image::ssim";
+    const Pair p = as_floats(img1, img2, max_val, what);
+    const Similarity s = similarity(as_batch(p.a, what), as_batch(p.b, what), p.max_val, options, what);
+    return as_given(reduce_mean(s.whole, -1), p.a);
+  });
 }
 
 Tensor ssim_multiscale(const Operand& img1, const Operand& img2, const Operand& max_val,
                        const std::vector<double>& power_factors, const SsimOptions& options) {
-  const char* what = "image::ssim_multiscale";
-  if (power_factors.empty()) throw invalid_argument("[{}] power_factors are empty", what);
-  const Pair p = as_floats(img1, img2, max_val, what);
-  Tensor x = as_batch(p.a, what), y = as_batch(p.b, what);
-  std::vector<Tensor> factors;
-  for (size_t k = 0; k < power_factors.size(); ++k) {
-    if (k > 0) x = halved(x), y = halved(y);
-    const Similarity s = similarity(x, y, p.max_val, options, what);
-    const bool last = k + 1 == power_factors.size();
-    factors.push_back(pow(nn::relu(last ? s.whole : s.structure), power_factors[k]));
-  }
-  return as_given(reduce_mean(reduce_prod(stack(factors, -1), -1), -1), p.a);
+  return composed(img1.where(), [&]() -> Tensor {
+    const char* what = "image::ssim_multiscale";
+    if (power_factors.empty()) throw invalid_argument("[{}] power_factors are empty", what);
+    const Pair p = as_floats(img1, img2, max_val, what);
+    Tensor x = as_batch(p.a, what), y = as_batch(p.b, what);
+    std::vector<Tensor> factors;
+    for (size_t k = 0; k < power_factors.size(); ++k) {
+      if (k > 0) x = halved(x), y = halved(y);
+      const Similarity s = similarity(x, y, p.max_val, options, what);
+      const bool last = k + 1 == power_factors.size();
+      factors.push_back(pow(nn::relu(last ? s.whole : s.structure), power_factors[k]));
+    }
+    return as_given(reduce_mean(reduce_prod(stack(factors, -1), -1), -1), p.a);
+  });
 }
 
 }  // namespace runnel::image

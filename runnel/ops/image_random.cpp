@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "runnel/base/format.h"
+#include "runnel/op/composed.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/array_util.h"
 #include "runnel/ops/image.h"
@@ -31,20 +32,24 @@ Draw stateful(int64_t seed) { return {.seed = seed}; }
 Draw stateless(const Operand& seed) { return {.stateless = seed.value()}; }
 
 Tensor flip(const Operand& image, int axis, const Draw& draw, const char* what) {
-  const ImageBatch batch(image, what);
-  const Tensor& x = batch.images();
-  if (batch.single()) {
-    const Tensor turn = draw.uniform({}, 0, 1) < 0.5;
-    if (!turn.is_symbolic()) return static_cast<bool>(turn) ? batch.unbatched(reverse(x, axis)) : image.value();
-    return batch.unbatched(where(turn, reverse(x, axis), x));
-  }
-  const Tensor turns = draw.uniform(shape_of_extents({batch.size(0)}), 0, 1) > 0.5;
-  return where(reshape(turns, {-1, 1, 1, 1}), reverse(x, axis), x);
+  return composed(image.where(), [&]() -> Tensor {
+    const ImageBatch batch(image, what);
+    const Tensor& x = batch.images();
+    if (batch.single()) {
+      const Tensor turn = draw.uniform({}, 0, 1) < 0.5;
+      if (!turn.is_symbolic()) return static_cast<bool>(turn) ? batch.unbatched(reverse(x, axis)) : image.value();
+      return batch.unbatched(where(turn, reverse(x, axis), x));
+    }
+    const Tensor turns = draw.uniform(shape_of_extents({batch.size(0)}), 0, 1) > 0.5;
+    return where(reshape(turns, {-1, 1, 1, 1}), reverse(x, axis), x);
+  });
 }
 
 Tensor brightness(const Operand& image, double max_delta, const Draw& draw) {
-  if (!(max_delta >= 0)) throw invalid_argument("[image::random_brightness] max_delta is negative: {}", max_delta);
-  return adjust_brightness(image, draw.uniform({}, -max_delta, max_delta));
+  return composed(image.where(), [&]() -> Tensor {
+    if (!(max_delta >= 0)) throw invalid_argument("[image::random_brightness] max_delta is negative: {}", max_delta);
+    return adjust_brightness(image, draw.uniform({}, -max_delta, max_delta));
+  });
 }
 
 void check_range(const char* what, double lower, double upper) {
@@ -54,50 +59,61 @@ void check_range(const char* what, double lower, double upper) {
 }
 
 Tensor contrast(const Operand& image, double lower, double upper, const Draw& draw) {
-  check_range("image::random_contrast", lower, upper);
-  return adjust_contrast(image, draw.uniform({}, lower, upper));
+  return composed(image.where(), [&]() -> Tensor {
+    check_range("image::random_contrast", lower, upper);
+    return adjust_contrast(image, draw.uniform({}, lower, upper));
+  });
 }
 
 Tensor saturation(const Operand& image, double lower, double upper, const Draw& draw) {
-  check_range("image::random_saturation", lower, upper);
-  return adjust_saturation(image, draw.uniform({}, lower, upper));
+  return composed(image.where(), [&]() -> Tensor {
+    check_range("image::random_saturation", lower, upper);
+    return adjust_saturation(image, draw.uniform({}, lower, upper));
+  });
 }
 
 Tensor hue(const Operand& image, double max_delta, const Draw& draw) {
-  if (!(max_delta >= 0 && max_delta <= 0.5)) {
-    throw invalid_argument("[image::random_hue] max_delta must be in [0, 0.5], got {}", max_delta);
-  }
-  return adjust_hue(image, draw.uniform({}, -max_delta, max_delta));
+  return composed(image.where(), [&]() -> Tensor {
+    if (!(max_delta >= 0 && max_delta <= 0.5)) {
+      throw invalid_argument("[image::random_hue] max_delta must be in [0, 0.5], got {}", max_delta);
+    }
+    return adjust_hue(image, draw.uniform({}, -max_delta, max_delta));
+  });
 }
 
 Tensor jpeg_quality(const Operand& image, int64_t least, int64_t most, const Draw& draw) {
-  if (least < 0 || most > 100 || least >= most) {
-    throw invalid_argument("[image::random_jpeg_quality] needs 0 <= min_quality < max_quality <= 100, got {} and {}",
-                           least, most);
-  }
-  return adjust_jpeg_quality(image, draw.integers({}, least, most));
+  return composed(image.where(), [&]() -> Tensor {
+    if (least < 0 || most > 100 || least >= most) {
+      throw invalid_argument("[image::random_jpeg_quality] needs 0 <= min_quality < max_quality <= 100, got {} and {}",
+                             least, most);
+    }
+    return adjust_jpeg_quality(image, draw.integers({}, least, most));
+  });
 }
 
 Tensor crop(const Operand& value, const ShapeArg& size, const Draw& draw) {
-  const Tensor x = value.value();
-  const Tensor sizes = cast(size.tensor(), DType::int32);
-  const PartialShape s = x.partial_shape();
-  const auto wanted = static_ints(sizes);
-  if (wanted && s.has_rank()) {
-    bool fits = static_cast<int>(wanted->size()) == s.rank();
-    for (int i = 0; fits && i < s.rank(); ++i) {
-      const int64_t n = (*wanted)[static_cast<size_t>(i)];
-      fits = n >= 0 && (s[i] < 0 || n <= s[i]);
+  return composed(value.where(), [&]() -> Tensor {
+    const Tensor x = value.value();
+    const Tensor sizes = cast(size.tensor(), DType::int32);
+    const PartialShape s = x.partial_shape();
+    const auto wanted = static_ints(sizes);
+    if (wanted && s.has_rank()) {
+      bool fits = static_cast<int>(wanted->size()) == s.rank();
+      for (int i = 0; fits && i < s.rank(); ++i) {
+        const int64_t n = (*wanted)[static_cast<size_t>(i)];
+        fits = n >= 0 && (s[i] < 0 || n <= s[i]);
+      }
+      if (!fits) {
+        throw invalid_argument("[image::random_crop] size [{}] does not fit into {}", comma_separated(*wanted),
+                               s.str());
+      }
     }
-    if (!fits) {
-      throw invalid_argument("[image::random_crop] size [{}] does not fit into {}", comma_separated(*wanted), s.str());
-    }
-  }
-  // Where it may begin: as in TensorFlow, a large number taken modulo the number of places.
-  const Tensor places = shape(x) - sizes + 1;
-  const ShapeArg count = s.has_rank() ? ShapeArg({s.rank()}) : ShapeArg(shape(sizes));
-  const Tensor offset = floormod(draw.integers(count, 0, std::numeric_limits<int32_t>::max()), places);
-  return slice(x, offset, sizes);
+    // Where it may begin: as in TensorFlow, a large number taken modulo the number of places.
+    const Tensor places = shape(x) - sizes + 1;
+    const ShapeArg count = s.has_rank() ? ShapeArg({s.rank()}) : ShapeArg(shape(sizes));
+    const Tensor offset = floormod(draw.integers(count, 0, std::numeric_limits<int32_t>::max()), places);
+    return slice(x, offset, sizes);
+  });
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "runnel/base/format.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/image.h"
 #include "runnel/ops/image_extent.h"
@@ -126,39 +127,43 @@ Tensor resize_batch(const ImageBatch& images, const Size& size, ResizeOptions op
 }  // namespace
 
 Tensor resize(const Operand& images, const ShapeArg& size, const ResizeOptions& options) {
-  const ImageBatch batch(images, "image::resize");
-  Size wanted = size_of(size);
-  if (options.preserve_aspect_ratio) wanted = same_shape(batch, wanted);
-  return batch.unbatched(resize_batch(batch, wanted, options, images));
+  return composed(images.where(), [&]() -> Tensor {
+    const ImageBatch batch(images, "image::resize");
+    Size wanted = size_of(size);
+    if (options.preserve_aspect_ratio) wanted = same_shape(batch, wanted);
+    return batch.unbatched(resize_batch(batch, wanted, options, images));
+  });
 }
 
 Tensor resize_with_pad(const Operand& image, int64_t target_height, int64_t target_width,
                        const ResizeOptions& options) {
-  if (target_height <= 0 || target_width <= 0) {
-    throw invalid_argument("[image::resize_with_pad] the size must be positive, got {} x {}", target_height,
-                           target_width);
-  }
-  const ImageBatch batch(image, "image::resize_with_pad");
-  const Extent h = batch.height(), w = batch.width();
-  const Size target{target_height, target_width};
-  // As TensorFlow has it: the larger ratio divides both sides, what remains is cut off; the rest is black, evenly.
-  Size inner{0, 0};
-  if (h.known() && w.known()) {
-    const double ratio = std::max(static_cast<double>(w.value()) / static_cast<double>(target_width),
-                                  static_cast<double>(h.value()) / static_cast<double>(target_height));
-    inner = {static_cast<int64_t>(static_cast<double>(h.value()) / ratio),
-             static_cast<int64_t>(static_cast<double>(w.value()) / ratio)};
-  } else {
-    const auto real = [](const Extent& e) { return cast(e.tensor(), DType::float64); };
-    const Tensor ratio = maximum(real(w) / real(target.width), real(h) / real(target.height));
-    inner = {Extent(cast(floor(real(h) / ratio), DType::int32)), Extent(cast(floor(real(w) / ratio), DType::int32))};
-  }
-  ResizeOptions plain = options;
-  plain.preserve_aspect_ratio = false;
-  const Tensor small = resize_batch(batch, inner, plain, image);
-  const Extent top = (target.height - inner.height).half(), left = (target.width - inner.width).half();
-  return batch.unbatched(
-      pad_to_bounding_box(small, top.tensor(), left.tensor(), target.height.tensor(), target.width.tensor()));
+  return composed(image.where(), [&]() -> Tensor {
+    if (target_height <= 0 || target_width <= 0) {
+      throw invalid_argument("[image::resize_with_pad] the size must be positive, got {} x {}", target_height,
+                             target_width);
+    }
+    const ImageBatch batch(image, "image::resize_with_pad");
+    const Extent h = batch.height(), w = batch.width();
+    const Size target{target_height, target_width};
+    // As TensorFlow has it: the larger ratio divides both sides, what remains is cut off; the rest is black, evenly.
+    Size inner{0, 0};
+    if (h.known() && w.known()) {
+      const double ratio = std::max(static_cast<double>(w.value()) / static_cast<double>(target_width),
+                                    static_cast<double>(h.value()) / static_cast<double>(target_height));
+      inner = {static_cast<int64_t>(static_cast<double>(h.value()) / ratio),
+               static_cast<int64_t>(static_cast<double>(w.value()) / ratio)};
+    } else {
+      const auto real = [](const Extent& e) { return cast(e.tensor(), DType::float64); };
+      const Tensor ratio = maximum(real(w) / real(target.width), real(h) / real(target.height));
+      inner = {Extent(cast(floor(real(h) / ratio), DType::int32)), Extent(cast(floor(real(w) / ratio), DType::int32))};
+    }
+    ResizeOptions plain = options;
+    plain.preserve_aspect_ratio = false;
+    const Tensor small = resize_batch(batch, inner, plain, image);
+    const Extent top = (target.height - inner.height).half(), left = (target.width - inner.width).half();
+    return batch.unbatched(
+        pad_to_bounding_box(small, top.tensor(), left.tensor(), target.height.tensor(), target.width.tensor()));
+  });
 }
 
 }  // namespace image

@@ -7,6 +7,7 @@
 #include "runnel/io/csv.h"
 #include "runnel/io/origin.h"
 #include "runnel/op/builder.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/io.h"
 
@@ -260,17 +261,19 @@ Tensor decode_raw(const Operand& input_bytes, DType out_type, bool little_endian
 
 std::vector<Tensor> decode_csv(const Operand& records, const std::vector<Tensor>& record_defaults,
                                const DecodeCsvOptions& options) {
-  static const Op<DecodeCsvAttrs> op("DecodeCSV");
-  DecodeCsvAttrs attrs{.field_delim = options.field_delim,
-                       .use_quote_delim = options.use_quote_delim,
-                       .na_value = options.na_value,
-                       .select_cols = options.select_cols};
-  std::vector<Arg> args = {records};
-  for (const Tensor& t : record_defaults) {
-    attrs.OUT_TYPE.push_back(t.dtype());
-    args.emplace_back(t);
-  }
-  return op.many(args, attrs);
+  return composed(records.where(), [&]() -> std::vector<Tensor> {
+    static const Op<DecodeCsvAttrs> op("DecodeCSV");
+    DecodeCsvAttrs attrs{.field_delim = options.field_delim,
+                         .use_quote_delim = options.use_quote_delim,
+                         .na_value = options.na_value,
+                         .select_cols = options.select_cols};
+    std::vector<Arg> args = {records};
+    for (const Tensor& t : record_defaults) {
+      attrs.OUT_TYPE.push_back(t.dtype());
+      args.emplace_back(t);
+    }
+    return op.many(args, attrs);
+  });
 }
 
 }  // namespace io

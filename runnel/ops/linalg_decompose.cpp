@@ -1,4 +1,5 @@
 // QR, singular values and Hermitian eigenvalues.
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/linalg.h"
@@ -267,18 +268,26 @@ Tensor eigvalsh(const Operand& tensor) {
 }
 
 Tensor matrix_transpose(const Operand& a) {
-  const Tensor x = a.value();
-  Dims perm;
-  for (int i = 0; i < x.partial_shape().rank(); ++i) perm.push_back(i);
-  if (perm.size() < 2) {
-    throw invalid_argument("[matrix_transpose] matrices needed, got shape {}", x.partial_shape().str());
-  }
-  std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
-  return transpose(x, int_vector(perm));
+  return composed(a.where(), [&]() -> Tensor {
+    const Tensor x = a.value();
+    Dims perm;
+    for (int i = 0; i < x.partial_shape().rank(); ++i) perm.push_back(i);
+    if (perm.size() < 2) {
+      throw invalid_argument("[matrix_transpose] matrices needed, got shape {}", x.partial_shape().str());
+    }
+    std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+    return transpose(x, int_vector(perm));
+  });
 }
-Tensor adjoint(const Operand& matrix) { return conj(matrix_transpose(matrix)); }
-Tensor trace(const Operand& x) { return reduce_sum(diag_part(x), -1); }
-Tensor matvec(const Operand& a, const Operand& b) { return squeeze(matmul(a, expand_dims(b, -1)), {-1}); }
+Tensor adjoint(const Operand& matrix) {
+  return composed(matrix.where(), [&] { return conj(matrix_transpose(matrix)); });
+}
+Tensor trace(const Operand& x) {
+  return composed(x.where(), [&] { return reduce_sum(diag_part(x), -1); });
+}
+Tensor matvec(const Operand& a, const Operand& b) {
+  return composed(a.where(), [&] { return squeeze(matmul(a, expand_dims(b, -1)), {-1}); });
+}
 
 }  // namespace linalg
 }  // namespace runnel

@@ -1,4 +1,5 @@
 #include "runnel/ops/linalg_factor.h"
+#include "runnel/tensor/type_sets.h"
 
 namespace runnel {
 

@@ -4,6 +4,7 @@
 // results are then correctly rounded but for the last bit, and Eigen's code, which takes long to compile, exists twice,
 // not four times.
 #include "runnel/ops/linalg_kernels.h"
+#include "runnel/tensor/type_sets.h"
 
 namespace runnel {
 

@@ -1,4 +1,5 @@
 // Inverses, determinants, solves, LU and Cholesky.
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/broadcast_grad.h"
@@ -308,8 +309,10 @@ SlogdetResult slogdet(const Operand& input) {
   return {both[0], both[1]};
 }
 Tensor logdet(const Operand& matrix) {
-  const Tensor l = cholesky(matrix);
-  return reduce_sum(log(real(diag_part(l))), -1) * 2;
+  return composed(matrix.where(), [&]() -> Tensor {
+    const Tensor l = cholesky(matrix);
+    return reduce_sum(log(real(diag_part(l))), -1) * 2;
+  });
 }
 Tensor solve(const Operand& matrix, const Operand& rhs, bool adjoint) {
   static const Op<AdjointAttrs> op("MatrixSolve");
@@ -324,8 +327,10 @@ Tensor cholesky(const Operand& input) {
   return op({input});
 }
 Tensor cholesky_solve(const Operand& chol, const Operand& rhs) {
-  const Tensor l = chol.value();
-  return triangular_solve(l, triangular_solve(l, rhs), true, true);
+  return composed(chol.where(), [&]() -> Tensor {
+    const Tensor l = chol.value();
+    return triangular_solve(l, triangular_solve(l, rhs), true, true);
+  });
 }
 LuResult lu(const Operand& input, DType output_idx_type) {
   static const Op<LuAttrs> op("Lu");

@@ -1,5 +1,6 @@
 // LU and Cholesky factors and what solves with them.
 #include "runnel/ops/linalg_factor.h"
+#include "runnel/tensor/type_sets.h"
 
 namespace runnel {
 

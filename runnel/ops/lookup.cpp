@@ -6,6 +6,7 @@
 
 #include "runnel/base/format.h"
 #include "runnel/op/builder.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/tensor/trackable.h"
 
@@ -247,7 +248,13 @@ Tensor find(const Tensor& handle, const Operand& keys, const Tensor& default_val
   return op({handle, keys, default_value});
 }
 
-Tensor value_in(const Operand& x, DType dtype) { return x.is_literal() ? x.as(dtype) : *x.tensor(); }
+Tensor value_in(const Operand& x, DType dtype) {
+  return composed(x.where(), [&] { return x.is_literal() ? x.as(dtype) : *x.tensor(); });
+}
+
+Tensor table_handle(const std::string& name, DType keys, DType values, bool fixed, const SourceSite& where) {
+  return composed(where, [&] { return handle_to(make_table(name, keys, values, fixed)); });
+}
 
 int64_t size_of(const Tensor& handle) {
   static const Op op("LookupTableSizeV2");
@@ -263,7 +270,7 @@ void insert_into(const Tensor& handle, const Operand& keys, const Operand& value
 
 StaticHashTable::StaticHashTable(const Operand& keys, const Operand& values, const Operand& default_value,
                                  const std::string& name)
-    : handle_(handle_to(make_table(name, keys.natural_dtype(), values.natural_dtype(), true))),
+    : handle_(table_handle(name, keys.natural_dtype(), values.natural_dtype(), true, keys.where())),
       default_(value_in(default_value, values.natural_dtype())) {
   insert_into(handle_, keys, values);
 }
@@ -272,7 +279,7 @@ int64_t StaticHashTable::size() const { return size_of(handle_); }
 
 MutableHashTable::MutableHashTable(DType key_dtype, DType value_dtype, const Operand& default_value,
                                    const std::string& name)
-    : handle_(handle_to(make_table(name, key_dtype, value_dtype, false))),
+    : handle_(table_handle(name, key_dtype, value_dtype, false, default_value.where())),
       default_(value_in(default_value, value_dtype)) {}
 void MutableHashTable::insert(const Operand& keys, const Operand& values) { insert_into(handle_, keys, values); }
 void MutableHashTable::remove(const Operand& keys) {

@@ -8,6 +8,7 @@
 #include "runnel/ops/broadcast_grad.h"
 #include "runnel/ops/math.h"
 #include "runnel/ops/register.h"
+#include "runnel/tensor/type_sets.h"
 
 // The public function of an op without attributes.
 #define RUNNEL_UNARY_FUNCTION(function, Name) \

@@ -5,6 +5,7 @@
 #include "runnel/kernels/cpu/convert.h"
 #include "runnel/kernels/cpu/gemm.h"
 #include "runnel/op/builder.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/broadcast_grad.h"
 #include "runnel/ops/math.h"
@@ -226,22 +227,24 @@ void register_matmul(Registry& r) {
 }
 
 Tensor matmul(const Operand& a, const Operand& b, const MatMulOptions& o) {
-  if ((o.transpose_a && o.adjoint_a) || (o.transpose_b && o.adjoint_b)) {
-    throw invalid_argument("[MatMul] an operand is either transposed or its adjoint is taken, not both");
-  }
-  const Tensor x = a.value();
-  const Tensor y = b.value();
-  const bool ta = o.transpose_a || o.adjoint_a;
-  const bool tb = o.transpose_b || o.adjoint_b;
-  const PartialShape sx = x.partial_shape();
-  const PartialShape sy = y.partial_shape();
-  if (sx.rank() == 2 && sy.rank() == 2) {
-    return mat_mul(Operand(o.adjoint_a ? conj(x) : x, a.where()), Operand(o.adjoint_b ? conj(y) : y, b.where()), ta,
-                   tb);
-  }
-  // The batched op takes adjoints: a plain transpose of a complex operand is the adjoint of its conjugate.
-  return batch_mat_mul(Operand(o.transpose_a ? conj(x) : x, a.where()), Operand(o.transpose_b ? conj(y) : y, b.where()),
-                       ta, tb);
+  return composed(a.where(), [&]() -> Tensor {
+    if ((o.transpose_a && o.adjoint_a) || (o.transpose_b && o.adjoint_b)) {
+      throw invalid_argument("[MatMul] an operand is either transposed or its adjoint is taken, not both");
+    }
+    const Tensor x = a.value();
+    const Tensor y = b.value();
+    const bool ta = o.transpose_a || o.adjoint_a;
+    const bool tb = o.transpose_b || o.adjoint_b;
+    const PartialShape sx = x.partial_shape();
+    const PartialShape sy = y.partial_shape();
+    if (sx.rank() == 2 && sy.rank() == 2) {
+      return mat_mul(Operand(o.adjoint_a ? conj(x) : x, a.where()), Operand(o.adjoint_b ? conj(y) : y, b.where()), ta,
+                     tb);
+    }
+    // The batched op takes adjoints: a plain transpose of a complex operand is the adjoint of its conjugate.
+    return batch_mat_mul(Operand(o.transpose_a ? conj(x) : x, a.where()),
+                         Operand(o.transpose_b ? conj(y) : y, b.where()), ta, tb);
+  });
 }
 
 }  // namespace runnel

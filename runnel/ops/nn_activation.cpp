@@ -2,6 +2,7 @@
 #include "runnel/kernels/compute_view.h"
 #include "runnel/kernels/cpu/activations.h"
 #include "runnel/kernels/elementwise.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
@@ -299,16 +300,20 @@ Tensor softsign(const Operand& features) {
   return op({features});
 }
 Tensor silu(const Operand& features, double beta) {
-  const Tensor x = features.value();
-  return x * sigmoid(beta == 1 ? x : x * beta);
+  return composed(features.where(), [&]() -> Tensor {
+    const Tensor x = features.value();
+    return x * sigmoid(beta == 1 ? x : x * beta);
+  });
 }
 Tensor gelu(const Operand& features, bool approximate) {
-  const Tensor x = features.value();
-  if (approximate) {
-    constexpr double root = 0.79788456080286535588;  // sqrt(2 / pi)
-    return 0.5 * x * (1 + tanh(root * (x + 0.044715 * (x * x * x))));
-  }
-  return 0.5 * x * (1 + erf(x * 0.70710678118654752440));
+  return composed(features.where(), [&]() -> Tensor {
+    const Tensor x = features.value();
+    if (approximate) {
+      constexpr double root = 0.79788456080286535588;  // sqrt(2 / pi)
+      return 0.5 * x * (1 + tanh(root * (x + 0.044715 * (x * x * x))));
+    }
+    return 0.5 * x * (1 + erf(x * 0.70710678118654752440));
+  });
 }
 
 }  // namespace nn

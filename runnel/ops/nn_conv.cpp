@@ -1,6 +1,7 @@
 // Convolutions over two and three dimensions; over one through two.
 #include "runnel/ops/nn_conv.h"
 
+#include "runnel/op/composed.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/nn.h"
 
@@ -238,29 +239,35 @@ void register_nn_conv(Registry& r) {
 namespace nn {
 
 Tensor conv2d(const Operand& input, const Operand& filters, const ConvOptions& options) {
-  return conv<Conv2DAttrs>(input, filters, conv2d_attrs(options, "Conv2D"));
+  return composed(input.where(), [&] { return conv<Conv2DAttrs>(input, filters, conv2d_attrs(options, "Conv2D")); });
 }
 
 Tensor conv3d(const Operand& input, const Operand& filters, const ConvOptions& options) {
-  return conv<Conv3DAttrs>(input, filters, conv3d_attrs(options, "Conv3D"));
+  return composed(input.where(), [&] { return conv<Conv3DAttrs>(input, filters, conv3d_attrs(options, "Conv3D")); });
 }
 
 Tensor conv1d(const Operand& input, const Operand& filters, const ConvOptions& options) {
-  const Operand x(expand_dims(input, -3), input.where());
-  const Operand w(expand_dims(filters, 0), filters.where());
-  return squeeze(conv2d(x, w, widened(options)), {-3});
+  return composed(input.where(), [&]() -> Tensor {
+    const Operand x(expand_dims(input, -3), input.where());
+    const Operand w(expand_dims(filters, 0), filters.where());
+    return squeeze(conv2d(x, w, widened(options)), {-3});
+  });
 }
 
 Tensor conv2d_transpose(const Operand& input, const Operand& filters, const ShapeArg& output_shape,
                         const ConvOptions& options) {
-  return conv_backprop_input<Conv2DAttrs>(output_shape.tensor(), filters, input,
-                                          conv2d_attrs(options, "Conv2DBackpropInput"));
+  return composed(input.where(), [&] {
+    return conv_backprop_input<Conv2DAttrs>(output_shape.tensor(), filters, input,
+                                            conv2d_attrs(options, "Conv2DBackpropInput"));
+  });
 }
 
 Tensor conv3d_transpose(const Operand& input, const Operand& filters, const ShapeArg& output_shape,
                         const ConvOptions& options) {
-  return conv_backprop_input<Conv3DAttrs>(output_shape.tensor(), filters, input,
-                                          conv3d_attrs(options, "Conv3DBackpropInputV2"));
+  return composed(input.where(), [&] {
+    return conv_backprop_input<Conv3DAttrs>(output_shape.tensor(), filters, input,
+                                            conv3d_attrs(options, "Conv3DBackpropInputV2"));
+  });
 }
 
 }  // namespace nn

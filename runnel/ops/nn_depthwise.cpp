@@ -1,4 +1,5 @@
 // Convolutions of every channel by itself.
+#include "runnel/op/composed.h"
 #include "runnel/ops/nn.h"
 #include "runnel/ops/nn_conv.h"
 
@@ -54,18 +55,22 @@ void register_nn_depthwise(Registry& r) {
 namespace nn {
 
 Tensor depthwise_conv2d(const Operand& input, const Operand& filter, const ConvOptions& o) {
-  const char* op = DepthwiseAttrs::forward;
-  return conv<DepthwiseAttrs>(input, filter,
-                              {.strides = full_list(o.strides, 2, op, "strides"),
-                               .padding = o.explicit_paddings.empty() || o.padding != "VALID" ? o.padding : "EXPLICIT",
-                               .explicit_paddings = full_paddings(o.explicit_paddings, 2, op),
-                               .data_format = o.data_format.empty() ? "NHWC" : o.data_format,
-                               .dilations = full_list(o.dilations, 2, op, "dilations")});
+  return composed(input.where(), [&]() -> Tensor {
+    const char* op = DepthwiseAttrs::forward;
+    return conv<DepthwiseAttrs>(
+        input, filter,
+        {.strides = full_list(o.strides, 2, op, "strides"),
+         .padding = o.explicit_paddings.empty() || o.padding != "VALID" ? o.padding : "EXPLICIT",
+         .explicit_paddings = full_paddings(o.explicit_paddings, 2, op),
+         .data_format = o.data_format.empty() ? "NHWC" : o.data_format,
+         .dilations = full_list(o.dilations, 2, op, "dilations")});
+  });
 }
 
 Tensor separable_conv2d(const Operand& input, const Operand& depthwise_filter, const Operand& pointwise_filter,
                         const ConvOptions& options) {
-  return conv2d(depthwise_conv2d(input, depthwise_filter, options), pointwise_filter, {});
+  return composed(input.where(),
+                  [&] { return conv2d(depthwise_conv2d(input, depthwise_filter, options), pointwise_filter, {}); });
 }
 
 }  // namespace nn

@@ -2,6 +2,7 @@
 #include "runnel/kernels/compute_view.h"
 #include "runnel/kernels/cpu/softmax.h"
 #include "runnel/op/builder.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
@@ -178,46 +179,54 @@ Tensor move_to_last(const Tensor& x, int axis) {
 }  // namespace
 
 Tensor softmax_cross_entropy_with_logits(const Operand& labels, const Operand& logits, int axis) {
-  static const Op op("SoftmaxCrossEntropyWithLogits");
-  const Tensor x = move_to_last(logits.value(), axis);
-  Tensor targets = move_to_last(labels.is_literal() ? labels.as(x.dtype()) : *labels.tensor(), axis);
-  if (targets.dtype() != x.dtype()) targets = cast(targets, x.dtype());
-  const PartialShape shape = x.partial_shape();
-  const Operand rows(logit_rows(x), logits.where());
-  const Tensor loss = op.many({rows, logit_rows(targets)})[0];
-  if (shape.rank() == 2) return loss;
-  if (shape.is_static()) return reshape(loss, Dims(shape.begin(), shape.end() - 1));
-  const Tensor dims = runnel::shape(x);
-  return reshape(loss, ShapeArg(slice(dims, {0}, {shape.rank() - 1})));
+  return composed(logits.where(), [&]() -> Tensor {
+    static const Op op("SoftmaxCrossEntropyWithLogits");
+    const Tensor x = move_to_last(logits.value(), axis);
+    Tensor targets = move_to_last(labels.is_literal() ? labels.as(x.dtype()) : *labels.tensor(), axis);
+    if (targets.dtype() != x.dtype()) targets = cast(targets, x.dtype());
+    const PartialShape shape = x.partial_shape();
+    const Operand rows(logit_rows(x), logits.where());
+    const Tensor loss = op.many({rows, logit_rows(targets)})[0];
+    if (shape.rank() == 2) return loss;
+    if (shape.is_static()) return reshape(loss, Dims(shape.begin(), shape.end() - 1));
+    const Tensor dims = runnel::shape(x);
+    return reshape(loss, ShapeArg(slice(dims, {0}, {shape.rank() - 1})));
+  });
 }
 
 Tensor sparse_softmax_cross_entropy_with_logits(const Operand& labels, const Operand& logits) {
-  static const Op op("SparseSoftmaxCrossEntropyWithLogits");
-  const Tensor x = logits.value();
-  const Tensor targets = labels.value();
-  const PartialShape shape = x.partial_shape();
-  if (shape.rank() == 2 && targets.partial_shape().rank() == 1) return op.many({logits, labels})[0];
-  if (shape.has_rank() && targets.partial_shape().has_rank() && shape.rank() != targets.partial_shape().rank() + 1) {
-    throw invalid_argument(
-        "[SparseSoftmaxCrossEntropyWithLogits] labels must have one dimension less than logits: {} and {}{}",
-        targets.partial_shape().str(), shape.str(), logits.where().at());
-  }
-  const Operand rows(logit_rows(x), logits.where());
-  return reshape(op.many({rows, reshape(targets, {-1})})[0], runnel::shape(targets));
+  return composed(logits.where(), [&]() -> Tensor {
+    static const Op op("SparseSoftmaxCrossEntropyWithLogits");
+    const Tensor x = logits.value();
+    const Tensor targets = labels.value();
+    const PartialShape shape = x.partial_shape();
+    if (shape.rank() == 2 && targets.partial_shape().rank() == 1) return op.many({logits, labels})[0];
+    if (shape.has_rank() && targets.partial_shape().has_rank() && shape.rank() != targets.partial_shape().rank() + 1) {
+      throw invalid_argument(
+          "[SparseSoftmaxCrossEntropyWithLogits] labels must have one dimension less than logits: {} and {}",
+          targets.partial_shape().str(), shape.str());
+    }
+    const Operand rows(logit_rows(x), logits.where());
+    return reshape(op.many({rows, reshape(targets, {-1})})[0], runnel::shape(targets));
+  });
 }
 
 Tensor sigmoid_cross_entropy_with_logits(const Operand& labels, const Operand& logits) {
-  // max(x, 0) - x z + log(1 + exp(-|x|)) = softplus(x) - x z
-  const Tensor x = logits.value();
-  return softplus(x) - x * labels;
+  return composed(logits.where(), [&]() -> Tensor {
+    // max(x, 0) - x z + log(1 + exp(-|x|)) = softplus(x) - x z
+    const Tensor x = logits.value();
+    return softplus(x) - x * labels;
+  });
 }
 
 Tensor weighted_cross_entropy_with_logits(const Operand& labels, const Operand& logits, const Operand& pos_weight) {
-  const Tensor x = logits.value();
-  const Tensor z = labels.is_literal() ? labels.as(x.dtype()) : *labels.tensor();
-  const Tensor positive = pos_weight.is_literal() ? pos_weight.as(x.dtype()) : *pos_weight.tensor();
-  const Tensor weight = 1 + (positive - 1) * z;
-  return (1 - z) * x + weight * softplus(-x);
+  return composed(logits.where(), [&]() -> Tensor {
+    const Tensor x = logits.value();
+    const Tensor z = labels.is_literal() ? labels.as(x.dtype()) : *labels.tensor();
+    const Tensor positive = pos_weight.is_literal() ? pos_weight.as(x.dtype()) : *pos_weight.tensor();
+    const Tensor weight = 1 + (positive - 1) * z;
+    return (1 - z) * x + weight * softplus(-x);
+  });
 }
 
 Tensor l2_loss(const Operand& t) {

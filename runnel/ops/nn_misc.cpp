@@ -3,6 +3,7 @@
 
 #include "runnel/base/parallel.h"
 #include "runnel/op/builder.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
@@ -67,33 +68,38 @@ void register_nn_misc(Registry& r) {
 namespace nn {
 
 Tensor in_top_k(const Operand& targets, const Operand& predictions, int64_t k) {
-  static const Op op("InTopKV2");
-  const Tensor t = targets.value();
-  const Tensor count = t.dtype() == DType::int64 ? Tensor(k) : Tensor(static_cast<int32_t>(k));
-  return op({predictions, targets, count});
+  return composed(targets.where(), [&]() -> Tensor {
+    static const Op op("InTopKV2");
+    const Tensor t = targets.value();
+    const Tensor count = t.dtype() == DType::int64 ? Tensor(k) : Tensor(static_cast<int32_t>(k));
+    return op({predictions, targets, count});
+  });
 }
 
 Tensor zero_fraction(const Operand& value) {
-  const Tensor x = value.value();
-  return reduce_mean(cast(equal(x, zeros_like(x)), DType::float32));
+  return composed(value.where(), [&]() -> Tensor {
+    const Tensor x = value.value();
+    return reduce_mean(cast(equal(x, zeros_like(x)), DType::float32));
+  });
 }
 
 Tensor embedding_lookup(const Operand& params, const Operand& ids) { return gather(params, ids); }
 Tensor embedding_lookup(const Variable& params, const Operand& ids) { return params.sparse_read(ids); }
 
 Tensor dropout(const Operand& x, double rate, const DropoutOptions& options) {
-  const Tensor value = x.value();
-  if (!is_float(value.dtype())) {
-    throw invalid_argument("[dropout] a floating tensor is needed, got {}{}", dtype_name(value.dtype()),
-                           x.where().at());
-  }
-  if (!(rate >= 0 && rate < 1)) {
-    throw invalid_argument("[dropout] rate must be in [0, 1), got {}{}", rate, x.where().at());
-  }
-  if (rate == 0) return value;
-  const Tensor size = options.noise_shape.defined() ? options.noise_shape : shape(value);
-  const Tensor noise = random::uniform(ShapeArg(size), 0, 1, value.dtype(), options.seed, x.where());
-  return where(noise >= rate, value * (1 / (1 - rate)), zeros_like(value));
+  return composed(x.where(), [&]() -> Tensor {
+    const Tensor value = x.value();
+    if (!is_float(value.dtype())) {
+      throw invalid_argument("[dropout] a floating tensor is needed, got {}", dtype_name(value.dtype()));
+    }
+    if (!(rate >= 0 && rate < 1)) {
+      throw invalid_argument("[dropout] rate must be in [0, 1), got {}", rate);
+    }
+    if (rate == 0) return value;
+    const Tensor size = options.noise_shape.defined() ? options.noise_shape : shape(value);
+    const Tensor noise = random::uniform(ShapeArg(size), 0, 1, value.dtype(), options.seed, x.where());
+    return where(noise >= rate, value * (1 / (1 - rate)), zeros_like(value));
+  });
 }
 
 }  // namespace nn

@@ -5,6 +5,7 @@
 #include "runnel/kernels/compute_view.h"
 #include "runnel/kernels/cpu/batch_norm.h"
 #include "runnel/op/builder.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
@@ -339,34 +340,40 @@ namespace nn {
 
 Tensor batch_normalization(const Operand& x, const Operand& mean, const Operand& variance, const Tensor& offset,
                            const Tensor& scale, double variance_epsilon) {
-  Tensor factor = rsqrt(variance + variance_epsilon);
-  if (scale.defined()) factor = factor * scale;
-  const Tensor shift = offset.defined() ? offset - mean * factor : -(mean * factor);
-  return x * factor + shift;
+  return composed(x.where(), [&]() -> Tensor {
+    Tensor factor = rsqrt(variance + variance_epsilon);
+    if (scale.defined()) factor = factor * scale;
+    const Tensor shift = offset.defined() ? offset - mean * factor : -(mean * factor);
+    return x * factor + shift;
+  });
 }
 
 FusedBatchNorm fused_batch_norm(const Operand& x, const Operand& scale, const Operand& offset,
                                 const FusedBatchNormOptions& o) {
-  static const Op<BatchNormAttrs> op("FusedBatchNormV3");
-  const Tensor s = scale.value();
-  const Tensor none = Tensor::empty(s.dtype(), Shape{0});
-  const Tensor& mean = o.mean.defined() ? o.mean : none;
-  const Tensor& variance = o.variance.defined() ? o.variance : none;
-  const auto out = op.many({x, scale, offset, mean, variance}, {.epsilon = o.epsilon,
-                                                                .exponential_avg_factor = o.exponential_avg_factor,
-                                                                .data_format = o.data_format,
-                                                                .is_training = o.is_training});
-  return {out[0], out[1], out[2]};
+  return composed(x.where(), [&]() -> FusedBatchNorm {
+    static const Op<BatchNormAttrs> op("FusedBatchNormV3");
+    const Tensor s = scale.value();
+    const Tensor none = Tensor::empty(s.dtype(), Shape{0});
+    const Tensor& mean = o.mean.defined() ? o.mean : none;
+    const Tensor& variance = o.variance.defined() ? o.variance : none;
+    const auto out = op.many({x, scale, offset, mean, variance}, {.epsilon = o.epsilon,
+                                                                  .exponential_avg_factor = o.exponential_avg_factor,
+                                                                  .data_format = o.data_format,
+                                                                  .is_training = o.is_training});
+    return {out[0], out[1], out[2]};
+  });
 }
 
 Tensor layer_normalization(const Operand& x, const Tensor& gamma, const Tensor& beta, const Axes& axis,
                            double epsilon) {
-  const Tensor value = x.value();
-  const Axes axes = axis.given() ? axis : Axes(-1);
-  const Tensor centred = value - reduce_mean(Operand(value, x.where()), axes, true);
-  Tensor y = centred * rsqrt(reduce_mean(centred * centred, axes, true) + epsilon);
-  if (gamma.defined()) y = y * gamma;
-  return beta.defined() ? y + beta : y;
+  return composed(x.where(), [&]() -> Tensor {
+    const Tensor value = x.value();
+    const Axes axes = axis.given() ? axis : Axes(-1);
+    const Tensor centred = value - reduce_mean(Operand(value, x.where()), axes, true);
+    Tensor y = centred * rsqrt(reduce_mean(centred * centred, axes, true) + epsilon);
+    if (gamma.defined()) y = y * gamma;
+    return beta.defined() ? y + beta : y;
+  });
 }
 
 }  // namespace nn

@@ -2,6 +2,7 @@
 #include "runnel/kernels/compute_view.h"
 #include "runnel/kernels/cpu/pool.h"
 #include "runnel/op/builder.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/nn.h"
@@ -407,7 +408,7 @@ nn::PoolOptions widened(const nn::PoolOptions& o, const char* op) {
 int spatial_dims(const Operand& input, const char* op) {
   const PartialShape s = input.value().partial_shape();
   if (s.has_rank() && s.rank() >= 3 && s.rank() <= 5) return s.rank() - 2;
-  throw invalid_argument("[{}] the input must have rank 3, 4 or 5, got {}{}", op, s.str(), input.where().at());
+  throw invalid_argument("[{}] the input must have rank 3, 4 or 5, got {}", op, s.str());
 }
 
 }  // namespace
@@ -420,41 +421,55 @@ void register_nn_pool(Registry& r) {
 namespace nn {
 
 Tensor max_pool2d(const Operand& input, const PoolOptions& options) {
-  static const Op<MaxPool2DAttrs> op("MaxPool");
-  return op({input}, pool_attrs<MaxPool2DAttrs>(options, "MaxPool"));
+  return composed(input.where(), [&]() -> Tensor {
+    static const Op<MaxPool2DAttrs> op("MaxPool");
+    return op({input}, pool_attrs<MaxPool2DAttrs>(options, "MaxPool"));
+  });
 }
 Tensor max_pool3d(const Operand& input, const PoolOptions& options) {
-  static const Op<PlainPoolAttrs<3>> op("MaxPool3D");
-  return op({input}, pool_attrs<PlainPoolAttrs<3>>(options, "MaxPool3D"));
+  return composed(input.where(), [&]() -> Tensor {
+    static const Op<PlainPoolAttrs<3>> op("MaxPool3D");
+    return op({input}, pool_attrs<PlainPoolAttrs<3>>(options, "MaxPool3D"));
+  });
 }
 Tensor max_pool1d(const Operand& input, const PoolOptions& options) {
-  const Operand x(expand_dims(input, -3), input.where());
-  return squeeze(max_pool2d(x, widened(options, "max_pool1d")), {-3});
+  return composed(input.where(), [&]() -> Tensor {
+    const Operand x(expand_dims(input, -3), input.where());
+    return squeeze(max_pool2d(x, widened(options, "max_pool1d")), {-3});
+  });
 }
 Tensor avg_pool2d(const Operand& input, const PoolOptions& options) {
-  return average_pool(input, pool_attrs<PlainPoolAttrs<2>>(options, "AvgPool"));
+  return composed(input.where(),
+                  [&] { return average_pool(input, pool_attrs<PlainPoolAttrs<2>>(options, "AvgPool")); });
 }
 Tensor avg_pool3d(const Operand& input, const PoolOptions& options) {
-  return average_pool(input, pool_attrs<PlainPoolAttrs<3>>(options, "AvgPool3D"));
+  return composed(input.where(),
+                  [&] { return average_pool(input, pool_attrs<PlainPoolAttrs<3>>(options, "AvgPool3D")); });
 }
 Tensor avg_pool1d(const Operand& input, const PoolOptions& options) {
-  const Operand x(expand_dims(input, -3), input.where());
-  return squeeze(avg_pool2d(x, widened(options, "avg_pool1d")), {-3});
+  return composed(input.where(), [&]() -> Tensor {
+    const Operand x(expand_dims(input, -3), input.where());
+    return squeeze(avg_pool2d(x, widened(options, "avg_pool1d")), {-3});
+  });
 }
 
 Tensor max_pool(const Operand& input, const PoolOptions& options) {
-  switch (spatial_dims(input, "max_pool")) {
-    case 1: return max_pool1d(input, options);
-    case 2: return max_pool2d(input, options);
-    default: return max_pool3d(input, options);
-  }
+  return composed(input.where(), [&]() -> Tensor {
+    switch (spatial_dims(input, "max_pool")) {
+      case 1: return max_pool1d(input, options);
+      case 2: return max_pool2d(input, options);
+      default: return max_pool3d(input, options);
+    }
+  });
 }
 Tensor avg_pool(const Operand& input, const PoolOptions& options) {
-  switch (spatial_dims(input, "avg_pool")) {
-    case 1: return avg_pool1d(input, options);
-    case 2: return avg_pool2d(input, options);
-    default: return avg_pool3d(input, options);
-  }
+  return composed(input.where(), [&]() -> Tensor {
+    switch (spatial_dims(input, "avg_pool")) {
+      case 1: return avg_pool1d(input, options);
+      case 2: return avg_pool2d(input, options);
+      default: return avg_pool3d(input, options);
+    }
+  });
 }
 
 }  // namespace nn

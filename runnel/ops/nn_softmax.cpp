@@ -2,6 +2,7 @@
 #include "runnel/kernels/compute_view.h"
 #include "runnel/kernels/cpu/softmax.h"
 #include "runnel/op/builder.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
@@ -62,20 +63,23 @@ void register_nn_softmax(Registry& r) {
 
 // The ops work on the last axis: another one is swapped with it and back.
 Tensor on_last_axis(const Operand& x, int axis, const char* name, Tensor (*f)(const Operand&)) {
-  if (axis == -1) return f(x);
-  const Tensor value = x.value();
-  const PartialShape shape = value.partial_shape();
-  if (!shape.has_rank()) throw make_error(Code::unimplemented, "[{}] axis {} of a tensor of unknown rank", name, axis);
-  const int rank = shape.rank();
-  if (axis < -rank || axis >= rank) {
-    throw invalid_argument("[{}] axis {} is out of range for shape {}{}", name, axis, shape.str(), x.where().at());
-  }
-  const auto at = static_cast<size_t>(axis < 0 ? axis + rank : axis);
-  if (at + 1 == static_cast<size_t>(rank)) return f(x);
-  std::vector<int64_t> perm(static_cast<size_t>(rank));
-  for (size_t i = 0; i < perm.size(); ++i) perm[i] = static_cast<int64_t>(i);
-  std::swap(perm[at], perm.back());
-  return transpose(f(Operand(transpose(value, perm), x.where())), perm);
+  return composed(x.where(), [&]() -> Tensor {
+    if (axis == -1) return f(x);
+    const Tensor value = x.value();
+    const PartialShape shape = value.partial_shape();
+    if (!shape.has_rank())
+      throw make_error(Code::unimplemented, "[{}] axis {} of a tensor of unknown rank", name, axis);
+    const int rank = shape.rank();
+    if (axis < -rank || axis >= rank) {
+      throw invalid_argument("[{}] axis {} is out of range for shape {}", name, axis, shape.str());
+    }
+    const auto at = static_cast<size_t>(axis < 0 ? axis + rank : axis);
+    if (at + 1 == static_cast<size_t>(rank)) return f(x);
+    std::vector<int64_t> perm(static_cast<size_t>(rank));
+    for (size_t i = 0; i < perm.size(); ++i) perm[i] = static_cast<int64_t>(i);
+    std::swap(perm[at], perm.back());
+    return transpose(f(Operand(transpose(value, perm), x.where())), perm);
+  });
 }
 
 Tensor nn::softmax(const Operand& logits, int axis) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "runnel/base/format.h"
+#include "runnel/op/composed.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/array_util.h"
 #include "runnel/ops/linalg.h"
@@ -90,92 +91,108 @@ const Tensor& values_of(const Gradient& g) { return g.is_slices() ? g.slices().v
 }  // namespace
 
 Tensor norm(const Operand& tensor, const NormOrder& ord, const std::vector<int64_t>& axis, bool keepdims) {
-  return norm_over(tensor.value(), ord, axis, keepdims);
+  return composed(tensor.where(), [&] { return norm_over(tensor.value(), ord, axis, keepdims); });
 }
 Tensor norm(const Operand& tensor, const NormOrder& ord, int64_t axis, bool keepdims) {
-  return norm_over(tensor.value(), ord, {axis}, keepdims);
+  return composed(tensor.where(), [&] { return norm_over(tensor.value(), ord, {axis}, keepdims); });
 }
 
 Tensor clip_by_norm(const Operand& t, const Operand& clip_norm, const Axes& axes) {
-  const Tensor x = t.value();
-  const Tensor limit = clip_norm.is_literal() ? clip_norm.as(x.dtype()) : clip_norm.value();
-  const Tensor sum = reduce_sum(square(Operand(x, t.where())), axes, true);
-  // The root of 0 has no derivative: it is taken of 1 there.
-  const Tensor positive = sum > 0;
-  const Tensor length = where(positive, sqrt(where(positive, sum, ones_like(sum))), sum);
-  return x * limit / maximum(length, limit);
+  return composed(t.where(), [&]() -> Tensor {
+    const Tensor x = t.value();
+    const Tensor limit = clip_norm.is_literal() ? clip_norm.as(x.dtype()) : clip_norm.value();
+    const Tensor sum = reduce_sum(square(Operand(x, t.where())), axes, true);
+    // The root of 0 has no derivative: it is taken of 1 there.
+    const Tensor positive = sum > 0;
+    const Tensor length = where(positive, sqrt(where(positive, sum, ones_like(sum))), sum);
+    return x * limit / maximum(length, limit);
+  });
 }
 
 Gradient clip_gradient_by_norm(const Gradient& t, const Operand& clip_norm) {
-  if (!t.defined()) return t;
-  return with_values(t, clip_by_norm(values_of(t), clip_norm));
+  return composed(clip_norm.where(), [&]() -> Gradient {
+    if (!t.defined()) return t;
+    return with_values(t, clip_by_norm(values_of(t), clip_norm));
+  });
 }
 
 std::pair<Gradients, Tensor> clip_by_global_norm(const Gradients& t_list, const Operand& clip_norm,
                                                  const Tensor& use_norm) {
-  const Tensor norm = use_norm.defined() ? use_norm : linalg::global_norm(t_list);
-  const Tensor limit = clip_norm.is_literal() ? clip_norm.as(norm.dtype()) : clip_norm.value();
-  const Tensor scale = clip_scale(norm, limit);
-  Gradients clipped;
-  for (const Gradient& g : t_list) {
-    if (!g.defined()) {
-      clipped.emplace_back();
-    } else {
-      const Tensor& values = values_of(g);
-      clipped.push_back(
-          with_values(g, values * (scale.dtype() == values.dtype() ? scale : cast(scale, values.dtype()))));
+  return composed(clip_norm.where(), [&]() -> std::pair<Gradients, Tensor> {
+    const Tensor norm = use_norm.defined() ? use_norm : linalg::global_norm(t_list);
+    const Tensor limit = clip_norm.is_literal() ? clip_norm.as(norm.dtype()) : clip_norm.value();
+    const Tensor scale = clip_scale(norm, limit);
+    Gradients clipped;
+    for (const Gradient& g : t_list) {
+      if (!g.defined()) {
+        clipped.emplace_back();
+      } else {
+        const Tensor& values = values_of(g);
+        clipped.push_back(
+            with_values(g, values * (scale.dtype() == values.dtype() ? scale : cast(scale, values.dtype()))));
+      }
     }
-  }
-  return {std::move(clipped), norm};
+    return {std::move(clipped), norm};
+  });
 }
 
 std::pair<std::vector<Tensor>, Tensor> clip_by_global_norm(const std::vector<Tensor>& t_list, const Operand& clip_norm,
                                                            const Tensor& use_norm) {
-  auto [clipped, norm] = clip_by_global_norm(as_gradients(t_list), clip_norm, use_norm);
-  std::vector<Tensor> tensors;
-  for (const Gradient& g : clipped) tensors.push_back(g.dense());
-  return {std::move(tensors), norm};
+  return composed(clip_norm.where(), [&]() -> std::pair<std::vector<Tensor>, Tensor> {
+    auto [clipped, norm] = clip_by_global_norm(as_gradients(t_list), clip_norm, use_norm);
+    std::vector<Tensor> tensors;
+    for (const Gradient& g : clipped) tensors.push_back(g.dense());
+    return {std::move(tensors), norm};
+  });
 }
 
 namespace linalg {
 
-Tensor global_norm(const Gradients& t_list) {
-  Tensor sum;
-  for (const Gradient& g : t_list) {
-    if (!g.defined()) continue;
-    const Tensor part = sum_of_squares(values_of(g), {}, false);
-    if (!sum.defined()) {
-      sum = part;
-    } else {
-      sum = sum + (part.dtype() == sum.dtype() ? part : cast(part, sum.dtype()));
+Tensor global_norm(const Gradients& t_list, SourceSite where) {
+  return composed(where, [&]() -> Tensor {
+    Tensor sum;
+    for (const Gradient& g : t_list) {
+      if (!g.defined()) continue;
+      const Tensor part = sum_of_squares(values_of(g), {}, false);
+      if (!sum.defined()) {
+        sum = part;
+      } else {
+        sum = sum + (part.dtype() == sum.dtype() ? part : cast(part, sum.dtype()));
+      }
     }
-  }
-  return sum.defined() ? sqrt(sum) : Tensor(0.f);
+    return sum.defined() ? sqrt(sum) : Tensor(0.f);
+  });
 }
-Tensor global_norm(const std::vector<Tensor>& t_list) { return global_norm(as_gradients(t_list)); }
+Tensor global_norm(const std::vector<Tensor>& t_list, SourceSite where) {
+  return global_norm(as_gradients(t_list), where);
+}
 
 }  // namespace linalg
 
 namespace math {
 Tensor l2_normalize(const Operand& x, const Axes& axis, double epsilon) {
-  const Tensor value = x.value();
-  const Tensor scale = rsqrt(maximum(sum_of_squares(value, axis, true), epsilon));
-  return value * (is_complex(value.dtype()) ? cast(scale, value.dtype()) : scale);
+  return composed(x.where(), [&]() -> Tensor {
+    const Tensor value = x.value();
+    const Tensor scale = rsqrt(maximum(sum_of_squares(value, axis, true), epsilon));
+    return value * (is_complex(value.dtype()) ? cast(scale, value.dtype()) : scale);
+  });
 }
 }  // namespace math
 
 namespace nn {
 Moments moments(const Operand& x, const Axes& axes, bool keepdims) {
-  const Tensor given = x.value();
-  const Tensor value = given.dtype() == DType::float16 ? cast(given, DType::float32) : given;
-  const Tensor mean = reduce_mean(Operand(value, x.where()), axes, true);
-  Tensor variance = reduce_mean(math::squared_difference(value, mean), axes, keepdims);
-  Tensor middle = keepdims ? mean : reshape(mean, shape_arg(variance));
-  if (value.dtype() != given.dtype()) {
-    middle = cast(middle, given.dtype());
-    variance = cast(variance, given.dtype());
-  }
-  return {middle, variance};
+  return composed(x.where(), [&]() -> Moments {
+    const Tensor given = x.value();
+    const Tensor value = given.dtype() == DType::float16 ? cast(given, DType::float32) : given;
+    const Tensor mean = reduce_mean(Operand(value, x.where()), axes, true);
+    Tensor variance = reduce_mean(math::squared_difference(value, mean), axes, keepdims);
+    Tensor middle = keepdims ? mean : reshape(mean, shape_arg(variance));
+    if (value.dtype() != given.dtype()) {
+      middle = cast(middle, given.dtype());
+      variance = cast(variance, given.dtype());
+    }
+    return {middle, variance};
+  });
 }
 }  // namespace nn
 

@@ -53,8 +53,8 @@ RUNNEL_API std::pair<std::vector<Tensor>, Tensor> clip_by_global_norm(const std:
 namespace linalg {
 using runnel::norm;
 // The square root of the sum of the squares of all elements of all tensors.
-RUNNEL_API Tensor global_norm(const Gradients& t_list);
-RUNNEL_API Tensor global_norm(const std::vector<Tensor>& t_list);
+RUNNEL_API Tensor global_norm(const Gradients& t_list, SourceSite where = SourceSite::current());
+RUNNEL_API Tensor global_norm(const std::vector<Tensor>& t_list, SourceSite where = SourceSite::current());
 }  // namespace linalg
 
 namespace math {

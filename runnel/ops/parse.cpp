@@ -2,6 +2,7 @@
 #include "runnel/ops/parse.h"
 
 #include "runnel/base/format.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/example_columns.h"
 #include "runnel/ops/parse_plan.h"
@@ -263,6 +264,8 @@ const Tensor& ParsedExample::operator[](std::string_view name) const {
   throw invalid_argument("[parse_example] feature '{}' is {}", name, form_name(entry.form));
 }
 
+Tensor& ParsedExample::operator[](std::string_view name) { return const_cast<Tensor&>(std::as_const(*this)[name]); }
+
 SparseTensor ParsedExample::sparse(std::string_view name) const {
   const ExampleSpec::Plan::Entry& entry = plan_->find(name);
   if (entry.form != FeatureForm::sparse) {
@@ -295,33 +298,41 @@ Nest ParsedExample::nest() const {
 }
 
 ParsedExample parse_example(const Operand& serialized, const ExampleSpec& features, const Tensor& names) {
-  if (serialized.value().partial_shape().rank() == 0) {
-    throw invalid_argument(
-        "[parse_example] takes a vector of serialized Examples; for one there is "
-        "parse_single_example");
-  }
-  return parse(serialized, features, names.defined() ? names : no_names(), false);
+  return composed(serialized.where(), [&]() -> ParsedExample {
+    if (serialized.value().partial_shape().rank() == 0) {
+      throw invalid_argument(
+          "[parse_example] takes a vector of serialized Examples; for one there is "
+          "parse_single_example");
+    }
+    return parse(serialized, features, names.defined() ? names : no_names(), false);
+  });
 }
 
 ParsedExample parse_single_example(const Operand& serialized, const ExampleSpec& features, const std::string& name) {
-  const PartialShape shape = serialized.value().partial_shape();
-  if (shape.rank() > 0) {
-    throw invalid_argument(
-        "[parse_single_example] takes one serialized Example, got shape {}; for a batch there is "
-        "parse_example",
-        shape.str());
-  }
-  return parse(serialized, features, name.empty() ? no_names() : Tensor(name), true);
+  return composed(serialized.where(), [&]() -> ParsedExample {
+    const PartialShape shape = serialized.value().partial_shape();
+    if (shape.rank() > 0) {
+      throw invalid_argument(
+          "[parse_single_example] takes one serialized Example, got shape {}; for a batch there is "
+          "parse_example",
+          shape.str());
+    }
+    return parse(serialized, features, name.empty() ? no_names() : Tensor(name), true);
+  });
 }
 
 ParsedSequence parse_single_sequence_example(const Operand& serialized, const ExampleSpec& context_features,
                                              const ExampleSpec& sequence_features, const std::string& name) {
-  return parse_sequences(serialized, context_features, sequence_features, name.empty() ? no_names() : Tensor(name));
+  return composed(serialized.where(), [&] {
+    return parse_sequences(serialized, context_features, sequence_features, name.empty() ? no_names() : Tensor(name));
+  });
 }
 
 ParsedSequence parse_sequence_example(const Operand& serialized, const ExampleSpec& context_features,
                                       const ExampleSpec& sequence_features, const Tensor& names) {
-  return parse_sequences(serialized, context_features, sequence_features, names.defined() ? names : no_names());
+  return composed(serialized.where(), [&] {
+    return parse_sequences(serialized, context_features, sequence_features, names.defined() ? names : no_names());
+  });
 }
 
 }  // namespace runnel::io

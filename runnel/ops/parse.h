@@ -93,6 +93,7 @@ class RUNNEL_API ParsedExample {
 
   // An Error tells what there is when the name is unknown or the feature of another kind.
   const Tensor& operator[](std::string_view name) const;  // FixedLen, FixedLenSequence; Ragged that is a plain tensor
+  Tensor& operator[](std::string_view name);              // the same, to be given another value
   SparseTensor sparse(std::string_view name) const;       // VarLen
   RaggedTensor ragged(std::string_view name) const;       // Ragged of a batch, or of one record with partitions
   Nest nest() const;                                      // all, as a map

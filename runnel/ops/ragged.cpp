@@ -5,6 +5,7 @@
 #include "runnel/kernels/cpu/copy.h"
 #include "runnel/kernels/cpu/element.h"
 #include "runnel/op/builder.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/array_util.h"
@@ -213,31 +214,35 @@ void register_ragged(Registry& r) {
 }
 
 RaggedTensor RaggedTensor::from_nested_row_splits(const Tensor& flat_values,
-                                                  const std::vector<Tensor>& nested_row_splits) {
-  if (nested_row_splits.empty()) throw invalid_argument("[RaggedTensor] at least one vector of row splits is needed");
-  if (flat_values.partial_shape().rank() == 0) throw invalid_argument("[RaggedTensor] the values are a scalar");
-  try {
-    for (size_t i = 0; i < nested_row_splits.size(); ++i) {
-      const Tensor& splits = nested_row_splits[i];
-      const PartialShape s = splits.partial_shape();
-      if (s.has_rank() && s.rank() != 1) throw invalid_argument("row_splits must be a vector, got shape {}", s.str());
-      const bool last = i + 1 == nested_row_splits.size();
-      const int64_t next = first_dim((last ? flat_values : nested_row_splits[i + 1]).partial_shape());
-      if (const auto values = static_ints(splits)) check_splits(*values, last || next < 0 ? next : next - 1);
+                                                  const std::vector<Tensor>& nested_row_splits, SourceSite where) {
+  return composed(where, [&]() -> RaggedTensor {
+    if (nested_row_splits.empty()) throw invalid_argument("[RaggedTensor] at least one vector of row splits is needed");
+    if (flat_values.partial_shape().rank() == 0) throw invalid_argument("[RaggedTensor] the values are a scalar");
+    try {
+      for (size_t i = 0; i < nested_row_splits.size(); ++i) {
+        const Tensor& splits = nested_row_splits[i];
+        const PartialShape s = splits.partial_shape();
+        if (s.has_rank() && s.rank() != 1) throw invalid_argument("row_splits must be a vector, got shape {}", s.str());
+        const bool last = i + 1 == nested_row_splits.size();
+        const int64_t next = first_dim((last ? flat_values : nested_row_splits[i + 1]).partial_shape());
+        if (const auto values = static_ints(splits)) check_splits(*values, last || next < 0 ? next : next - 1);
+      }
+    } catch (const Error& e) {
+      throw Error(e.code(), std::string("[RaggedTensor] ") + e.what());
     }
-  } catch (const Error& e) {
-    throw Error(e.code(), std::string("[RaggedTensor] ") + e.what());
-  }
-  return RaggedTensor(flat_values, nested_row_splits);
+    return RaggedTensor(flat_values, nested_row_splits);
+  });
 }
 
-RaggedTensor RaggedTensor::from_row_splits(const Tensor& values, const Tensor& row_splits) {
-  return from_nested_row_splits(values, {row_splits});
+RaggedTensor RaggedTensor::from_row_splits(const Tensor& values, const Tensor& row_splits, SourceSite where) {
+  return composed(where, [&] { return from_nested_row_splits(values, {row_splits}); });
 }
-RaggedTensor RaggedTensor::from_row_splits(const RaggedTensor& values, const Tensor& row_splits) {
-  std::vector<Tensor> all{row_splits};
-  all.insert(all.end(), values.nested_row_splits().begin(), values.nested_row_splits().end());
-  return from_nested_row_splits(values.flat_values(), all);
+RaggedTensor RaggedTensor::from_row_splits(const RaggedTensor& values, const Tensor& row_splits, SourceSite where) {
+  return composed(where, [&]() -> RaggedTensor {
+    std::vector<Tensor> all{row_splits};
+    all.insert(all.end(), values.nested_row_splits().begin(), values.nested_row_splits().end());
+    return from_nested_row_splits(values.flat_values(), all);
+  });
 }
 
 namespace {
@@ -248,27 +253,29 @@ Tensor splits_from(const Tensor& row_lengths) {
 
 }  // namespace
 
-RaggedTensor RaggedTensor::from_row_lengths(const Tensor& values, const Tensor& row_lengths) {
-  return from_row_splits(values, splits_from(row_lengths));
+RaggedTensor RaggedTensor::from_row_lengths(const Tensor& values, const Tensor& row_lengths, SourceSite where) {
+  return composed(where, [&] { return from_row_splits(values, splits_from(row_lengths)); });
 }
-RaggedTensor RaggedTensor::from_row_lengths(const RaggedTensor& values, const Tensor& row_lengths) {
-  return from_row_splits(values, splits_from(row_lengths));
+RaggedTensor RaggedTensor::from_row_lengths(const RaggedTensor& values, const Tensor& row_lengths, SourceSite where) {
+  return composed(where, [&] { return from_row_splits(values, splits_from(row_lengths)); });
 }
 
-RaggedTensor RaggedTensor::from_tensor(const Tensor& tensor, const Tensor& lengths) {
-  const PartialShape s = tensor.partial_shape();
-  if (!s.has_rank() || s.rank() < 2) {
-    throw invalid_argument("[RaggedTensor] a tensor of rank 2 or more needed, got shape {}", s.str());
-  }
-  const Tensor sizes = runnel::shape(tensor, DType::int64);
-  const Tensor most = sizes[1];
-  if (!lengths.defined()) {
-    const Tensor flat = reshape(tensor, concat({reshape(sizes[0] * most, {1}), sizes(slice(2, none))}, 0));
-    const Tensor n = sizes[0] + 1;
-    return from_row_splits(flat, range(zeros_like(n), n, ones_like(n)) * most);
-  }
-  const Tensor kept = minimum(cast(lengths, DType::int64), most);
-  return from_row_lengths(boolean_mask(tensor, sequence_mask(kept, most)), kept);
+RaggedTensor RaggedTensor::from_tensor(const Tensor& tensor, const Tensor& lengths, SourceSite where) {
+  return composed(where, [&]() -> RaggedTensor {
+    const PartialShape s = tensor.partial_shape();
+    if (!s.has_rank() || s.rank() < 2) {
+      throw invalid_argument("[RaggedTensor] a tensor of rank 2 or more needed, got shape {}", s.str());
+    }
+    const Tensor sizes = runnel::shape(tensor, DType::int64);
+    const Tensor most = sizes[1];
+    if (!lengths.defined()) {
+      const Tensor flat = reshape(tensor, concat({reshape(sizes[0] * most, {1}), sizes(slice(2, none))}, 0));
+      const Tensor n = sizes[0] + 1;
+      return from_row_splits(flat, range(zeros_like(n), n, ones_like(n)) * most);
+    }
+    const Tensor kept = minimum(cast(lengths, DType::int64), most);
+    return from_row_lengths(boolean_mask(tensor, sequence_mask(kept, most)), kept);
+  });
 }
 
 Tensor RaggedTensor::splits_of(const std::vector<int64_t>& lengths) {
@@ -328,27 +335,33 @@ Tensor between(const Tensor& values, const Tensor& begin, const Tensor& end) {
 }  // namespace
 
 Tensor RaggedTensor::operator[](int64_t i) const {
-  const auto [begin, end] = row_bounds(row_splits(), i);
-  return between(values(), begin, end);
+  return composed(SourceSite(), [&] {  // the line of the call is not known
+    const auto [begin, end] = row_bounds(row_splits(), i);
+    return between(values(), begin, end);
+  });
 }
 
-RaggedTensor RaggedTensor::ragged_row(int64_t i) const {
-  const RaggedTensor inner = ragged_values();
-  auto [begin, end] = row_bounds(row_splits(), i);
-  std::vector<Tensor> splits;
-  for (const Tensor& s : inner.nested_row_splits()) {
-    const Tensor own = between(s, begin, end + 1);
-    begin = own[0];
-    end = own[-1];
-    splits.push_back(own - begin);
-  }
-  return from_nested_row_splits(between(flat_values_, begin, end), splits);
+RaggedTensor RaggedTensor::ragged_row(int64_t i, SourceSite where) const {
+  return composed(where, [&]() -> RaggedTensor {
+    const RaggedTensor inner = ragged_values();
+    auto [begin, end] = row_bounds(row_splits(), i);
+    std::vector<Tensor> splits;
+    for (const Tensor& s : inner.nested_row_splits()) {
+      const Tensor own = between(s, begin, end + 1);
+      begin = own[0];
+      end = own[-1];
+      splits.push_back(own - begin);
+    }
+    return from_nested_row_splits(between(flat_values_, begin, end), splits);
+  });
 }
 
-Tensor RaggedTensor::to_tensor(const Tensor& default_value, const std::vector<int64_t>& shape) const {
-  const Tensor asked = shape.empty() ? int_scalar(-1) : int_vector(Dims(shape.begin(), shape.end()));
-  return to_tensor_op(asked, flat_values_, default_value.defined() ? default_value : zeros({}, dtype()),
-                      nested_row_splits_);
+Tensor RaggedTensor::to_tensor(const Tensor& default_value, const std::vector<int64_t>& shape, SourceSite where) const {
+  return composed(where, [&]() -> Tensor {
+    const Tensor asked = shape.empty() ? int_scalar(-1) : int_vector(Dims(shape.begin(), shape.end()));
+    return to_tensor_op(asked, flat_values_, default_value.defined() ? default_value : zeros({}, dtype()),
+                        nested_row_splits_);
+  });
 }
 
 namespace {

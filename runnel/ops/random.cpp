@@ -6,6 +6,7 @@
 #include "runnel/base/format.h"
 #include "runnel/kernels/cpu/random.h"
 #include "runnel/op/builder.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/op/random_context.h"
 #include "runnel/ops/array.h"
@@ -143,12 +144,12 @@ void register_random(Registry& r) {
 namespace random {
 namespace {
 
-[[noreturn]] void no_such_dtype(const char* what, DType dtype, const Where& where) {
-  throw invalid_argument("[{}] cannot draw {} values{}", what, dtype_name(dtype), where.at());
+[[noreturn]] void no_such_dtype(const char* what, DType dtype) {
+  throw invalid_argument("[{}] cannot draw {} values", what, dtype_name(dtype));
 }
 
 Tensor raw_draw(const char* name, const ShapeArg& shape, DType dtype, int64_t seed, const Where& where) {
-  if (!is_float(dtype)) no_such_dtype(name, dtype, where);
+  if (!is_float(dtype)) no_such_dtype(name, dtype);
   const Op<DrawAttrs> op(name);
   return op({shape.tensor()}, {.seed = seed, .dtype = dtype}, &where);
 }
@@ -159,25 +160,31 @@ void set_seed(int64_t seed) { RandomContext::current().reset(static_cast<uint64_
 
 Tensor uniform(const ShapeArg& shape, const Operand& minval, const Operand& maxval, DType dtype, int64_t seed,
                Where where) {
-  if (is_integer(dtype)) {
-    if (dtype != DType::int32 && dtype != DType::int64) no_such_dtype("RandomUniformInt", dtype, where);
-    static const Op<SeedAttrs> op("RandomUniformInt");
-    return op({shape.tensor(), in_dtype(minval, dtype), in_dtype(maxval, dtype)}, {.seed = seed}, &where);
-  }
-  return scaled_uniform(raw_draw("RandomUniform", shape, dtype, seed, where), minval, maxval);
+  return composed(where, [&]() -> Tensor {
+    if (is_integer(dtype)) {
+      if (dtype != DType::int32 && dtype != DType::int64) no_such_dtype("RandomUniformInt", dtype);
+      static const Op<SeedAttrs> op("RandomUniformInt");
+      return op({shape.tensor(), in_dtype(minval, dtype), in_dtype(maxval, dtype)}, {.seed = seed}, &where);
+    }
+    return scaled_uniform(raw_draw("RandomUniform", shape, dtype, seed, where), minval, maxval);
+  });
 }
 Tensor normal(const ShapeArg& shape, const Operand& mean, const Operand& stddev, DType dtype, int64_t seed,
               Where where) {
-  return scaled_normal(raw_draw("RandomStandardNormal", shape, dtype, seed, where), mean, stddev);
+  return composed(
+      where, [&] { return scaled_normal(raw_draw("RandomStandardNormal", shape, dtype, seed, where), mean, stddev); });
 }
 Tensor truncated_normal(const ShapeArg& shape, const Operand& mean, const Operand& stddev, DType dtype, int64_t seed,
                         Where where) {
-  return scaled_normal(raw_draw("TruncatedNormal", shape, dtype, seed, where), mean, stddev);
+  return composed(where,
+                  [&] { return scaled_normal(raw_draw("TruncatedNormal", shape, dtype, seed, where), mean, stddev); });
 }
 Tensor gamma(const ShapeArg& shape, const Operand& alpha, const Operand& beta, int64_t seed) {
-  static const Op<SeedAttrs> op("RandomGamma");
-  const auto [a, b] = gamma_parameters(alpha, beta);
-  return op({shape.tensor(), a}, {.seed = seed}, &shape.where()) / b;
+  return composed(shape.where(), [&]() -> Tensor {
+    static const Op<SeedAttrs> op("RandomGamma");
+    const auto [a, b] = gamma_parameters(alpha, beta);
+    return op({shape.tensor(), a}, {.seed = seed}, &shape.where()) / b;
+  });
 }
 Tensor categorical(const Operand& logits, int64_t num_samples, DType dtype, int64_t seed) {
   static const Op<MultinomialAttrs> op("Multinomial");

@@ -58,9 +58,9 @@ class RUNNEL_API Generator {
   Tensor truncated_normal(const ShapeArg& shape, const Operand& mean = 0, const Operand& stddev = 1,
                           DType dtype = DType::float32);
   // [2, count] integers to use as seeds of stateless calls.
-  Tensor make_seeds(int64_t count = 1);
+  Tensor make_seeds(int64_t count = 1, Where where = Where::current());
   // `count` generators whose streams do not overlap with each other or with this one.
-  std::vector<Generator> split(int64_t count = 1);
+  std::vector<Generator> split(int64_t count = 1, Where where = Where::current());
   void skip(int64_t delta);  // passes over delta numbers
   void reset_from_seed(int64_t seed);
   void reset_from_state(const Operand& state);

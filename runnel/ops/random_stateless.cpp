@@ -4,6 +4,7 @@
 #include "runnel/base/format.h"
 #include "runnel/kernels/cpu/random.h"
 #include "runnel/op/builder.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/array_util.h"
@@ -169,7 +170,7 @@ KeyCounter from_seed(const Operand& seed) {
 
 Tensor draw(const char* name, const ShapeArg& shape, const KeyCounter& at, DType dtype) {
   if (!is_float(dtype)) {
-    throw invalid_argument("[{}] cannot draw {} values{}", name, dtype_name(dtype), shape.where().at());
+    throw invalid_argument("[{}] cannot draw {} values", name, dtype_name(dtype));
   }
   const Op<StatelessDrawAttrs> op(name);
   return op({shape.tensor(), at.key, at.counter, algorithm()}, {.dtype = dtype}, &shape.where());
@@ -189,21 +190,27 @@ Tensor draw_uniform(const ShapeArg& shape, const KeyCounter& at, const Operand& 
 
 Tensor stateless_uniform(const ShapeArg& shape, const Operand& seed, const Operand& minval, const Operand& maxval,
                          DType dtype) {
-  return draw_uniform(shape, from_seed(seed), minval, maxval, dtype);
+  return composed(shape.where(), [&] { return draw_uniform(shape, from_seed(seed), minval, maxval, dtype); });
 }
 Tensor stateless_normal(const ShapeArg& shape, const Operand& seed, const Operand& mean, const Operand& stddev,
                         DType dtype) {
-  return scaled_normal(draw("StatelessRandomNormalV2", shape, from_seed(seed), dtype), mean, stddev);
+  return composed(shape.where(), [&] {
+    return scaled_normal(draw("StatelessRandomNormalV2", shape, from_seed(seed), dtype), mean, stddev);
+  });
 }
 Tensor stateless_truncated_normal(const ShapeArg& shape, const Operand& seed, const Operand& mean,
                                   const Operand& stddev, DType dtype) {
-  return scaled_normal(draw("StatelessTruncatedNormalV2", shape, from_seed(seed), dtype), mean, stddev);
+  return composed(shape.where(), [&] {
+    return scaled_normal(draw("StatelessTruncatedNormalV2", shape, from_seed(seed), dtype), mean, stddev);
+  });
 }
 Tensor stateless_gamma(const ShapeArg& shape, const Operand& seed, const Operand& alpha, const Operand& beta) {
-  static const Op op("StatelessRandomGammaV3");
-  const auto [a, b] = gamma_parameters(alpha, beta);
-  const KeyCounter at = from_seed(seed);
-  return op({shape.tensor(), at.key, at.counter, algorithm(), a}, {}, &shape.where()) / b;
+  return composed(shape.where(), [&]() -> Tensor {
+    static const Op op("StatelessRandomGammaV3");
+    const auto [a, b] = gamma_parameters(alpha, beta);
+    const KeyCounter at = from_seed(seed);
+    return op({shape.tensor(), at.key, at.counter, algorithm(), a}, {}, &shape.where()) / b;
+  });
 }
 Tensor stateless_categorical(const Operand& logits, int64_t num_samples, const Operand& seed, DType dtype) {
   static const Op<CategoryAttrs> op("StatelessMultinomial");
@@ -223,9 +230,11 @@ class GeneratorNode : public Trackable {
 Generator::Generator(Variable state) : state_(std::move(state)), node_(std::make_shared<GeneratorNode>(state_)) {}
 Generator Generator::from_seed(int64_t seed) { return from_state(Tensor{seed, int64_t{0}, int64_t{0}}); }
 Generator Generator::from_state(const Operand& state) {
-  Generator g(Variable(Tensor{int64_t{0}, int64_t{0}, int64_t{0}}, {.name = "StateVar", .trainable = false}));
-  g.reset_from_state(state);
-  return g;
+  return composed(state.where(), [&]() -> Generator {
+    Generator g(Variable(Tensor{int64_t{0}, int64_t{0}, int64_t{0}}, {.name = "StateVar", .trainable = false}));
+    g.reset_from_state(state);
+    return g;
+  });
 }
 Generator Generator::from_non_deterministic_state() {
   std::random_device entropy;
@@ -256,29 +265,40 @@ Generator::Draw Generator::take(const Shape& shape) {
 }
 
 Tensor Generator::uniform(const ShapeArg& shape, const Operand& minval, const Operand& maxval, DType dtype) {
-  const Draw at = take(Shape(int_values(shape.tensor())));
-  return draw_uniform(shape, {at.key, at.counter}, minval, maxval, dtype);
+  return composed(shape.where(), [&]() -> Tensor {
+    const Draw at = take(Shape(int_values(shape.tensor())));
+    return draw_uniform(shape, {at.key, at.counter}, minval, maxval, dtype);
+  });
 }
 Tensor Generator::normal(const ShapeArg& shape, const Operand& mean, const Operand& stddev, DType dtype) {
-  const Draw at = take(Shape(int_values(shape.tensor())));
-  return scaled_normal(draw("StatelessRandomNormalV2", shape, {at.key, at.counter}, dtype), mean, stddev);
+  return composed(shape.where(), [&]() -> Tensor {
+    const Draw at = take(Shape(int_values(shape.tensor())));
+    return scaled_normal(draw("StatelessRandomNormalV2", shape, {at.key, at.counter}, dtype), mean, stddev);
+  });
 }
 Tensor Generator::truncated_normal(const ShapeArg& shape, const Operand& mean, const Operand& stddev, DType dtype) {
-  const Draw at = take(Shape(int_values(shape.tensor())));
-  return scaled_normal(draw("StatelessTruncatedNormalV2", shape, {at.key, at.counter}, dtype), mean, stddev);
+  return composed(shape.where(), [&]() -> Tensor {
+    const Draw at = take(Shape(int_values(shape.tensor())));
+    return scaled_normal(draw("StatelessTruncatedNormalV2", shape, {at.key, at.counter}, dtype), mean, stddev);
+  });
 }
 
-Tensor Generator::make_seeds(int64_t count) {
-  const Tensor low = uniform({count}, std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max(), int64);
-  return stack({low, zeros_like(low)});
+Tensor Generator::make_seeds(int64_t count, Where where) {
+  return composed(where, [&]() -> Tensor {
+    const Tensor low =
+        uniform({count}, std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max(), int64);
+    return stack({low, zeros_like(low)});
+  });
 }
 
-std::vector<Generator> Generator::split(int64_t count) {
-  const auto keys = uniform({count}, std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max(), int64)
-                        .to_vector<int64_t>();
-  std::vector<Generator> parts;
-  for (int64_t key : keys) parts.push_back(from_state(Tensor{int64_t{0}, int64_t{0}, key}));
-  return parts;
+std::vector<Generator> Generator::split(int64_t count, Where where) {
+  return composed(where, [&]() -> std::vector<Generator> {
+    const auto keys = uniform({count}, std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max(), int64)
+                          .to_vector<int64_t>();
+    std::vector<Generator> parts;
+    for (int64_t key : keys) parts.push_back(from_state(Tensor{int64_t{0}, int64_t{0}, key}));
+    return parts;
+  });
 }
 
 }  // namespace random

@@ -4,10 +4,12 @@
 
 #include "runnel/base/format.h"
 #include "runnel/op/builder.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/op/unrecorded.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/state.h"
+#include "runnel/ops/variable_slot.h"
 
 namespace runnel {
 namespace {
@@ -76,9 +78,11 @@ void define_scatter(Registry& r, const char* name, const char* doc, Types types,
       .doc(doc);
 }
 
-void scatter(const char* name, const Variable& v, const IndexedSlices& delta) {
-  const Op<ScatterAttrs> op(name);
-  op.many({v.handle(), delta.indices, delta.values}, {.dtype = v.dtype()});
+void scatter(const char* name, const Variable& v, const IndexedSlices& delta, const SourceSite& where) {
+  composed(where, [&] {
+    const Op<ScatterAttrs> op(name);
+    op.many({v.handle(), delta.indices, delta.values}, {.dtype = v.dtype()});
+  });
 }
 
 }  // namespace
@@ -134,6 +138,7 @@ void register_scatter_update(Registry& r) {
           throw e.reworded(fmt::format("{}, reading rows of {}", e.what(), slot.describe()));
         }
       })
+      .any_device()
       .grad([](const GradCtx& g) {
         const Variable v = Variable::from_handle(g.x(0));
         const Tensor whole = shape(v.value());
@@ -159,38 +164,40 @@ void register_scatter_update(Registry& r) {
       .doc("The shape of a variable's value.");
 }
 
-const Variable& Variable::scatter_add(const IndexedSlices& delta) const {
-  scatter("ResourceScatterAdd", *this, delta);
+const Variable& Variable::scatter_add(const IndexedSlices& delta, SourceSite where) const {
+  scatter("ResourceScatterAdd", *this, delta, where);
   return *this;
 }
-const Variable& Variable::scatter_sub(const IndexedSlices& delta) const {
-  scatter("ResourceScatterSub", *this, delta);
+const Variable& Variable::scatter_sub(const IndexedSlices& delta, SourceSite where) const {
+  scatter("ResourceScatterSub", *this, delta, where);
   return *this;
 }
-const Variable& Variable::scatter_mul(const IndexedSlices& factor) const {
-  scatter("ResourceScatterMul", *this, factor);
+const Variable& Variable::scatter_mul(const IndexedSlices& factor, SourceSite where) const {
+  scatter("ResourceScatterMul", *this, factor, where);
   return *this;
 }
-const Variable& Variable::scatter_div(const IndexedSlices& divisor) const {
-  scatter("ResourceScatterDiv", *this, divisor);
+const Variable& Variable::scatter_div(const IndexedSlices& divisor, SourceSite where) const {
+  scatter("ResourceScatterDiv", *this, divisor, where);
   return *this;
 }
-const Variable& Variable::scatter_min(const IndexedSlices& bound) const {
-  scatter("ResourceScatterMin", *this, bound);
+const Variable& Variable::scatter_min(const IndexedSlices& bound, SourceSite where) const {
+  scatter("ResourceScatterMin", *this, bound, where);
   return *this;
 }
-const Variable& Variable::scatter_max(const IndexedSlices& bound) const {
-  scatter("ResourceScatterMax", *this, bound);
+const Variable& Variable::scatter_max(const IndexedSlices& bound, SourceSite where) const {
+  scatter("ResourceScatterMax", *this, bound, where);
   return *this;
 }
-const Variable& Variable::scatter_update(const IndexedSlices& rows) const {
-  scatter("ResourceScatterUpdate", *this, rows);
+const Variable& Variable::scatter_update(const IndexedSlices& rows, SourceSite where) const {
+  scatter("ResourceScatterUpdate", *this, rows, where);
   return *this;
 }
 
 Tensor Variable::sparse_read(const Operand& indices) const {
-  static const Op<ScatterAttrs> op("ResourceGather");
-  return op({handle_, indices}, {.dtype = dtype()});
+  return composed(indices.where(), [&]() -> Tensor {
+    static const Op<ScatterAttrs> op("ResourceGather");
+    return op({handle_, indices}, {.dtype = dtype()});
+  });
 }
 
 }  // namespace runnel

@@ -6,6 +6,7 @@
 #include "runnel/base/format.h"
 #include "runnel/kernels/cpu/segment.h"
 #include "runnel/op/builder.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
@@ -275,12 +276,16 @@ RUNNEL_UNSORTED(unsorted_segment_prod, "UnsortedSegmentProd")
 #undef RUNNEL_UNSORTED
 
 Tensor unsorted_segment_mean(const Operand& data, const Operand& segment_ids, const Operand& num_segments) {
-  const Tensor sums = unsorted_segment_sum(data, segment_ids, num_segments);
-  return sums / segment_sizes(segment_ids, num_segments, sums);
+  return composed(data.where(), [&]() -> Tensor {
+    const Tensor sums = unsorted_segment_sum(data, segment_ids, num_segments);
+    return sums / segment_sizes(segment_ids, num_segments, sums);
+  });
 }
 Tensor unsorted_segment_sqrt_n(const Operand& data, const Operand& segment_ids, const Operand& num_segments) {
-  const Tensor sums = unsorted_segment_sum(data, segment_ids, num_segments);
-  return sums / sqrt(segment_sizes(segment_ids, num_segments, sums));
+  return composed(data.where(), [&]() -> Tensor {
+    const Tensor sums = unsorted_segment_sum(data, segment_ids, num_segments);
+    return sums / sqrt(segment_sizes(segment_ids, num_segments, sums));
+  });
 }
 
 }  // namespace math

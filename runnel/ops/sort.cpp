@@ -6,6 +6,7 @@
 #include "runnel/base/format.h"
 #include "runnel/kernels/cpu/top_k.h"
 #include "runnel/op/builder.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/array_util.h"
@@ -134,10 +135,13 @@ TopK top_k(const Operand& input, const Operand& k, bool sorted, DType index_type
 }  // namespace math
 
 Tensor sort(const Operand& values, int axis, std::string_view direction) {
-  return sorted_along(values.value(), axis, descending(direction, "Sort"), "Sort").values;
+  return composed(values.where(),
+                  [&] { return sorted_along(values.value(), axis, descending(direction, "Sort"), "Sort").values; });
 }
 Tensor argsort(const Operand& values, int axis, std::string_view direction, bool) {
-  return sorted_along(values.value(), axis, descending(direction, "ArgSort"), "ArgSort").indices;
+  return composed(values.where(), [&] {
+    return sorted_along(values.value(), axis, descending(direction, "ArgSort"), "ArgSort").indices;
+  });
 }
 
 }  // namespace runnel

@@ -1,4 +1,5 @@
 // Sparse tensors.
+#include "runnel/op/composed.h"
 #include "runnel/ops/composite.h"
 
 #include <algorithm>
@@ -170,34 +171,42 @@ void register_sparse(Registry& r) {
                .out = {Tensor{{int64_t{0}}, {int64_t{1}}, {int64_t{2}}}, Tensor{2.f, 3.f, 1.f}}});
 }
 
-Tensor to_dense(const IndexedSlices& slices) { return Gradient(slices).value(); }
+Tensor to_dense(const IndexedSlices& slices, SourceSite where) { return Gradient(slices).value(where); }
 
 namespace sparse {
 
-Tensor to_dense(const SparseTensor& sp_input, const Tensor& default_value, bool validate_indices) {
-  static const Op<SparseToDenseAttrs> op("SparseToDense");
-  return op({sp_input.indices, sp_input.dense_shape, sp_input.values,
-             default_value.defined() ? default_value : zeros({}, sp_input.dtype())},
-            {.validate_indices = validate_indices});
+Tensor to_dense(const SparseTensor& sp_input, const Tensor& default_value, bool validate_indices, SourceSite where) {
+  return composed(where, [&]() -> Tensor {
+    static const Op<SparseToDenseAttrs> op("SparseToDense");
+    return op({sp_input.indices, sp_input.dense_shape, sp_input.values,
+               default_value.defined() ? default_value : zeros({}, sp_input.dtype())},
+              {.validate_indices = validate_indices});
+  });
 }
 
 SparseTensor from_dense(const Operand& tensor) {
-  const Tensor x = tensor.value();
-  const Tensor at = where(x.dtype() == DType::bool_ ? x : not_equal(x, zeros({}, x.dtype())));
-  return {at, gather_nd(x, at), shape(x, DType::int64)};
+  return composed(tensor.where(), [&]() -> SparseTensor {
+    const Tensor x = tensor.value();
+    const Tensor at = where(x.dtype() == DType::bool_ ? x : not_equal(x, zeros({}, x.dtype())));
+    return {at, gather_nd(x, at), shape(x, DType::int64)};
+  });
 }
 
-SparseTensor reorder(const SparseTensor& sp_input) {
-  static const Op op("SparseReorder");
-  const auto sorted = op.many({sp_input.indices, sp_input.values, sp_input.dense_shape});
-  return {sorted[0], sorted[1], sp_input.dense_shape};
+SparseTensor reorder(const SparseTensor& sp_input, SourceSite where) {
+  return composed(where, [&]() -> SparseTensor {
+    static const Op op("SparseReorder");
+    const auto sorted = op.many({sp_input.indices, sp_input.values, sp_input.dense_shape});
+    return {sorted[0], sorted[1], sp_input.dense_shape};
+  });
 }
 
-SparseTensor eye(int64_t num_rows, int64_t num_columns, DType dtype) {
-  if (num_columns < 0) num_columns = num_rows;
-  const Tensor diagonal = range(std::min(num_rows, num_columns));
-  return {stack({diagonal, diagonal}, 1), ones({std::min(num_rows, num_columns)}, dtype),
-          constant_ints_of({num_rows, num_columns}, DType::int64)};
+SparseTensor eye(int64_t num_rows, int64_t num_columns, DType dtype, SourceSite where) {
+  return composed(where, [&]() -> SparseTensor {
+    if (num_columns < 0) num_columns = num_rows;
+    const Tensor diagonal = range(std::min(num_rows, num_columns));
+    return {stack({diagonal, diagonal}, 1), ones({std::min(num_rows, num_columns)}, dtype),
+            constant_ints_of({num_rows, num_columns}, DType::int64)};
+  });
 }
 
 }  // namespace sparse

@@ -232,6 +232,7 @@ void register_string_text(Registry& r) {
         }
         *c.out<Bytes>() = out + std::string(rest);
       })
+      .any_device()
       .doc("The template with each placeholder replaced by the text of an input.")
       .sample({.in = {Tensor{1, 2}, Tensor(2.5f)}, .out = {Tensor("a [1 2] b 2.5")}},
               {.text = "a {} b {}", .placeholder = "{}"})

@@ -2,6 +2,7 @@
 #include "runnel/base/format.h"
 #include "runnel/base/utf8.h"
 #include "runnel/op/builder.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/string_kernels.h"
@@ -78,19 +79,23 @@ std::vector<Tensor> decode(const Operand& input) {
 }  // namespace
 
 RaggedTensor unicode_decode(const Operand& input) {
-  const auto parts = decode(input);
-  return ragged_over(input.value().shape(), parts[1], parts[0]);
+  return composed(input.where(), [&]() -> RaggedTensor {
+    const auto parts = decode(input);
+    return ragged_over(input.value().shape(), parts[1], parts[0]);
+  });
 }
 
 RaggedTensor unicode_split(const Operand& input) {
-  const auto parts = decode(input);
-  std::vector<Bytes> characters;
-  for (int32_t c : parts[1].host<int32_t>()) {
-    std::string text;
-    append_utf8(static_cast<uint32_t>(c), text);
-    characters.emplace_back(std::move(text));
-  }
-  return ragged_over(input.value().shape(), Tensor::of<Bytes>(characters), parts[0]);
+  return composed(input.where(), [&]() -> RaggedTensor {
+    const auto parts = decode(input);
+    std::vector<Bytes> characters;
+    for (int32_t c : parts[1].host<int32_t>()) {
+      std::string text;
+      append_utf8(static_cast<uint32_t>(c), text);
+      characters.emplace_back(std::move(text));
+    }
+    return ragged_over(input.value().shape(), Tensor::of<Bytes>(characters), parts[0]);
+  });
 }
 
 }  // namespace strings

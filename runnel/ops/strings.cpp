@@ -12,6 +12,7 @@
 #include "runnel/base/format.h"
 #include "runnel/base/utf8.h"
 #include "runnel/op/builder.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/string_kernels.h"
@@ -281,16 +282,18 @@ Tensor join(const OperandList& inputs, const std::string& separator) {
 }
 
 RaggedTensor split(const Operand& input, const std::string& sep, int64_t maxsplit) {
-  static const Op<StringSplitAttrs> op("StringSplitV2");
-  const Tensor text = input.value();
-  const Tensor flat = reshape(Operand(text, input.where()), {-1});
-  const auto parts = op.many({flat, Tensor(sep)}, {.maxsplit = maxsplit});
-  // Rows come in order: count them into row splits.
-  std::vector<int64_t> splits(static_cast<size_t>(flat.num_elements()) + 1, 0);
-  const auto rows = parts[0].host<int64_t>();
-  for (size_t i = 0; i < rows.size(); i += 2) ++splits[static_cast<size_t>(rows[i]) + 1];
-  for (size_t i = 1; i < splits.size(); ++i) splits[i] += splits[i - 1];
-  return ragged_over(text.shape(), parts[1], Tensor::of<int64_t>(splits));
+  return composed(input.where(), [&]() -> RaggedTensor {
+    static const Op<StringSplitAttrs> op("StringSplitV2");
+    const Tensor text = input.value();
+    const Tensor flat = reshape(Operand(text, input.where()), {-1});
+    const auto parts = op.many({flat, Tensor(sep)}, {.maxsplit = maxsplit});
+    // Rows come in order: count them into row splits.
+    std::vector<int64_t> splits(static_cast<size_t>(flat.num_elements()) + 1, 0);
+    const auto rows = parts[0].host<int64_t>();
+    for (size_t i = 0; i < rows.size(); i += 2) ++splits[static_cast<size_t>(rows[i]) + 1];
+    for (size_t i = 1; i < splits.size(); ++i) splits[i] += splits[i - 1];
+    return ragged_over(text.shape(), parts[1], Tensor::of<int64_t>(splits));
+  });
 }
 
 Tensor length(const Operand& input, Unit unit) {

@@ -32,22 +32,22 @@ class RUNNEL_API TensorArray {
   const PartialShape& element_shape() const;  // as far as known
   bool dynamic_size() const;
   const std::string& name() const;
-  Tensor size() const;  // int32 scalar
+  Tensor size(SourceSite where = SourceSite::current()) const;  // int32 scalar
 
   Tensor read(const Operand& index) const;
   [[nodiscard]] TensorArray write(const Operand& index, const Operand& value) const;
 
   // Elements of one shape along a new first dimension, and back.
-  Tensor stack() const;
+  Tensor stack(SourceSite where = SourceSite::current()) const;
   [[nodiscard]] TensorArray unstack(const Operand& value) const;
   // The elements at `indices` stacked; row i of `value` written at indices[i].
   Tensor gather(const Operand& indices) const;
   [[nodiscard]] TensorArray scatter(const Operand& indices, const Operand& value) const;
   // Elements joined along their first dimension, in which they may differ, and back.
-  Tensor concat() const;
+  Tensor concat(SourceSite where = SourceSite::current()) const;
   [[nodiscard]] TensorArray split(const Operand& value, const Operand& lengths) const;
 
-  [[nodiscard]] TensorArray identity() const;
+  [[nodiscard]] TensorArray identity(SourceSite where = SourceSite::current()) const;
 
   // The variant tensor that holds the elements: a TensorList.
   const Tensor& flow() const { return flow_; }
@@ -65,8 +65,8 @@ class RUNNEL_API TensorArray {
   // This array with other elements, whose shape is `element`.
   TensorArray with_flow(Tensor flow, const PartialShape& element, const char* method) const;
   Tensor typed(const Operand& value, const char* method) const;
-  void check_index(const Tensor& index, const Operand& at, const char* method, bool may_grow) const;
-  void check_length(int64_t n, const Operand& at, const char* method) const;
+  void check_index(const Tensor& index, const char* method, bool may_grow) const;
+  void check_length(int64_t n, const char* method) const;
 
   std::shared_ptr<const Spec> spec_;
   Tensor flow_;

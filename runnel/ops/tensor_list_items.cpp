@@ -195,6 +195,7 @@ void register_tensor_list_items(Registry& r) {
       .out("output_handle", DType::variant)
       .shape(scalar_shape)
       .forwards()
+      .any_device()
       .cpu([](KernelContext& c) {
         const TensorList& list = list_input(c, 0, c.in(1).dtype());
         check_item_fits(list, c.in(1));
@@ -286,6 +287,7 @@ void register_tensor_list_items(Registry& r) {
       .out("output_handle", DType::variant)
       .shape(scalar_shape)
       .forwards()
+      .any_device()
       .cpu([](KernelContext& c, const SetItemAttrs& a) {
         const TensorList& list = list_input(c, 0, c.in(2).dtype());
         const int64_t index = c.int_scalar(1);

@@ -1,9 +1,11 @@
 // Lists as a whole: to and from tensors.
+#include <algorithm>
 #include <numeric>
 
 #include "runnel/base/format.h"
 #include "runnel/kernels/cpu/copy.h"
 #include "runnel/op/dispatch.h"
+#include "runnel/op/unrecorded.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/array_util.h"
 #include "runnel/ops/segment.h"
@@ -47,9 +49,12 @@ void check_rows_fit(const Tensor& t, const PartialShape& element_shape) {
   }
 }
 
+bool all_on_host(const std::vector<Tensor>& items) {
+  return std::all_of(items.begin(), items.end(), [](const Tensor& t) { return t.device().is_host(); });
+}
+
 // Items, which all have one shape, one after the other as output 0; undefined ones are zeros.
-void put_stacked(KernelContext& c, const TensorList& list, const std::vector<Tensor>& items,
-                 const PartialShape& asked) {
+void put_stacked(KernelContext& c, const TensorList& list, std::vector<Tensor> items, const PartialShape& asked) {
   PartialShape shape = list.element_shape();
   if (!shape.compatible_with(asked)) {
     throw invalid_argument("the element shape {} asked for does not fit that of the list, {}", asked.str(),
@@ -68,17 +73,21 @@ void put_stacked(KernelContext& c, const TensorList& list, const std::vector<Ten
     throw invalid_argument("an empty list can be stacked only when its element shape is known, not {}", shape.str());
   }
   const Shape item_shape = shape.is_static() ? Shape(shape) : unwritten_shape(list, asked, 0);
+  Tensor zero;
+  for (Tensor& item : items) {
+    if (item.defined()) continue;
+    if (!zero.defined()) zero = zeros_of(list.element_dtype(), item_shape);
+    item = zero;
+  }
+  if (!all_on_host(items)) {
+    const Unrecorded inner;
+    return c.forward(0, stack(items));
+  }
   const Shape whole(with_leading(static_cast<int64_t>(items.size()), item_shape));
   const Tensor& out = c.allocate(0, whole);
   const int64_t n = item_shape.num_elements();
-  Tensor zero;
   for (size_t i = 0; i < items.size(); ++i) {
-    const Tensor* from = &items[i];
-    if (!from->defined()) {
-      if (!zero.defined()) zero = zeros_of(list.element_dtype(), item_shape);
-      from = &zero;
-    }
-    cpu::copy_elements(out.dtype(), from->raw(),
+    cpu::copy_elements(out.dtype(), items[i].raw(),
                        cpu::element_at(out.mutable_data<char>(), out.dtype(), static_cast<int64_t>(i) * n), n);
   }
 }
@@ -134,12 +143,19 @@ void concat_items(KernelContext& c, const TensorList& list) {
     lengths.mutable_data<int64_t>()[i] = n;
     total += n;
   }
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (items[i].defined()) continue;
+    items[i] = zeros_of(list.element_dtype(), Shape(with_leading(lengths.data<int64_t>()[i], rest)));
+  }
+  if (!all_on_host(items)) {
+    const Unrecorded inner;
+    return c.forward(0, concat(items, 0));
+  }
   const int64_t row_size = Shape(rest).num_elements();
   const Tensor& out = c.allocate(0, Shape(with_leading(total, rest)));
   int64_t at = 0;
   for (size_t i = 0; i < items.size(); ++i) {
     const int64_t n = lengths.data<int64_t>()[i];
-    if (!items[i].defined()) items[i] = zeros_of(out.dtype(), Shape(with_leading(n, rest)));
     cpu::copy_elements(out.dtype(), items[i].raw(),
                        cpu::element_at(out.mutable_data<char>(), out.dtype(), at * row_size), n * row_size);
     at += n;
@@ -161,6 +177,7 @@ void register_tensor_list_whole(Registry& r) {
       .out("output_handle", DType::variant)
       .shape(scalar_shape)
       .forwards()
+      .any_device()
       .cpu([](KernelContext& c) {
         const Tensor& t = c.in(0);
         const PartialShape element_shape = element_shape_input(c, 1);
@@ -227,7 +244,7 @@ void register_tensor_list_whole(Registry& r) {
           check_index(list, i);
           items.push_back(list.item(i));
         }
-        put_stacked(c, list, items, element_shape_input(c, 2));
+        put_stacked(c, list, std::move(items), element_shape_input(c, 2));
       })
       .grad([](const GradCtx& g) {
         // An item gathered more than once gets the sum of its gradients.
@@ -251,6 +268,7 @@ void register_tensor_list_whole(Registry& r) {
       .out("output_handle", DType::variant)
       .shape(scalar_shape)
       .forwards()
+      .any_device()
       .cpu([](KernelContext& c) {
         const Tensor& values = c.in(0);
         const PartialShape element_shape = element_shape_input(c, 2);
@@ -279,6 +297,7 @@ void register_tensor_list_whole(Registry& r) {
       .out("output_handle", DType::variant)
       .shape(scalar_shape)
       .forwards()
+      .any_device()
       .cpu([](KernelContext& c) {
         const TensorList& list = list_input(c, 0, c.in(1).dtype());
         check_rows_fit(c.in(1), list.element_shape());
@@ -310,6 +329,7 @@ void register_tensor_list_whole(Registry& r) {
       .out("output_handle", DType::variant)
       .shape(scalar_shape)
       .forwards()
+      .any_device()
       .cpu([](KernelContext& c) {
         const Tensor& t = c.in(0);
         const PartialShape element_shape = element_shape_input(c, 1);

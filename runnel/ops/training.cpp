@@ -14,6 +14,7 @@
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/training_keras_rules.h"
 #include "runnel/ops/training_rules.h"
+#include "runnel/ops/variable_slot.h"
 
 namespace runnel {
 namespace {

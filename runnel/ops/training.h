@@ -12,7 +12,8 @@
 // gradient, dense or IndexedSlices; rows that IndexedSlices name twice are added up first.
 namespace runnel::training {
 
-RUNNEL_API void apply_gradient_descent(const Variable& var, double alpha, const Gradient& grad);
+RUNNEL_API void apply_gradient_descent(const Variable& var, double alpha, const Gradient& grad,
+                                       SourceSite where = SourceSite::current());
 
 struct MomentumStep {
   double lr = 0.01;
@@ -20,10 +21,10 @@ struct MomentumStep {
   bool use_nesterov = false;
 };
 RUNNEL_API void apply_momentum(const Variable& var, const Variable& accum, const MomentumStep& step,
-                               const Gradient& grad);
+                               const Gradient& grad, SourceSite where = SourceSite::current());
 // Keras's form: the learning rate is inside the accumulator.
 RUNNEL_API void apply_keras_momentum(const Variable& var, const Variable& accum, const MomentumStep& step,
-                                     const Gradient& grad);
+                                     const Gradient& grad, SourceSite where = SourceSite::current());
 
 struct AdamStep {
   double beta1_power = 0.9;    // beta1 to the number of this step (1, 2, ...)
@@ -35,11 +36,12 @@ struct AdamStep {
   bool use_nesterov = false;
 };
 RUNNEL_API void apply_adam(const Variable& var, const Variable& m, const Variable& v, const AdamStep& step,
-                           const Gradient& grad);
+                           const Gradient& grad, SourceSite where = SourceSite::current());
 RUNNEL_API void apply_adam_with_amsgrad(const Variable& var, const Variable& m, const Variable& v, const Variable& vhat,
-                                        const AdamStep& step, const Gradient& grad);
+                                        const AdamStep& step, const Gradient& grad,
+                                        SourceSite where = SourceSite::current());
 RUNNEL_API void apply_adamax(const Variable& var, const Variable& m, const Variable& v, const AdamStep& step,
-                             const Gradient& grad);
+                             const Gradient& grad, SourceSite where = SourceSite::current());
 
 struct RMSPropStep {
   double lr = 0.001;
@@ -48,14 +50,16 @@ struct RMSPropStep {
   double epsilon = 1e-7;
 };
 RUNNEL_API void apply_rms_prop(const Variable& var, const Variable& ms, const Variable& mom, const RMSPropStep& step,
-                               const Gradient& grad);
+                               const Gradient& grad, SourceSite where = SourceSite::current());
 RUNNEL_API void apply_centered_rms_prop(const Variable& var, const Variable& mg, const Variable& ms,
-                                        const Variable& mom, const RMSPropStep& step, const Gradient& grad);
+                                        const Variable& mom, const RMSPropStep& step, const Gradient& grad,
+                                        SourceSite where = SourceSite::current());
 
 RUNNEL_API void apply_adagrad(const Variable& var, const Variable& accum, double lr, double epsilon,
-                              const Gradient& grad);
+                              const Gradient& grad, SourceSite where = SourceSite::current());
 RUNNEL_API void apply_adadelta(const Variable& var, const Variable& accum, const Variable& accum_update, double lr,
-                               double rho, double epsilon, const Gradient& grad);
+                               double rho, double epsilon, const Gradient& grad,
+                               SourceSite where = SourceSite::current());
 
 struct FtrlStep {
   double lr = 0.001;
@@ -65,7 +69,7 @@ struct FtrlStep {
   double lr_power = -0.5;
 };
 RUNNEL_API void apply_ftrl(const Variable& var, const Variable& accum, const Variable& linear, const FtrlStep& step,
-                           const Gradient& grad);
+                           const Gradient& grad, SourceSite where = SourceSite::current());
 
 // An update op ("ResourceApplyAdam", ...) on any number of variables of one dtype. `variables` has lists in the order
 // of the op's inputs: the variables, their first slots, ...; the scalars, in the op's order too, serve all of them.

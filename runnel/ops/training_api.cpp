@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "runnel/base/format.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/op/registry.h"
 #include "runnel/ops/array.h"
@@ -54,89 +55,116 @@ void decay_towards(const Variable& value, double rate, const IndexedSlices& targ
 
 }  // namespace
 
-void apply_gradient_descent(const Variable& var, double alpha, const Gradient& grad) {
-  if (grad.is_slices()) {
-    var.scatter_sub({grad.slices().values * alpha, grad.slices().indices, grad.slices().dense_shape});
-  } else {
-    apply<rules::GradientDescent>("ResourceApplyGradientDescent", nullptr, {&var}, {alpha}, grad);
-  }
+void apply_gradient_descent(const Variable& var, double alpha, const Gradient& grad, SourceSite where) {
+  composed(where, [&] {
+    if (grad.is_slices()) {
+      var.scatter_sub({grad.slices().values * alpha, grad.slices().indices, grad.slices().dense_shape});
+    } else {
+      apply<rules::GradientDescent>("ResourceApplyGradientDescent", nullptr, {&var}, {alpha}, grad);
+    }
+  });
 }
 
-void apply_momentum(const Variable& var, const Variable& accum, const MomentumStep& s, const Gradient& grad) {
-  apply<rules::Momentum>("ResourceApplyMomentum", "ResourceSparseApplyMomentum", {&var, &accum}, {s.lr, s.momentum},
-                         grad, {.use_nesterov = s.use_nesterov});
+void apply_momentum(const Variable& var, const Variable& accum, const MomentumStep& s, const Gradient& grad,
+                    SourceSite where) {
+  composed(where, [&] {
+    apply<rules::Momentum>("ResourceApplyMomentum", "ResourceSparseApplyMomentum", {&var, &accum}, {s.lr, s.momentum},
+                           grad, {.use_nesterov = s.use_nesterov});
+  });
 }
-void apply_keras_momentum(const Variable& var, const Variable& accum, const MomentumStep& s, const Gradient& grad) {
-  apply<rules::KerasMomentum>("ResourceApplyKerasMomentum", "ResourceSparseApplyKerasMomentum", {&var, &accum},
-                              {s.lr, s.momentum}, grad, {.use_nesterov = s.use_nesterov});
+void apply_keras_momentum(const Variable& var, const Variable& accum, const MomentumStep& s, const Gradient& grad,
+                          SourceSite where) {
+  composed(where, [&] {
+    apply<rules::KerasMomentum>("ResourceApplyKerasMomentum", "ResourceSparseApplyKerasMomentum", {&var, &accum},
+                                {s.lr, s.momentum}, grad, {.use_nesterov = s.use_nesterov});
+  });
 }
 
-void apply_adam(const Variable& var, const Variable& m, const Variable& v, const AdamStep& s, const Gradient& grad) {
-  if (!grad.is_slices()) {
-    return apply<rules::Adam>("ResourceApplyAdam", nullptr, {&var, &m, &v},
-                              {s.beta1_power, s.beta2_power, s.lr, s.beta1, s.beta2, s.epsilon}, grad,
-                              {.use_nesterov = s.use_nesterov});
-  }
-  // As TensorFlow does it: the moments of all rows decay and every row moves, only the gradient is sparse.
-  const IndexedSlices g = without_repeats(grad.slices());
-  decay_towards(m, 1 - s.beta1, g);
-  decay_towards(v, 1 - s.beta2, {square(g.values), g.indices, g.dense_shape});
-  const double alpha = s.lr * std::sqrt(1 - s.beta2_power) / (1 - s.beta1_power);
-  var.assign_sub(m * alpha / (sqrt(v) + s.epsilon));
+void apply_adam(const Variable& var, const Variable& m, const Variable& v, const AdamStep& s, const Gradient& grad,
+                SourceSite where) {
+  composed(where, [&] {
+    if (!grad.is_slices()) {
+      return apply<rules::Adam>("ResourceApplyAdam", nullptr, {&var, &m, &v},
+                                {s.beta1_power, s.beta2_power, s.lr, s.beta1, s.beta2, s.epsilon}, grad,
+                                {.use_nesterov = s.use_nesterov});
+    }
+    // As TensorFlow does it: the moments of all rows decay and every row moves, only the gradient is sparse.
+    const IndexedSlices g = without_repeats(grad.slices());
+    decay_towards(m, 1 - s.beta1, g);
+    decay_towards(v, 1 - s.beta2, {square(g.values), g.indices, g.dense_shape});
+    const double alpha = s.lr * std::sqrt(1 - s.beta2_power) / (1 - s.beta1_power);
+    var.assign_sub(m * alpha / (sqrt(v) + s.epsilon));
+  });
 }
 
 void apply_adam_with_amsgrad(const Variable& var, const Variable& m, const Variable& v, const Variable& vhat,
-                             const AdamStep& s, const Gradient& grad) {
-  if (!grad.is_slices()) {
-    return apply<rules::AdamWithAmsgrad>("ResourceApplyAdamWithAmsgrad", nullptr, {&var, &m, &v, &vhat},
-                                         {s.beta1_power, s.beta2_power, s.lr, s.beta1, s.beta2, s.epsilon}, grad);
-  }
-  const IndexedSlices g = without_repeats(grad.slices());
-  decay_towards(m, 1 - s.beta1, g);
-  decay_towards(v, 1 - s.beta2, {square(g.values), g.indices, g.dense_shape});
-  vhat.assign(maximum(vhat, v));
-  const double alpha = s.lr * std::sqrt(1 - s.beta2_power) / (1 - s.beta1_power);
-  var.assign_sub(m * alpha / (sqrt(vhat) + s.epsilon));
+                             const AdamStep& s, const Gradient& grad, SourceSite where) {
+  composed(where, [&] {
+    if (!grad.is_slices()) {
+      return apply<rules::AdamWithAmsgrad>("ResourceApplyAdamWithAmsgrad", nullptr, {&var, &m, &v, &vhat},
+                                           {s.beta1_power, s.beta2_power, s.lr, s.beta1, s.beta2, s.epsilon}, grad);
+    }
+    const IndexedSlices g = without_repeats(grad.slices());
+    decay_towards(m, 1 - s.beta1, g);
+    decay_towards(v, 1 - s.beta2, {square(g.values), g.indices, g.dense_shape});
+    vhat.assign(maximum(vhat, v));
+    const double alpha = s.lr * std::sqrt(1 - s.beta2_power) / (1 - s.beta1_power);
+    var.assign_sub(m * alpha / (sqrt(vhat) + s.epsilon));
+  });
 }
 
-void apply_adamax(const Variable& var, const Variable& m, const Variable& v, const AdamStep& s, const Gradient& grad) {
-  if (!grad.is_slices()) {
-    return apply<rules::AdaMax>("ResourceApplyAdaMax", nullptr, {&var, &m, &v},
-                                {s.beta1_power, s.lr, s.beta1, s.beta2, s.epsilon}, grad);
-  }
-  // Keras's sparse form: only the named rows change.
-  const IndexedSlices g = without_repeats(grad.slices());
-  const Tensor m_rows = gather(m, g.indices) * s.beta1 + g.values * (1 - s.beta1);
-  const Tensor v_rows = maximum(gather(v, g.indices) * s.beta2, abs(g.values));
-  m.scatter_update({m_rows, g.indices, g.dense_shape});
-  v.scatter_update({v_rows, g.indices, g.dense_shape});
-  var.scatter_sub({m_rows * (s.lr / (1 - s.beta1_power)) / (v_rows + s.epsilon), g.indices, g.dense_shape});
+void apply_adamax(const Variable& var, const Variable& m, const Variable& v, const AdamStep& s, const Gradient& grad,
+                  SourceSite where) {
+  composed(where, [&] {
+    if (!grad.is_slices()) {
+      return apply<rules::AdaMax>("ResourceApplyAdaMax", nullptr, {&var, &m, &v},
+                                  {s.beta1_power, s.lr, s.beta1, s.beta2, s.epsilon}, grad);
+    }
+    // Keras's sparse form: only the named rows change.
+    const IndexedSlices g = without_repeats(grad.slices());
+    const Tensor m_rows = gather(m, g.indices) * s.beta1 + g.values * (1 - s.beta1);
+    const Tensor v_rows = maximum(gather(v, g.indices) * s.beta2, abs(g.values));
+    m.scatter_update({m_rows, g.indices, g.dense_shape});
+    v.scatter_update({v_rows, g.indices, g.dense_shape});
+    var.scatter_sub({m_rows * (s.lr / (1 - s.beta1_power)) / (v_rows + s.epsilon), g.indices, g.dense_shape});
+  });
 }
 
 void apply_rms_prop(const Variable& var, const Variable& ms, const Variable& mom, const RMSPropStep& s,
-                    const Gradient& grad) {
-  apply<rules::RMSProp>("ResourceApplyRMSProp", "ResourceSparseApplyRMSProp", {&var, &ms, &mom},
-                        {s.lr, s.rho, s.momentum, s.epsilon}, grad);
+                    const Gradient& grad, SourceSite where) {
+  composed(where, [&] {
+    apply<rules::RMSProp>("ResourceApplyRMSProp", "ResourceSparseApplyRMSProp", {&var, &ms, &mom},
+                          {s.lr, s.rho, s.momentum, s.epsilon}, grad);
+  });
 }
 void apply_centered_rms_prop(const Variable& var, const Variable& mg, const Variable& ms, const Variable& mom,
-                             const RMSPropStep& s, const Gradient& grad) {
-  apply<rules::CenteredRMSProp>("ResourceApplyCenteredRMSProp", "ResourceSparseApplyCenteredRMSProp",
-                                {&var, &mg, &ms, &mom}, {s.lr, s.rho, s.momentum, s.epsilon}, grad);
+                             const RMSPropStep& s, const Gradient& grad, SourceSite where) {
+  composed(where, [&] {
+    apply<rules::CenteredRMSProp>("ResourceApplyCenteredRMSProp", "ResourceSparseApplyCenteredRMSProp",
+                                  {&var, &mg, &ms, &mom}, {s.lr, s.rho, s.momentum, s.epsilon}, grad);
+  });
 }
 
-void apply_adagrad(const Variable& var, const Variable& accum, double lr, double epsilon, const Gradient& grad) {
-  apply<rules::AdagradV2>("ResourceApplyAdagradV2", "ResourceSparseApplyAdagradV2", {&var, &accum}, {lr, epsilon},
-                          grad);
+void apply_adagrad(const Variable& var, const Variable& accum, double lr, double epsilon, const Gradient& grad,
+                   SourceSite where) {
+  composed(where, [&] {
+    apply<rules::AdagradV2>("ResourceApplyAdagradV2", "ResourceSparseApplyAdagradV2", {&var, &accum}, {lr, epsilon},
+                            grad);
+  });
 }
 void apply_adadelta(const Variable& var, const Variable& accum, const Variable& accum_update, double lr, double rho,
-                    double epsilon, const Gradient& grad) {
-  apply<rules::Adadelta>("ResourceApplyAdadelta", "ResourceSparseApplyAdadelta", {&var, &accum, &accum_update},
-                         {lr, rho, epsilon}, grad);
+                    double epsilon, const Gradient& grad, SourceSite where) {
+  composed(where, [&] {
+    apply<rules::Adadelta>("ResourceApplyAdadelta", "ResourceSparseApplyAdadelta", {&var, &accum, &accum_update},
+                           {lr, rho, epsilon}, grad);
+  });
 }
 void apply_ftrl(const Variable& var, const Variable& accum, const Variable& linear, const FtrlStep& s,
-                const Gradient& grad) {
-  apply<rules::FtrlV2>("ResourceApplyFtrlV2", "ResourceSparseApplyFtrlV2", {&var, &accum, &linear},
-                       {s.lr, s.l1, s.l2, s.l2_shrinkage, s.lr_power}, grad);
+                const Gradient& grad, SourceSite where) {
+  composed(where, [&] {
+    apply<rules::FtrlV2>("ResourceApplyFtrlV2", "ResourceSparseApplyFtrlV2", {&var, &accum, &linear},
+                         {s.lr, s.l1, s.l2, s.l2_shrinkage, s.lr_power}, grad);
+  });
 }
 
 void apply_to_all(const std::string& op, const std::vector<std::vector<Variable>>& variables,

@@ -1,4 +1,5 @@
 // Variables: reading and assigning.
+#include <atomic>
 #include <cstring>
 #include <ostream>
 #include <typeinfo>
@@ -6,10 +7,12 @@
 #include "runnel/base/format.h"
 #include "runnel/kernels/cpu/loops.h"
 #include "runnel/op/builder.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
 #include "runnel/ops/state.h"
+#include "runnel/ops/variable_slot.h"
 
 namespace runnel {
 namespace {
@@ -101,6 +104,11 @@ void VariableSlot::require_value() const {
   if (!value.defined()) throw make_error(Code::failed_precondition, "{} has no value yet", describe());
 }
 
+uint64_t VariableSlot::next_id() {
+  static std::atomic<uint64_t> made = 0;
+  return ++made;
+}
+
 Tensor& VariableSlot::writable() {
   if (!value.device().is_host()) {
     throw make_error(Code::unimplemented, "{} lives on {}, which has no kernel for this update", describe(),
@@ -160,9 +168,12 @@ void register_variable(Registry& r) {
         VariableSlot& slot = variable_slot(c.in(0));
         check_fits(slot, c.in(1));
         std::lock_guard lock(slot.mutex);
+        // A variable stays on its device.
+        const Tensor value = slot.value.defined() ? c.in(1).to(slot.value.device()) : c.in(1);
         ++slot.version;
-        slot.value = c.in(1).with_shape(c.in(1).shape());
+        slot.value = value.with_shape(value.shape());
       })
+      .any_device()
       .stateful()
       .doc("Gives a variable a new value.");
 
@@ -186,22 +197,24 @@ void register_variable(Registry& r) {
 }
 
 Variable::Variable(const Operand& initial_value, const VariableOptions& options) {
-  Tensor value = initial_value.is_literal() && options.dtype != DType::invalid ? initial_value.as(options.dtype)
-                                                                               : initial_value.value();
-  if (options.dtype != DType::invalid && value.dtype() != options.dtype) {
-    throw invalid_argument("[Variable] '{}' asks for {}, the initial value is {}", options.name,
-                           dtype_name(options.dtype), dtype_name(value.dtype()));
-  }
-  if (Interceptor* tracer = current_interceptor()) {
-    if (value.is_symbolic()) value = tracer->outside(value);
-    tracer->variable_created(options.name);
-  }
-  auto slot = std::make_shared<VariableSlot>(
-      options.name, value.dtype(), options.shape ? *options.shape : PartialShape(value.shape()), options.trainable);
-  check_fits(*slot, value);
-  slot->value = value.with_shape(value.shape());
-  handle_ = Tensor::empty(DType::resource, {});
-  handle_.mutable_data<ResourceHandle>()->object = std::move(slot);
+  composed(initial_value.where(), [&] {
+    Tensor value = initial_value.is_literal() && options.dtype != DType::invalid ? initial_value.as(options.dtype)
+                                                                                 : initial_value.value();
+    if (options.dtype != DType::invalid && value.dtype() != options.dtype) {
+      throw invalid_argument("[Variable] '{}' asks for {}, the initial value is {}", options.name,
+                             dtype_name(options.dtype), dtype_name(value.dtype()));
+    }
+    if (Interceptor* tracer = current_interceptor()) {
+      if (value.is_symbolic()) value = tracer->outside(value);
+      tracer->variable_created(options.name);
+    }
+    auto slot = std::make_shared<VariableSlot>(
+        options.name, value.dtype(), options.shape ? *options.shape : PartialShape(value.shape()), options.trainable);
+    check_fits(*slot, value);
+    slot->value = value.with_shape(value.shape());
+    handle_ = Tensor::empty(DType::resource, {});
+    handle_.mutable_data<ResourceHandle>()->object = std::move(slot);
+  });
 }
 
 Variable Variable::from_handle(const Tensor& handle) {
@@ -218,30 +231,40 @@ Shape Variable::shape() const {
   return s.value.shape();
 }
 
-Tensor Variable::value() const {
+const std::string& Variable::name() const { return slot().name; }
+DType Variable::dtype() const { return slot().dtype; }
+bool Variable::trainable() const { return slot().trainable; }
+VariableSlot& Variable::slot() const { return variable_slot(handle_); }
+
+Tensor Variable::value(SourceSite where) const {
   static const Op<VariableAttrs> op("ReadVariableOp");
-  return op({handle_}, {.dtype = dtype()});
+  return composed(where, [&] { return op({handle_}, {.dtype = dtype()}); });
 }
+
+namespace {
+
+void write_with(const Op<VariableAttrs>& op, const Variable& variable, const Operand& value) {
+  composed(value.where(), [&] {
+    const Tensor v = value.is_literal() ? value.as(variable.dtype()) : *value.tensor();
+    op.many({variable.handle(), v}, {.dtype = variable.dtype()});
+  });
+}
+
+}  // namespace
 
 const Variable& Variable::assign(const Operand& value) const {
   static const Op<VariableAttrs> op("AssignVariableOp");
-  const Tensor v = value.is_literal() ? value.as(dtype()) : *value.tensor();
-  const SourceSite where = value.where();
-  op.many({handle_, v}, {.dtype = dtype()}, &where);
+  write_with(op, *this, value);
   return *this;
 }
 const Variable& Variable::assign_add(const Operand& delta) const {
   static const Op<VariableAttrs> op("AssignAddVariableOp");
-  const Tensor v = delta.is_literal() ? delta.as(dtype()) : *delta.tensor();
-  const SourceSite where = delta.where();
-  op.many({handle_, v}, {.dtype = dtype()}, &where);
+  write_with(op, *this, delta);
   return *this;
 }
 const Variable& Variable::assign_sub(const Operand& delta) const {
   static const Op<VariableAttrs> op("AssignSubVariableOp");
-  const Tensor v = delta.is_literal() ? delta.as(dtype()) : *delta.tensor();
-  const SourceSite where = delta.where();
-  op.many({handle_, v}, {.dtype = dtype()}, &where);
+  write_with(op, *this, delta);
   return *this;
 }
 

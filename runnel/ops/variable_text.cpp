@@ -3,6 +3,7 @@
 
 #include "runnel/base/format.h"
 #include "runnel/ops/state.h"
+#include "runnel/ops/variable_slot.h"
 #include "runnel/tensor/format_array.h"
 
 namespace runnel {
@@ -20,8 +21,7 @@ std::ostream& operator<<(std::ostream& out, const Variable& variable) {
   }
   const std::string shape = slot.shape.has_rank() ? format_shape(slot.shape.dims()) : "<unknown>";
   if (!value.defined()) {
-    return out << fmt::format("<tf.Variable '{}:0' shape={} dtype={}, uninitialized>", slot.name, shape,
-                              dtype_name(slot.dtype));
+    return out << fmt::format("<tf.Variable '{}:0' shape={} dtype={}>", slot.name, shape, dtype_name(slot.dtype));
   }
   const Tensor host = value.to_host();
   return out << variable_repr(slot.name + ":0", shape, {host.dtype(), host.raw(), host.shape().dims()});

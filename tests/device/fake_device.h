@@ -228,11 +228,12 @@ class QueuedCall {
   std::vector<DType> dtypes_;
 };
 
-// The device, with a kernel for every op but those that work on state.
+// The device, with a kernel for every op but those that work on state and those that the host runs.
 inline FakeDevice& fake_device() {
   static auto* device = [] {
     for (const OpDef* op : registry().all()) {
-      if (!op->stateful) mutable_registry().set_kernel(op->name, kFake, DType::invalid, &QueuedCall::kernel);
+      if (!op->stateful && !op->any_device)
+        mutable_registry().set_kernel(op->name, kFake, DType::invalid, &QueuedCall::kernel);
     }
     return new FakeDevice("/device:FAKE:0");
   }();

@@ -1,6 +1,7 @@
 // C++ numbers as operands, and what errors say about the call.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <complex>
 
 #include "runnel/op/dispatch.h"
 #include "runnel/op/registry.h"

@@ -185,6 +185,21 @@ TEST(Masks, SequenceMask) {
   EXPECT_EQ(sequence_mask(zeros({2}, int64)).shape().str(), "[2,0]");
 }
 
+// As in TensorFlow: lengths are cast to the dtype of maxlen, which is their own where it is not given.
+TEST(Masks, SequenceMaskComparesInTheDtypeOfMaxlen) {
+  const Tensor half{2.5f, 0.5f};
+  EXPECT_EQ(sequence_mask(half, 3).to_vector<bool>(), (std::vector<bool>{true, true, false, false, false, false}));
+  EXPECT_EQ(sequence_mask(half, 3.f).to_vector<bool>(), (std::vector<bool>{true, true, true, true, false, false}));
+  EXPECT_EQ(sequence_mask(half).to_vector<bool>(), (std::vector<bool>{true, true, true, true, false, false}));
+  EXPECT_EQ(sequence_mask(Tensor{int64_t{2}}, 3).to_vector<bool>(), (std::vector<bool>{true, true, false}));
+  EXPECT_EQ(sequence_mask(Tensor{2}, Tensor(int64_t{3})).to_vector<bool>(), (std::vector<bool>{true, true, false}));
+  expect_error(
+      [&] {
+        sequence_mask(half, Tensor{3, 4});
+      },
+      Code::invalid_argument, "maxlen must be a scalar, got shape [2]");
+}
+
 TEST(Grids, Meshgrid) {
   const auto xy = meshgrid({Tensor{1, 2, 3}, Tensor{4, 5}});
   EXPECT_EQ(xy[0].to_vector<int32_t>(), (std::vector<int32_t>{1, 2, 3, 1, 2, 3}));
@@ -192,6 +207,16 @@ TEST(Grids, Meshgrid) {
   const auto ij = meshgrid({Tensor{1, 2, 3}, Tensor{4, 5}, Tensor{6}}, "ij");
   EXPECT_EQ(ij[0].shape().str(), "[3,2,1]");
   EXPECT_EQ(ij[1].to_vector<int32_t>(), (std::vector<int32_t>{4, 5, 4, 5, 4, 5}));
+}
+
+// As in TensorFlow: whatever its shape, an argument is a row of values.
+TEST(Grids, MeshgridTakesMatricesFlat) {
+  const auto xy = meshgrid({Tensor{{1, 2}, {3, 4}}, Tensor{{5}, {6}}, Tensor(7)});
+  ASSERT_EQ(xy.size(), 3u);
+  EXPECT_EQ(xy[0].shape().str(), "[2,4,1]");
+  EXPECT_EQ(xy[0].to_vector<int32_t>(), (std::vector<int32_t>{1, 2, 3, 4, 1, 2, 3, 4}));
+  EXPECT_EQ(xy[1].to_vector<int32_t>(), (std::vector<int32_t>{5, 5, 5, 5, 6, 6, 6, 6}));
+  EXPECT_EQ(xy[2].to_vector<int32_t>(), std::vector<int32_t>(8, 7));
 }
 
 TEST(Repeat, AlongAnAxis) {

@@ -1,6 +1,7 @@
 #include <cstring>
 
 #include "runnel/runnel.h"
+#include "runnel/tensor/type_sets.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/movement.h"
 

@@ -1,3 +1,4 @@
+#include <complex>
 #include <cstring>
 
 #include "runnel/runnel.h"

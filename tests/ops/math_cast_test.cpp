@@ -7,6 +7,7 @@
 
 #include "runnel/op/dispatch.h"
 #include "runnel/runnel.h"
+#include "runnel/tensor/type_sets.h"
 #include "tests/support/expect_error.h"
 
 namespace runnel {

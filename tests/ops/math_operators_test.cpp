@@ -1,6 +1,7 @@
 // The operators: which operands they take, what they leave alone, and whose line they name.
 #include <gtest/gtest.h>
 
+#include <complex>
 #include <optional>
 #include <sstream>
 

@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <complex>
 #include <cstring>
 #include <limits>
 
 #include "runnel/runnel.h"
+#include "runnel/tensor/type_sets.h"
 #include "tests/support/expect_error.h"
 
 namespace runnel {

@@ -1,3 +1,4 @@
+#include "runnel/tensor/type_sets.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/tensors.h"
 

@@ -38,6 +38,19 @@ TEST(ParseExample, DenseFeatures) {
   EXPECT_EQ(parse_example(batch({}), spec)["w"].shape(), (Shape{0, 2, 2}));
 }
 
+TEST(ParseExample, AFeatureMayBeReplaced) {
+  ParsedExample parsed = parse_single_example(
+      Tensor(Bytes(first.serialize())),
+      {{"label", FixedLenFeature{{}, int64}}, {"w", FixedLenFeature{{4}}}, {"tags", VarLenFeature{DType::string}}});
+  const ParsedExample as_read = parsed;
+  parsed["w"] = Tensor{{1, 2}};
+  EXPECT_EQ(parsed["w"].shape(), (Shape{1, 2}));
+  EXPECT_EQ(parsed.nest()["w"].leaf().dtype(), int32);
+  EXPECT_EQ(as_read["w"].shape(), Shape{4});
+  expect_error([&] { parsed["missing"] = 1; }, Code::not_found, "missing");
+  expect_error([&] { parsed["tags"] = 1; }, Code::invalid_argument, "tags");
+}
+
 TEST(ParseExample, StringsShareTheRecordsBytes) {
   const Tensor records = batch({first});
   const Tensor tags = parse_example(records, {{"tags", FixedLenFeature{{2}, DType::string}}})["tags"];

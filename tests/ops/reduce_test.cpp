@@ -1,11 +1,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <complex>
 #include <functional>
 #include <numeric>
 #include <random>
 
 #include "runnel/runnel.h"
+#include "runnel/tensor/type_sets.h"
 #include "tests/support/expect_error.h"
 
 namespace runnel {

@@ -2,11 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <complex>
 #include <functional>
 #include <limits>
 #include <map>
 
 #include "runnel/runnel.h"
+#include "runnel/tensor/type_sets.h"
 #include "tests/support/expect_error.h"
 
 namespace runnel {

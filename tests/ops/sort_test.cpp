@@ -7,6 +7,7 @@
 #include <random>
 
 #include "runnel/runnel.h"
+#include "runnel/tensor/type_sets.h"
 #include "tests/support/expect_error.h"
 
 namespace runnel {

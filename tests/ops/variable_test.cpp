@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runnel/ops/variable_slot.h"
 #include "runnel/runnel.h"
 
 namespace runnel {

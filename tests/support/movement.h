@@ -9,6 +9,7 @@
 #include <functional>
 
 #include "runnel/runnel.h"
+#include "runnel/tensor/type_sets.h"
 
 namespace runnel {
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "runnel/runnel.h"
+#include "runnel/tensor/type_sets.h"
 
 namespace runnel::test {
 

@@ -9,8 +9,6 @@
 #include "runnel/graph/cancellation.h"
 #include "runnel/graph/executor/branches.h"
 #include "runnel/op/dispatch.h"
-#include "runnel/op/unrecorded.h"
-#include "runnel/ops/state.h"
 #include "runnel/tensor/handle_log.h"
 
 namespace runnel {
@@ -23,18 +21,6 @@ constexpr int64_t kKeptArena = 256 << 10;  // bytes of an arena that stays with 
 bool is_kept(const Node& node, int i) {
   return node.inferred && !hands_on(node) && is_plain(node.dtype(i)) &&
          Shape(node.shape(i)).num_elements() * static_cast<int64_t>(dtype_size(node.dtype(i))) <= kKeptBytes;
-}
-
-// The handle of a variable is on the host wherever its value is.
-bool variables_on_host(Inputs inputs) {
-  for (const Tensor* t : inputs) {
-    if (t->dtype() != DType::resource) continue;
-    auto* slot = dynamic_cast<VariableSlot*>(t->data<ResourceHandle>()->object.get());
-    if (!slot) continue;
-    const std::lock_guard lock(slot->mutex);
-    if (slot->value.defined() && !slot->value.device().is_host()) return false;
-  }
-  return true;
 }
 
 }  // namespace
@@ -115,11 +101,13 @@ Plan::Plan(const Graph& graph) {
   place_of_.assign(num_slots_, -1);
   if (graph.plan_options.memory_plan) plan_places(last_use, is_result, graph.plan_options.in_place);
   for (const Place& place : places_) stays[place.slot] = true;
-  std::vector<std::vector<uint32_t>> release(steps_.size());
+  std::vector<bool> is_constant(num_slots_, false);
+  for (const auto& [slot, value] : constants_) is_constant[slot] = true;
+  std::vector<std::vector<uint32_t>> release(steps_.size()), kept(steps_.size());
   for (uint32_t s = 0; s < num_slots_; ++s) {
-    if (is_result[s] || stays[s]) continue;
+    if (is_result[s] || is_constant[s]) continue;
     if (last_use[s] >= 0) {
-      release[static_cast<size_t>(last_use[s])].push_back(s);
+      (stays[s] ? kept : release)[static_cast<size_t>(last_use[s])].push_back(s);
     } else {
       unused_inputs_.push_back(s);
     }
@@ -127,10 +115,10 @@ Plan::Plan(const Graph& graph) {
   for (size_t i = 0; i < steps_.size(); ++i) {
     steps_[i].first_release = static_cast<uint32_t>(releases_.size());
     steps_[i].num_releases = static_cast<uint32_t>(release[i].size());
+    steps_[i].num_last_uses = static_cast<uint32_t>(release[i].size() + kept[i].size());
     releases_.insert(releases_.end(), release[i].begin(), release[i].end());
+    releases_.insert(releases_.end(), kept[i].begin(), kept[i].end());
   }
-  std::vector<bool> is_constant(num_slots_, false);
-  for (const auto& [slot, value] : constants_) is_constant[slot] = true;
   std::vector<bool> taken(num_slots_, false);
   for (size_t i = graph.outputs().size(); i-- > 0;) {
     const uint32_t s = slot_of(graph.outputs()[i]);
@@ -284,58 +272,22 @@ void Plan::execute(Frame& frame, Inputs inputs, Tensor* outputs, size_t wanted) 
   }
   const UnloggedHandles unlogged;
   bool on_host = true;
-  const auto is_fixed = [&](uint32_t slot) {
-    return slot >= frame.first_fixed && slot < static_cast<uint32_t>(num_inputs_);
-  };
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!(is_fixed(static_cast<uint32_t>(i)) && frame.slots[i].defined())) frame.slots[i] = *inputs[i];
+    if (!(is_fixed(frame, static_cast<uint32_t>(i)) && frame.slots[i].defined())) frame.slots[i] = *inputs[i];
     on_host = on_host && inputs[i]->device().is_host();
   }
   for (const uint32_t slot : unused_inputs_) {
-    if (!is_fixed(slot)) frame.slots[slot] = Tensor();
+    if (!is_fixed(frame, slot)) frame.slots[slot] = Tensor();
   }
   if (on_host && Device::others_exist()) [[unlikely]]
     on_host = variables_on_host(inputs);
-  const CancellationScope* scope = CancellationScope::current();
   // Also without steps: the body of an endless loop may have none.
+  const CancellationScope* scope = CancellationScope::current();
   if (scope && scope->cancelled()) throw_cancelled(steps_.empty() ? "" : steps_[0].node->name);
-  if (on_host) [[likely]] {
-    const FlushDenormals flush;
-    open_arena(frame);
-    const auto release_after = [&](const Step& step) {
-      for (uint32_t i = 0; i < step.num_releases; ++i) {
-        const uint32_t slot = releases_[step.first_release + i];
-        if (!is_fixed(slot)) frame.slots[slot] = Tensor();
-      }
-    };
-    for (size_t i = 0; i < steps_.size(); ++i) {
-      const Step& step = steps_[i];
-      if (scope && scope->cancelled()) [[unlikely]]
-        throw_cancelled(step.node->name);
-      if (step.chain >= 0) [[unlikely]] {
-        run_chain(&step, frame);
-        const size_t length = chains_[static_cast<size_t>(step.chain)].length;
-        for (size_t k = 0; k < length; ++k) release_after(steps_[i + k]);
-        i += length - 1;
-        continue;
-      }
-      if (step.group > 1) [[unlikely]] {
-        run_group(&step, frame);
-        for (size_t k = 0; k < step.group; ++k) release_after(steps_[i + k]);
-        i += step.group - 1;
-        continue;
-      }
-      try {
-        run_step(step, frame);
-      } catch (const Error& e) {
-        fail(e, step, frame);
-      }
-      release_after(step);
-    }
-    close_arena(frame);
-  } else {
-    run_on_devices(frame);
-  }
+  const size_t done = on_host ? run_on_host(frame) : 0;
+  if (done < steps_.size()) [[unlikely]]
+    run_on_devices(frame, done);
+  close_arena(frame);
   for (size_t i = 0; i < wanted; ++i) {
     Tensor& t = frame.slots[results_[i].slot];
     if (results_[i].last) {
@@ -347,24 +299,44 @@ void Plan::execute(Frame& frame, Inputs inputs, Tensor* outputs, size_t wanted) 
   }
 }
 
-void Plan::run_on_devices(Frame& frame) const {
-  const Unrecorded unrecorded;  // whoever runs the plan tells the tapes of it as one step
+// Runs steps until one hands on a value of a device (a callback, a list, a graph inside); returns how many.
+size_t Plan::run_on_host(Frame& frame) const {
+  const FlushDenormals flush;
   const CancellationScope* scope = CancellationScope::current();
-  for (const Step& step : steps_) {
-    if (scope && scope->cancelled()) throw_cancelled(step.node->name);
-    Tensor* outputs = frame.slots.data() + step.first_output;
-    for (uint32_t i = 0; i < step.num_outputs; ++i) outputs[i] = Tensor();
-    const Inputs inputs(frame.inputs.data() + step.first_input, step.num_inputs);
-    if (step.op->decompose) {  // devices have kernels for the ops that users call
-      std::vector<Tensor> in;
-      for (const Tensor* t : inputs) in.push_back(*t);
-      std::vector<Tensor> out = step.op->decompose(in, step.attrs);
-      std::move(out.begin(), out.end(), outputs);
+  const bool devices = Device::others_exist();
+  open_arena(frame);
+  for (size_t i = 0; i < steps_.size();) {
+    const Step& step = steps_[i];
+    if (scope && scope->cancelled()) [[unlikely]]
+      throw_cancelled(step.node->name);
+    size_t length = 1;
+    if (step.chain >= 0) [[unlikely]] {
+      run_chain(&step, frame);
+      length = chains_[static_cast<size_t>(step.chain)].length;
+    } else if (step.group > 1) [[unlikely]] {
+      run_group(&step, frame);
+      length = step.group;
     } else {
-      dispatch(*step.op, inputs, step.attrs, outputs, static_cast<int>(step.num_outputs), step.node->where);
+      try {
+        run_step(step, frame);
+      } catch (const Error& e) {
+        fail(e, step, frame);
+      }
     }
-    for (uint32_t i = 0; i < step.num_releases; ++i) frame.slots[releases_[step.first_release + i]] = Tensor();
+    bool left_host = false;
+    for (const size_t end = i + length; i < end; ++i) {
+      const Step& ran = steps_[i];
+      if (devices && !ran.allocate) [[unlikely]]
+        left_host = left_host || gave_device_value(ran, frame);
+      for (uint32_t k = 0; k < ran.num_releases; ++k) {
+        const uint32_t slot = releases_[ran.first_release + k];
+        if (!is_fixed(frame, slot)) frame.slots[slot] = Tensor();
+      }
+    }
+    if (left_host) [[unlikely]]
+      return i;
   }
+  return steps_.size();
 }
 
 void Plan::fail(const Error& e, const Step& step, const Frame& frame) const {

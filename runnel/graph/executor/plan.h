@@ -52,10 +52,11 @@ class RUNNEL_API Plan {
     uint32_t first_shape;    // in shapes_, when `ready`
     uint32_t first_release;  // in releases_
     uint32_t num_releases;
-    uint32_t group;  // steps from this one on that run at the same time; 1: it runs alone
-    int chain;       // in chains_: this step and those after it run as that chain; -1: it runs by itself
-    bool ready;      // shapes are known, checks were made
-    bool allocate;   // the executor makes the outputs (else the kernel does)
+    uint32_t num_last_uses;  // the releases, then the values that stay in the frame of a run on the host
+    uint32_t group;          // steps from this one on that run at the same time; 1: it runs alone
+    int chain;               // in chains_: this step and those after it run as that chain; -1: it runs by itself
+    bool ready;              // shapes are known, checks were made
+    bool allocate;           // the executor makes the outputs (else the kernel does)
   };
   struct Chain {
     BlockChain blocks;
@@ -108,7 +109,14 @@ class RUNNEL_API Plan {
   void open_arena(Frame& frame) const;
   void close_arena(Frame& frame) const;
   void prepare_output(uint32_t slot, DType dtype, const Shape& shape, Frame& frame) const;
-  void run_on_devices(Frame& frame) const;
+  bool is_fixed(const Frame& frame, uint32_t slot) const {
+    return slot >= frame.first_fixed && slot < static_cast<uint32_t>(num_inputs_);
+  }
+  static bool variables_on_host(Inputs inputs);
+  size_t run_on_host(Frame& frame) const;
+  bool gave_device_value(const Step& step, const Frame& frame) const;
+  void run_on_devices(Frame& frame, size_t first) const;
+  void run_by_dispatch(const Step& step, Frame& frame) const;
   [[noreturn]] void fail(const Error& e, const Step& step, const Frame& frame) const;
 
   int num_inputs_ = 0;
