@@ -15,6 +15,9 @@ RUNNEL_API int num_recording_tapes();
 // Does a tape that records on this thread follow one of these, or would it watch a variable among them?
 RUNNEL_API bool tapes_follow(const std::vector<Tensor>& inputs);
 
+// A function that is called with these inputs reads the variables among them: for custom_gradient, which refuses that.
+RUNNEL_API void note_variable_reads(const std::vector<Tensor>& inputs);
+
 // The gradients of the inputs of one step, given those of its outputs; `needed` says which are wanted.
 using BackwardFn = std::function<Gradients(std::span<const Gradient> dy, std::span<const bool> needed)>;
 

@@ -36,9 +36,10 @@ struct GradientTapeOptions {
 //   Tensor loss = ...;
 //   auto grads = tape.gradient(loss, variables);
 // A tape that is not persistent stops recording and forgets with the first gradient(). A tape does not record its
-// own gradient(); tapes around it do, which is how higher derivatives are taken. Another thread may ask it for
-// gradients and end it, one thread at a time. What it holds is then let go when its own thread records, tapes or ends
-// next.
+// own gradient(); tapes around it do, which is how higher derivatives are taken.
+// Any thread may ask it for gradients and end it, one at a time: an Error while another thread asks. Its own thread may
+// go on meanwhile: a tape that is not persistent records nothing of that, an op that a persistent one would record is
+// an Error. What a tape holds that ended on another thread is let go when its own thread records, tapes or ends next.
 class RUNNEL_API GradientTape {
  public:
   explicit GradientTape(const GradientTapeOptions& options = {});
@@ -119,7 +120,8 @@ struct CustomGradient {
   std::function<Gradients(const Tensor& dy)> grad;
 };
 
-// f(inputs) whose derivative is what f says, not what its ops would give.
+// f(inputs) whose derivative is what f says, not what its ops would give. A variable whose gradient f states is one of
+// the inputs, and f uses the value that it gets: an Error where f itself reads a trainable variable.
 RUNNEL_API Tensor custom_gradient(const std::function<CustomGradient(const std::vector<Tensor>&)>& f,
                                   const OperandList& inputs);
 

@@ -4,6 +4,10 @@
 
 namespace runnel::function_detail {
 
+void require_branches(size_t count, const SourceSite& where) {
+  if (count == 0) throw invalid_argument("[switch_case] there are no branches to choose from{}", where.at());
+}
+
 int64_t leading_dim(const Tensor& t) {
   if (t.rank() == 0) throw invalid_argument("[map_fn] a scalar has no elements to go through");
   return t.shape()[0];

@@ -47,6 +47,7 @@ decltype(auto) call_with(F& f, const State& state) {
   }
 }
 
+RUNNEL_API void require_branches(size_t count, const SourceSite& where);
 RUNNEL_API int64_t leading_dim(const Tensor& t);
 // The dtype and shape of what f gives, without running it.
 struct Described {
@@ -83,6 +84,7 @@ template <class F>
 auto switch_case(const Operand& index, std::vector<F> branches) {
   using namespace function_detail;
   using R = std::decay_t<std::invoke_result_t<F&>>;
+  require_branches(branches.size(), index.where());
   const Tensor i = index.value();
   if (!is_traced(i)) {
     const auto k = static_cast<size_t>(i.item<int32_t>());

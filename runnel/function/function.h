@@ -121,7 +121,8 @@ using Held = std::conditional_t<std::is_array_v<T>, const char*, std::decay_t<T>
 }  // namespace function_detail
 
 // A callable that is traced into a graph on the first call with a new signature and runs as that graph from then on.
-// The signature is dtype and shape of tensors, the identity of variables, and the value of plain C++ numbers and texts.
+// The signature is the C++ types of the arguments, dtype and shape of tensors, the identity of variables, and the value
+// of plain C++ numbers and texts.
 //   auto step = function([&](const Tensor& x) { return matmul(x, w) + b; });
 // Copies share their traces. Any number of threads may call it.
 template <class F>
@@ -141,7 +142,7 @@ class TracedFunction {
         return R(function_detail::returned(invoke(args...)));
       }
     }
-    function_detail::CallKey key;
+    function_detail::CallKey key(types_of<Args...>());
     (add(key, args), ...);
     auto& core = state_->core;
     function_detail::TracePtr trace = core.find(key);
@@ -168,7 +169,7 @@ class TracedFunction {
   // The graph for these arguments; a TensorSpec may stand for a tensor.
   template <class... Args>
   ConcreteFunction get_concrete_function(const Args&... args) const {
-    function_detail::CallKey key;
+    function_detail::CallKey key(types_of<Args...>());
     (add(key, args), ...);
     function_detail::TracePtr trace = state_->core.find(key);
     if (!trace) trace = make_trace(key, args...);
@@ -226,6 +227,11 @@ class TracedFunction {
       return result;
     }
   }
+  // As the body sees them: a TensorSpec shares the trace of the tensor it stands for.
+  template <class... Args>
+  static uint64_t types_of() {
+    return function_detail::types_word<function_detail::Traced<function_detail::Held<Args>>...>();
+  }
   template <class T>
   static void add(function_detail::CallKey& key, const T& arg) {
     if constexpr (std::is_array_v<T>) {
@@ -244,7 +250,7 @@ class TracedFunction {
     }
   }
   template <class... Args>
-  decltype(auto) invoke(const Args&... args) const {
+  auto invoke(const Args&... args) const {  // by value: a reference would be to the copies
     std::tuple<function_detail::Held<Args>...> copies(args...);
     return std::apply(state_->f, copies);
   }

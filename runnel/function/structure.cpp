@@ -1,6 +1,7 @@
 #include "runnel/function/structure.h"
 
 #include "runnel/base/format.h"
+#include "runnel/ops/variable_slot.h"
 
 namespace runnel::function_detail {
 
@@ -21,6 +22,12 @@ void CallKey::text(std::string_view s) {
     std::memcpy(&word, s.data() + at, std::min<size_t>(8, s.size() - at));
     words.push_back(word);
   }
+}
+
+// Not by its address: a trace that does not capture the variable does not keep it, and the next may get the same.
+void CallKey::variable(const Variable& v) {
+  tag(6, v.defined());
+  if (v.defined()) words.push_back(v.slot().id);
 }
 
 void CallKey::nest(const Nest& n) {

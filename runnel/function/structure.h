@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -77,7 +78,8 @@ T map_tensors(const T& value, F& f) {
   }
 }
 
-// What a caller gets of what the body of a function returns: a variable becomes its value, the rest stays as it is.
+// What a caller gets of what the body of a function returns: a variable becomes its value, a text that others own a
+// copy, for the trace outlives them; the rest stays as it is.
 template <class R>
 struct Returned {
   using type = R;
@@ -87,6 +89,11 @@ using ReturnedAs = typename Returned<R>::type;
 template <>
 struct Returned<Variable> {
   using type = Tensor;
+};
+template <class T>
+  requires std::same_as<T, const char*> || std::same_as<T, char*> || std::same_as<T, std::string_view>
+struct Returned<T> {
+  using type = std::string;
 };
 template <class T, class A>
 struct Returned<std::vector<T, A>> {
@@ -98,7 +105,7 @@ struct Returned<std::array<T, N>> {
 };
 template <class K, class T>
 struct Returned<std::map<K, T>> {
-  using type = std::map<K, ReturnedAs<T>>;
+  using type = std::map<ReturnedAs<K>, ReturnedAs<T>>;
 };
 template <class... T>
 struct Returned<std::tuple<T...>> {
@@ -120,11 +127,13 @@ ReturnedAs<R> returned(const R& value) {
     return value;
   } else if constexpr (std::same_as<R, Variable>) {
     return value.defined() ? value.value() : Tensor();
+  } else if constexpr (PlainText<R>) {
+    return Out(value);
   } else if constexpr (is_tuple<R>) {
     return std::apply([](const auto&... items) { return Out{returned(items)...}; }, value);
   } else if constexpr (is_map<R>) {
     Out out;
-    for (const auto& [key, item] : value) out.emplace(key, returned(item));
+    for (const auto& [key, item] : value) out.emplace(returned(key), returned(item));
     return out;
   } else if constexpr (is_vector<R>) {
     Out out;
@@ -139,12 +148,25 @@ ReturnedAs<R> returned(const R& value) {
   }
 }
 
-// What makes a trace fit a call: whether the layers around it train, dtype and shape of tensors, identity of variables,
-// the value of everything else. As a list of words, and the tensors found on the way.
+// A number for each list of C++ types. Its address counts, so it is no constant, which a linker may merge with others.
+template <class... T>
+inline char types_mark = 0;
+template <class... T>
+uint64_t types_word() {
+  return reinterpret_cast<uintptr_t>(&types_mark<T...>);
+}
+
+// What makes a trace fit a call: whether the layers around it train, the C++ types of the arguments (the body may be a
+// template, and the result's type follows from them), dtype and shape of tensors, identity of variables, the value of
+// everything else. As a list of words, and the tensors found on the way.
 class RUNNEL_API CallKey {
  public:
-  CallKey() { words.push_back(thread_context().training); }
+  explicit CallKey(uint64_t types) {
+    words.push_back(thread_context().training);
+    words.push_back(types);
+  }
   bool training() const { return words[0] != 0; }
+  uint64_t types() const { return words[1]; }
 
   SmallVector<uint64_t, 48> words;
   SmallVector<uint32_t, 32> dims_at;     // words that are dimensions
@@ -183,10 +205,7 @@ class RUNNEL_API CallKey {
       for (const uint64_t w : bits) words.push_back(w);
     }
   }
-  void variable(const Variable& v) {
-    tag(6);
-    words.push_back(v.defined() ? reinterpret_cast<uintptr_t>(&v.slot()) : 0);
-  }
+  void variable(const Variable& v);
 
   template <class T>
   void add(const T& value) {

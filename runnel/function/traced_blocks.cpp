@@ -16,7 +16,7 @@ void rebind(Tensor* handle, const Ref<TensorImpl>& impl) {
   *handle = Tensor(impl);
 }
 
-// Behind a handle that may have no value when the program gets here: using it is an Error that says so.
+// Behind a handle that may have no value when the program gets here: using it in the trace is an Error that says so.
 class NoValue : public Symbol {
  public:
   explicit NoValue(std::string why) : why_(std::move(why)) {}
@@ -29,7 +29,8 @@ class NoValue : public Symbol {
 };
 
 bool has_value(const Ref<TensorImpl>& impl) {
-  return impl && !(impl->symbol && dynamic_cast<const NoValue*>(impl->symbol.get()));
+  if (!impl || impl->dtype == DType::invalid) return false;
+  return !(impl->symbol && dynamic_cast<const NoValue*>(impl->symbol.get()));
 }
 
 // Variables and tables that a block makes live on; they are no values of the graph.
@@ -37,8 +38,11 @@ bool is_lost_after_block(const Ref<TensorImpl>& impl) {
   return has_value(impl) && (impl->symbol || (impl->dtype != DType::resource && impl->dtype != DType::variant));
 }
 
+// After the trace the handle is as it was before it was filled: a cache can be filled again.
 Tensor no_value(DType dtype, std::string why) {
-  return Tensor(make_ref<TensorImpl>(dtype, std::make_shared<NoValue>(std::move(why))));
+  const Tensor stand_in(make_ref<TensorImpl>(dtype, std::make_shared<NoValue>(std::move(why))));
+  Tracer::current()->void_at_end(stand_in);
+  return stand_in;
 }
 
 [[noreturn]] void left_early(const char* what, const SourceSite& where) {
@@ -55,6 +59,7 @@ Scope::~Scope() {
   if (!entered_) return;
   log_.reset();
   tracer_->close();
+  restore();  // the block was left by an error: what it was about to give has no meaning outside
 }
 
 void Scope::enter() {
@@ -87,8 +92,13 @@ void Scope::assigned(Tensor* handle) {
   if (outer_) outer_->assigned(handle);
 }
 
-void Scope::destroyed(Tensor* handle) {
+void Scope::forget(const Tensor* handle) {
   std::erase_if(changes_, [&](const Change& c) { return c.handle == handle; });
+}
+
+void Scope::destroyed(Tensor* handle) {
+  forget(handle);
+  if (on_end) on_end(handle);
   if (outer_) outer_->destroyed(handle);
 }
 
@@ -121,11 +131,25 @@ bool Branch::next() {
     return false;
   }
   arms_.push_back(std::make_unique<Scope>(pass_ == 1 ? "if_then" : "if_else", Tracer::current()));
+  if (pass_ == 2) arms_.back()->on_end = [this](Tensor* handle) { ended_in_else(handle); };
   arms_.back()->enter();
   return true;
 }
 
+void Branch::ended_in_else(Tensor* handle) {
+  const Scope::Change* c = arms_[0]->find(handle);
+  if (!c) return;
+  lost_change_ = lost_change_ || (has_value(c->before) && has_value(c->after) && c->before.get() != c->after.get());
+  arms_[0]->forget(handle);
+}
+
 void Branch::emit() {
+  if (lost_change_) {
+    throw make_error(Code::failed_precondition,
+                     "[IF] one arm changes a tensor that the other moves or destroys, as a vector does that grows: "
+                     "give vectors their size before the IF{}",
+                     where_.at());
+  }
   std::vector<Tensor*> handles;
   for (const auto& arm : arms_) {
     for (const Scope::Change& c : arm->changes()) {
@@ -178,21 +202,45 @@ void Loop::bind(Scope& scope) {
   }
 }
 
+void Loop::unbind() {
+  for (size_t i = 0; i < state_.size(); ++i) {
+    if (state_[i]) rebind(state_[i], initial_[i].impl());
+  }
+}
+
+void Loop::watch_state(Scope& scope) {
+  scope.on_end = [this](Tensor* handle) {
+    std::replace(state_.begin(), state_.end(), handle, static_cast<Tensor*>(nullptr));
+  };
+}
+
+void Loop::require_state() {
+  if (std::find(state_.begin(), state_.end(), nullptr) == state_.end()) return;
+  unbind();
+  throw make_error(Code::failed_precondition,
+                   "[{}] moves or destroys a tensor that it changes, as a vector does that grows: give vectors their "
+                   "size before the loop{}",
+                   what_, where_.at());
+}
+
 void Loop::begin_pass() {
   scope_ = std::make_unique<Scope>("while_body", Tracer::current());
+  watch_state(*scope_);
   bind(*scope_);
   scope_->enter();
 }
 
 std::unique_ptr<Scope> Loop::trace_test(const std::function<Tensor()>& condition) {
   auto test = std::make_unique<Scope>("while_cond", Tracer::current());
+  watch_state(*test);
   bind(*test);
   test->enter();
   const Ref<TensorImpl> go = condition().impl();  // no handle: one that is filled here counts as changed here
   test->leave();
   test->restore();
+  require_state();
   test->tracer().set_outputs({Tensor(go)});
-  for (size_t i = 0; i < state_.size(); ++i) rebind(state_[i], initial_[i].impl());
+  unbind();
   return test;
 }
 
@@ -227,6 +275,7 @@ bool Loop::step(const std::function<Tensor()>& condition) {
     begin_pass();
     return true;
   }
+  require_state();
   // The parameters were bound before the pass: `before` of a state handle is its parameter, its start is in initial_.
   Tensors after;
   for (Tensor* handle : state_) {
@@ -245,7 +294,7 @@ bool Loop::step(const std::function<Tensor()>& condition) {
       if (is_lost_after_block(c.after)) lost.emplace_back(c.handle, c.after->dtype);
     }
   }
-  for (size_t i = 0; i < state_.size(); ++i) rebind(state_[i], initial_[i].impl());
+  unbind();
   bool relaxed_more = false;
   for (size_t i = 0; i < state_.size(); ++i) {
     if (after[i].dtype() != initial_[i].dtype()) {
@@ -283,11 +332,20 @@ bool Loop::step(const std::function<Tensor()>& condition) {
 
 }  // namespace traced_blocks
 
-TensorIterator::TensorIterator(Tensor over, SourceSite where)
-    : Loop("for", where), over_(std::move(over)), count_(shape(over_)[0]), at_(0) {
-  const PartialShape s = over_.partial_shape();
-  if (s.has_rank() && s.rank() == 0) throw invalid_argument("[for] a scalar has no elements to go through");
+namespace {
+
+Tensor elements_to_go_through(const Tensor& over, const SourceSite& where) {
+  const PartialShape s = over.partial_shape();
+  if (s.has_rank() && s.rank() == 0) {
+    throw invalid_argument("[for] a scalar has no elements to go through{}", where.at());
+  }
+  return shape(over)[0];
 }
+
+}  // namespace
+
+TensorIterator::TensorIterator(Tensor over, SourceSite where)
+    : Loop("for", where), over_(std::move(over)), count_(elements_to_go_through(over_, where)), at_(0) {}
 
 bool TensorIterator::operator!=(End) {
   return test([&] { return at_ < count_; });

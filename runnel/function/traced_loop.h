@@ -3,6 +3,7 @@
 // What stands behind IF, WHILE and `for` over values of a graph: statements that run a block more than once while it is
 // traced. Users include runnel/function/traced_blocks.h.
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -37,11 +38,14 @@ class RUNNEL_API Scope : public HandleLog {
   };
   const std::vector<Change>& changes() const { return changes_; }
   const Change* find(const Tensor* handle) const;
+  void forget(const Tensor* handle);
   Body take_body();
   Tracer& tracer() { return *tracer_; }
 
   void assigned(Tensor* handle) override;
   void destroyed(Tensor* handle) override;
+  // Called for handles that end in the block: another pass may have noted them.
+  std::function<void(Tensor*)> on_end;
 
  private:
   std::unique_ptr<Tracer> tracer_;
@@ -62,6 +66,7 @@ class RUNNEL_API Branch {
   bool taken() const { return traced_ ? pass_ == 1 : truth_; }
 
  private:
+  void ended_in_else(Tensor* handle);
   void emit();
   Tensor condition_;
   SourceSite where_;
@@ -69,6 +74,7 @@ class RUNNEL_API Branch {
   bool traced_;
   bool truth_ = false;
   int pass_ = 0;
+  bool lost_change_ = false;  // the second arm ended a handle that the first gave another value
   std::vector<std::unique_ptr<Scope>> arms_;
 };
 
@@ -94,6 +100,9 @@ class RUNNEL_API Loop {
  private:
   void begin_pass();
   void bind(Scope& scope);
+  void unbind();  // the state is again what it was before the loop
+  void watch_state(Scope& scope);
+  void require_state();
   std::unique_ptr<Scope> trace_test(const std::function<Tensor()>& condition);
   void require_same(Scope& before, Scope& now, const char* part) const;
   const char* what_;
@@ -102,7 +111,7 @@ class RUNNEL_API Loop {
   bool traced_;
   enum class Pass { none, discover, record, done } pass_ = Pass::none;
   std::unique_ptr<Scope> scope_;
-  std::vector<Tensor*> state_;
+  std::vector<Tensor*> state_;  // null: ended in a later pass, an Error when that is over
   std::vector<Tensor> initial_;
   std::vector<PartialShape> shapes_;
   std::unique_ptr<Scope> body_before_;  // of the pass before, once shapes no longer change

@@ -49,6 +49,7 @@ auto define_call(Registry& r, const char* name) {
       .shape([](InferContext& c, const CallAttrs& a) { call_shapes(c, a); })
       .forwards()
       .cpu([](KernelContext& c, const CallAttrs& a) { run_call(c, a); })
+      .any_device()
       .grad([](const GradCtx& g, const CallAttrs&) { return call_gradient(g); });
 }
 
@@ -120,6 +121,7 @@ std::vector<Tensor> call_function(const GraphFunctionPtr& f, const std::vector<T
     tracer->graph()->keep.push_back(f);
     return replay(f->graph(), inputs);
   }
+  note_variable_reads(inputs);
   if (!tapes_follow(inputs)) return f->run(inputs);
   const GraphFunctionPtr extended = f->extended(num_recording_tapes());
   std::vector<Tensor> outputs = extended->run(inputs);

@@ -9,6 +9,7 @@
 #include "runnel/op/builder.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/state.h"
+#include "runnel/ops/variable_slot.h"
 
 namespace runnel {
 namespace {
@@ -55,6 +56,7 @@ void define_if(B b) {
       .shape([](InferContext& c, const IfAttrs& a) { given_shapes(c, a); })
       .forwards()
       .cpu([](KernelContext& c, const IfAttrs& a) { run_branch(c, truth(c.in(0)) ? a.then_branch : a.else_branch); })
+      .any_device()
       .grad([](const GradCtx& g, const IfAttrs&) { return branch_gradient(g); })
       .doc("One of two functions of the inputs.");
 }
@@ -71,6 +73,7 @@ void define_case(B b) {
         const auto i = c.in(0).item<int32_t>();
         run_branch(c, a.branches[static_cast<size_t>(i < 0 || i >= n ? n - 1 : i)]);
       })
+      .any_device()
       .grad([](const GradCtx& g, const CaseAttrs&) { return branch_gradient(g); })
       .doc("One of several functions of the inputs.");
 }

@@ -56,7 +56,8 @@ struct WhileRecord {
   int num_state = 0;      // of the loop when this was added
   int num_captures = 0;
   std::vector<Derivative::Saved> kept;  // inputs and outputs of `body`, one list each
-  int count = 0;                        // the state that counts iterations; the lists follow
+  std::vector<int> shapes;              // state without a gradient that changes its shape: a list of shapes each
+  int count = 0;                        // the state that counts iterations; those lists follow
 };
 
 // The state comes first among the inputs; what cond and body captured follows and is handed on unchanged.

@@ -75,16 +75,17 @@ std::shared_ptr<Graph> Graph::clone(std::map<const Node*, Node*>* map) const {
   copy->keep = keep;
   copy->plan_options = plan_options;
   for (const auto& node : nodes_) {
-    auto twin = std::make_unique<Node>(*node);
-    for (NodeOutput& in : twin->inputs) in.node = copy->nodes_[static_cast<size_t>(in.node->id)].get();
-    for (Node*& in : twin->control_inputs) in = copy->nodes_[static_cast<size_t>(in->id)].get();
-    if (map) (*map)[node.get()] = twin.get();
-    copy->nodes_.push_back(std::move(twin));
+    copy->nodes_.push_back(std::make_unique<Node>(*node));
+    if (map) (*map)[node.get()] = copy->nodes_.back().get();
   }
-  for (const Node* n : inputs_) copy->inputs_.push_back(copy->nodes_[static_cast<size_t>(n->id)].get());
-  for (const NodeOutput& o : outputs_) {
-    copy->outputs_.push_back({copy->nodes_[static_cast<size_t>(o.node->id)].get(), o.index});
+  // Once all are there: in a graph that is not sorted a node may stand before what it needs.
+  const auto twin_of = [&](const Node* node) { return copy->nodes_[static_cast<size_t>(node->id)].get(); };
+  for (auto& twin : copy->nodes_) {
+    for (NodeOutput& in : twin->inputs) in.node = twin_of(in.node);
+    for (Node*& in : twin->control_inputs) in = twin_of(in);
   }
+  for (const Node* n : inputs_) copy->inputs_.push_back(twin_of(n));
+  for (const NodeOutput& o : outputs_) copy->outputs_.push_back({twin_of(o.node), o.index});
   return copy;
 }
 

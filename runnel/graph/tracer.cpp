@@ -42,11 +42,16 @@ Tracer::Tracer(std::string name, Tracer* parent)
   }
 }
 
+Tracer& Tracer::outermost() {
+  Tracer* t = this;
+  while (t->parent_) t = t->parent_;
+  return *t;
+}
+
 // Functions below one function have names of their own.
 std::string Tracer::child_name(const std::string& name) {
-  Tracer* root = this;
-  while (root->parent_) root = root->parent_;
-  return fmt::format("{}_{}_{}", root->graph_->name(), name, root->children_++);
+  Tracer& root = outermost();
+  return fmt::format("{}_{}_{}", root.graph_->name(), name, root.children_++);
 }
 
 Tracer::Tracer(std::shared_ptr<Graph> graph, std::shared_ptr<Graph> source)
@@ -55,7 +60,14 @@ Tracer::Tracer(std::shared_ptr<Graph> graph, std::shared_ptr<Graph> source)
       source_(std::move(source)),
       epoch_(detail::trace_epoch.fetch_add(1, std::memory_order_relaxed) + 1) {}
 
-Tracer::~Tracer() = default;
+Tracer::~Tracer() {
+  for (const Ref<TensorImpl>& stand_in : void_at_end_) {
+    stand_in->dtype = DType::invalid;
+    stand_in->symbol.reset();
+  }
+}
+
+void Tracer::void_at_end(const Tensor& stand_in) { outermost().void_at_end_.push_back(stand_in.impl()); }
 
 void Tracer::open() { open_.emplace(this, nullptr, new_tape_level()); }
 void Tracer::close() { open_.reset(); }
@@ -240,6 +252,7 @@ Tensor Tracer::outside(const Tensor& symbolic) {
   auto copy = graph_->clone();
   Node* wanted = copy->nodes()[static_cast<size_t>(s->output().node->id)].get();
   copy->set_outputs({{wanted, s->output().index}});
+  copy->sort();  // a loop whose gradient was taken stands before what was added for it
   std::vector<bool> needed(static_cast<size_t>(copy->num_nodes()), false);
   needed[static_cast<size_t>(wanted->id)] = true;
   for (int i = wanted->id; i >= 0; --i) {
@@ -254,8 +267,8 @@ Tensor Tracer::outside(const Tensor& symbolic) {
     if (needed[static_cast<size_t>(copy->inputs()[i]->id)] && is_parameter) {
       throw make_error(
           Code::failed_precondition,
-          "[Variable] the initial symbolic depends on an argument of the function '{}', which has no symbolic while "
-          "it is traced: make the variable outside",
+          "[Variable] the initial value depends on an argument of the function '{}', which has no value while it is "
+          "traced: make the variable outside",
           graph_->name());
     }
     needed[static_cast<size_t>(copy->inputs()[i]->id)] = true;

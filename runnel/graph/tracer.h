@@ -64,6 +64,8 @@ class RUNNEL_API Tracer : public Interceptor {
   // The output of a node of this graph that stands for the tensor; captures it where it comes from outside.
   NodeOutput localise(const Tensor& t, const SourceSite& where);
   void set_outputs(const std::vector<Tensor>& outputs);
+  // Handles of the program that refer to this tensor refer to nothing once the trace, with all around it, is over.
+  void void_at_end(const Tensor& stand_in);
 
   // What the captured inputs (the last of graph()->inputs()) stand for, in order.
   const std::vector<Tensor>& captures() const { return captures_; }
@@ -83,6 +85,7 @@ class RUNNEL_API Tracer : public Interceptor {
                        const std::function<Gradients(const Tensor& dy)>& grad) override;
 
  private:
+  Tracer& outermost();
   std::string child_name(const std::string& name);
   Node* capture(const Tensor& t);
   void order(Node* node, Inputs inputs);
@@ -104,6 +107,7 @@ class RUNNEL_API Tracer : public Interceptor {
   std::vector<Tensor> keep_;  // of constants_: their addresses are keys
   std::map<std::pair<const Node*, int>, Node*> captured_outputs_;
   std::map<const void*, Effects> effects_;
+  std::vector<Ref<TensorImpl>> void_at_end_;  // of the outermost tracer
   std::optional<TraceScope> open_;
   int children_ = 0;
 };
@@ -112,11 +116,11 @@ class RUNNEL_API Tracer : public Interceptor {
 // log of handles and offered memory: what is made here outlives the calls around it.
 class RUNNEL_API OutsideTrace {
  public:
-  OutsideTrace() : trace_(nullptr, nullptr, new_tape_level()), destination_(nullptr) {}
+  OutsideTrace() : trace_(nullptr, nullptr, new_tape_level()), scope_(nullptr, nullptr) {}
 
  private:
   TraceScope trace_;
-  ContextScope<&ThreadContext::destination> destination_;
+  ContextScope<&ThreadContext::destination, &ThreadContext::graph> scope_;
   UnloggedHandles unlogged_;
 };
 

@@ -36,13 +36,19 @@ class RUNNEL_API RaggedTensor {
   RaggedTensor() = default;
 
   // The splits are checked (0 first, never falling, the number of values last) when their values are known.
-  static RaggedTensor from_row_splits(const Tensor& values, const Tensor& row_splits);
-  static RaggedTensor from_row_splits(const RaggedTensor& values, const Tensor& row_splits);
-  static RaggedTensor from_row_lengths(const Tensor& values, const Tensor& row_lengths);
-  static RaggedTensor from_row_lengths(const RaggedTensor& values, const Tensor& row_lengths);
-  static RaggedTensor from_nested_row_splits(const Tensor& flat_values, const std::vector<Tensor>& nested_row_splits);
+  static RaggedTensor from_row_splits(const Tensor& values, const Tensor& row_splits,
+                                      SourceSite where = SourceSite::current());
+  static RaggedTensor from_row_splits(const RaggedTensor& values, const Tensor& row_splits,
+                                      SourceSite where = SourceSite::current());
+  static RaggedTensor from_row_lengths(const Tensor& values, const Tensor& row_lengths,
+                                       SourceSite where = SourceSite::current());
+  static RaggedTensor from_row_lengths(const RaggedTensor& values, const Tensor& row_lengths,
+                                       SourceSite where = SourceSite::current());
+  static RaggedTensor from_nested_row_splits(const Tensor& flat_values, const std::vector<Tensor>& nested_row_splits,
+                                             SourceSite where = SourceSite::current());
   // Row i of the result has the first lengths[i] elements of row i of a tensor; all of them when none are given.
-  static RaggedTensor from_tensor(const Tensor& tensor, const Tensor& lengths = {});
+  static RaggedTensor from_tensor(const Tensor& tensor, const Tensor& lengths = {},
+                                  SourceSite where = SourceSite::current());
   // From lists: RaggedTensor::of<int>({{1, 2}, {3}}), or vectors of vectors.
   template <Element T>
   static RaggedTensor of(std::initializer_list<std::initializer_list<T>> rows) {
@@ -91,9 +97,10 @@ class RUNNEL_API RaggedTensor {
   Tensor nrows() const;  // int64 scalar
   // Row i; of a tensor with ragged rows ragged_row(i).
   Tensor operator[](int64_t i) const;
-  RaggedTensor ragged_row(int64_t i) const;
+  RaggedTensor ragged_row(int64_t i, SourceSite where = SourceSite::current()) const;
   // Dense, shorter rows filled up with a value (0, false or ""); `shape` cuts or widens it where it is not -1.
-  Tensor to_tensor(const Tensor& default_value = {}, const std::vector<int64_t>& shape = {}) const;
+  Tensor to_tensor(const Tensor& default_value = {}, const std::vector<int64_t>& shape = {},
+                   SourceSite where = SourceSite::current()) const;
 
   std::string str() const;  // <tf.RaggedTensor [[1, 2], [3]]>
 

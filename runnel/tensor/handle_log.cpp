@@ -17,4 +17,9 @@ HandleLogScope::HandleLogScope(HandleLog* log)
 }
 HandleLogScope::~HandleLogScope() { detail::open_handle_logs.fetch_sub(change_, std::memory_order_relaxed); }
 
+void UnloggedHandles::begin() {
+  ends_only_.outer = detail::current_context.handle_log;
+  if (ends_only_.outer) scope_.emplace(&ends_only_);
+}
+
 }  // namespace runnel

@@ -29,15 +29,25 @@ class RUNNEL_API HandleLogScope {
   ContextScope<&ThreadContext::handle_log> scope_;
 };
 
-// While it lives, handles of this thread are not logged: those of the library itself, which outlive a block but are no
-// part of the program.
-class UnloggedHandles {
+// While it lives, assignments of this thread are not logged: those of the library itself, whose handles outlive a block
+// but are no part of the program. The log still hears of handles that end, which it may have noted before.
+class RUNNEL_API UnloggedHandles {
  public:
   UnloggedHandles() {
-    if (detail::handles_are_logged()) scope_.emplace(nullptr);
+    if (detail::handles_are_logged()) [[unlikely]] {
+      begin();
+    }
   }
 
  private:
+  class EndsOnly : public HandleLog {
+   public:
+    void assigned(Tensor*) override {}
+    void destroyed(Tensor* handle) override { outer->destroyed(handle); }
+    HandleLog* outer = nullptr;
+  };
+  void begin();
+  EndsOnly ends_only_;
   std::optional<HandleLogScope> scope_;
 };
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "runnel/tensor/composite.h"
+#include "runnel/tensor/structure.h"
 #include "runnel/tensor/tensor.h"
 
 namespace runnel {
@@ -46,21 +47,6 @@ namespace nest::detail {
 RUNNEL_API std::string describe(NestKind kind, size_t size, const std::vector<std::string>& keys);
 // ['key'], [0] or .values: one step of a path.
 RUNNEL_API std::string step(NestKind kind, size_t i, const std::vector<std::string>& keys);
-
-template <class T>
-inline constexpr bool is_tuple = false;
-template <class... Ts>
-inline constexpr bool is_tuple<std::tuple<Ts...>> = true;
-template <class A, class B>
-inline constexpr bool is_tuple<std::pair<A, B>> = true;
-template <class T>
-inline constexpr bool is_vector = false;
-template <class T>
-inline constexpr bool is_vector<std::vector<T>> = true;
-template <class T>
-inline constexpr bool is_map = false;
-template <class T>
-inline constexpr bool is_map<std::map<std::string, T>> = true;
 }  // namespace nest::detail
 
 // Leaf is Tensor for values; signatures have structures of specs.
@@ -148,19 +134,19 @@ class NestOf {
       return *this;
     } else if constexpr (std::same_as<T, Leaf>) {
       return leaf();
-    } else if constexpr (nest::detail::is_tuple<T>) {
+    } else if constexpr (structure::is_tuple<T>) {
       if (kind_ != NestKind::tuple || size() != std::tuple_size_v<T>) {
         nest::detail::wrong_kind(NestKind::tuple, kind_, size());
       }
       return [this]<size_t... I>(std::index_sequence<I...>) {
         return T(items_[I].template as<std::tuple_element_t<I, T>>()...);
       }(std::make_index_sequence<std::tuple_size_v<T>>());
-    } else if constexpr (nest::detail::is_vector<T>) {
+    } else if constexpr (structure::is_vector<T>) {
       require(NestKind::list);
       T out;
       for (const NestOf& item : items_) out.push_back(item.template as<typename T::value_type>());
       return out;
-    } else if constexpr (nest::detail::is_map<T>) {
+    } else if constexpr (structure::is_map<T>) {
       require(NestKind::map);
       T out;
       for (size_t i = 0; i < size(); ++i) out.emplace(keys_[i], items_[i].template as<typename T::mapped_type>());

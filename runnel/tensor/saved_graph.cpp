@@ -17,13 +17,18 @@ const Trackable::Edge* edge_named(const std::vector<Trackable::Edge>& edges, con
 
 SavedGraph::SavedGraph(ObjectGraph graph, Read read)
     : graph_(std::move(graph)), read_(std::move(read)), holders_(graph_.nodes.size()) {
-  static std::atomic<uint64_t> count = 0;
-  number_ = ++count;
   for (const ObjectGraph::Node& node : graph_.nodes) has_slots_ = has_slots_ || !node.slot_variables.empty();
 }
 
 std::shared_ptr<SavedGraph> SavedGraph::make(ObjectGraph graph, Read read) {
   return std::shared_ptr<SavedGraph>(new SavedGraph(std::move(graph), std::move(read)));
+}
+
+void SavedGraph::restore(Trackable& root) {
+  static std::atomic<uint64_t> count = 0;
+  number_ = ++count;
+  holders_.assign(graph_.nodes.size(), {});
+  give(root.node(), 0);
 }
 
 Trackable* SavedGraph::holder(size_t node) const {
@@ -34,11 +39,14 @@ Trackable* SavedGraph::holder(size_t node) const {
 // The objects that stand for nodes from here on and have not taken their state yet.
 std::vector<SavedGraph::Found> SavedGraph::reach(Trackable& object, size_t node) const {
   std::vector<Found> found;
-  const auto meet = [&](Trackable& part, size_t id) {
-    Trackable* other = holder(id);
+  const auto stands_for = [&](size_t id) {
     for (const Found& f : found) {
-      if (f.node == id) other = f.object;
+      if (f.node == id) return f.object;
     }
+    return holder(id);
+  };
+  const auto meet = [&](Trackable& part, size_t id) {
+    Trackable* other = stands_for(id);
     if (other && other != &part) {
       write_log(LogLevel::warning,
                 "[restore] two objects of the program stand for one object of the checkpoint: the first has got its "
@@ -52,6 +60,17 @@ std::vector<SavedGraph::Found> SavedGraph::reach(Trackable& object, size_t node)
     const std::vector<Trackable::Edge> edges = at.object->children();
     for (const ObjectGraph::Child& child : graph_.nodes[at.node].children) {
       if (const auto* edge = edge_named(edges, child.name)) meet(*edge->object, child.node);
+    }
+  }
+  // The slots that optimizers have already, of variables that have been found.
+  for (size_t at = 0; has_slots_ && at < graph_.nodes.size(); ++at) {
+    Trackable* optimizer = graph_.nodes[at].slot_variables.empty() ? nullptr : stands_for(at);
+    if (!optimizer) continue;
+    for (const Trackable::Slot& slot : optimizer->slot_variables()) {
+      for (const ObjectGraph::Slot& saved : graph_.nodes[at].slot_variables) {
+        if (saved.name != slot.name || stands_for(saved.variable) != slot.variable || stands_for(saved.slot)) continue;
+        meet(*slot.slot, saved.slot);
+      }
     }
   }
   return found;
@@ -86,18 +105,6 @@ void SavedGraph::give(Trackable& object, size_t node) {
       if (!edge_named(edges, child.name)) f.object->wait(child.name, shared_from_this(), child.node);
     }
     if (!graph_.nodes[f.node].slot_variables.empty()) f.object->waiting_slots_ = {shared_from_this()};
-  }
-  if (has_slots_ && !found.empty()) settle_slots();
-}
-
-// The slots that optimizers have already, of variables that have been found.
-void SavedGraph::settle_slots() {
-  for (size_t at = 0; at < graph_.nodes.size(); ++at) {
-    Trackable* optimizer = graph_.nodes[at].slot_variables.empty() ? nullptr : holder(at);
-    if (!optimizer) continue;
-    for (const Trackable::Slot& slot : optimizer->slot_variables()) {
-      give_slot(*optimizer, *slot.variable, slot.name, *slot.slot);
-    }
   }
 }
 

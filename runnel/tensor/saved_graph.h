@@ -22,8 +22,8 @@ class RUNNEL_API SavedGraph : public std::enable_shared_from_this<SavedGraph> {
   static std::shared_ptr<SavedGraph> make(ObjectGraph graph, Read read);
 
   // Gives the object the state of the first node, and so on along the edges. An Error where a value does not fit; no
-  // value has changed then. Of two graphs that reach an object the one made later wins.
-  void restore(Trackable& root) { give(root.node(), 0); }
+  // value has changed then. Of two graphs that reach an object the one restored later wins.
+  void restore(Trackable& root);
 
   const ObjectGraph& graph() const { return graph_; }
   // The object that took the state of a node; null if none has, or it is gone.
@@ -45,11 +45,10 @@ class RUNNEL_API SavedGraph : public std::enable_shared_from_this<SavedGraph> {
   std::vector<Found> reach(Trackable& object, size_t node) const;
   std::vector<Pending> read_values(const std::vector<Found>& found) const;
   void give_slot(Trackable& optimizer, Trackable& variable, const std::string& name, Trackable& slot);
-  void settle_slots();
 
   ObjectGraph graph_;
   Read read_;
-  uint64_t number_;  // grows with every graph
+  uint64_t number_ = 0;  // of the last restore; grows with every one of any graph
   std::vector<std::weak_ptr<Trackable*>> holders_;
   bool has_slots_ = false;
 };

@@ -1,7 +1,8 @@
 #pragma once
 
 // Structures as C++ types: tuples, vectors, arrays, maps and optionals of tensors and other values. What functions take
-// and return, and what datasets yield, is walked here; as values of one type they are a Nest (tensor/nest.h).
+// and return, and what datasets yield, is walked here; as values of one type they are a Nest (tensor/nest.h), which
+// goes by the same traits.
 #include <array>
 #include <concepts>
 #include <map>
@@ -10,12 +11,20 @@
 #include <utility>
 #include <vector>
 
-#include "runnel/tensor/nest.h"
+#include "runnel/tensor/tensor.h"
 
 namespace runnel::structure {
 
-using nest::detail::is_tuple;
-using nest::detail::is_vector;
+template <class T>
+inline constexpr bool is_tuple = false;
+template <class... Ts>
+inline constexpr bool is_tuple<std::tuple<Ts...>> = true;
+template <class A, class B>
+inline constexpr bool is_tuple<std::pair<A, B>> = true;
+template <class T>
+inline constexpr bool is_vector = false;
+template <class T>
+inline constexpr bool is_vector<std::vector<T>> = true;
 template <class T>
 inline constexpr bool is_array = false;
 template <class T, size_t N>

@@ -2,6 +2,7 @@
 
 #include "runnel/base/decimal.h"
 #include "runnel/base/format.h"
+#include "runnel/tensor/type_sets.h"
 
 namespace runnel {
 namespace {

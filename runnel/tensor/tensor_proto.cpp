@@ -7,6 +7,7 @@
 #include "runnel/base/format.h"
 #include "runnel/base/varint.h"
 #include "runnel/tensor/serialize.h"
+#include "runnel/tensor/type_sets.h"
 
 namespace runnel {
 namespace {

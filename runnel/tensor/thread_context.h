@@ -14,6 +14,7 @@ class Interceptor;
 class OutputDestination;
 class RandomContext;
 class Recorder;
+struct SourceSite;
 namespace compat::v1 {
 struct OpenGraph;
 }
@@ -39,6 +40,7 @@ struct ThreadContext {
   compat::v1::OpenGraph* graph = nullptr;           // the default graph of v1, from the innermost
   keras::CallScope* layer_call = nullptr;           // calls of layers, from the innermost
   keras::MaskScope* masks = nullptr;                // where masks are kept
+  const SourceSite* call_site = nullptr;            // of the composed function whose ops are being called
   bool worker = false;                              // does what another thread may be waiting for
   bool training = false;                            // as the layers around were told; part of a trace's signature
 

@@ -75,9 +75,22 @@ void Trackable::track_empty(const std::string& name) {
   if (!find_edge(name)) track(name, std::make_shared<TrackableList>());
 }
 
-size_t Trackable::place_of(std::string_view name) const {
-  const Edge* edge = find_edge(name);
-  return edge ? static_cast<size_t>(edge - edges().data()) : edges().size();
+size_t Trackable::hide_edge(std::string_view name) {
+  std::vector<Edge>& all = node().edges_;
+  const auto found = std::find_if(all.begin(), all.end(), [&](const Edge& edge) { return edge.name == name; });
+  if (found != all.end()) found->name.clear();
+  return static_cast<size_t>(found - all.begin());
+}
+
+void Trackable::show_edge(size_t place, const std::string& name) {
+  if (place < edges().size()) rename_edge(place, name);
+}
+
+void Trackable::take_place(size_t place) {
+  std::vector<Edge>& all = node().edges_;
+  if (place + 1 == all.size()) return;  // there was none
+  all[place] = std::move(all.back());
+  all.pop_back();
 }
 
 void Trackable::untrack(std::string_view name) {

@@ -85,10 +85,14 @@ class RUNNEL_API Trackable {
   // The edge keeps its place and leads to another part; a new one if there is none.
   template <class Part>
   void replace(const std::string& name, Part&& part) {
-    const size_t place = place_of(name);
-    untrack(name);
-    track(name, std::forward<Part>(part));
-    move_last_edge(place);
+    const size_t place = hide_edge(name);
+    try {
+      track(name, std::forward<Part>(part));
+    } catch (...) {  // the part that was there stays
+      show_edge(place, name);
+      throw;
+    }
+    take_place(place);
   }
   void untrack(std::string_view name);
 
@@ -114,7 +118,11 @@ class RUNNEL_API Trackable {
     size_t node;
   };
   void add(Edge edge);
-  size_t place_of(std::string_view name) const;  // the number of edges if there is none
+  // How an edge is replaced: the old one stands without a name, and goes when the new one, the last, takes its place.
+  // The number of edges stands for none.
+  size_t hide_edge(std::string_view name);
+  void show_edge(size_t place, const std::string& name);
+  void take_place(size_t place);
   void settle(const std::string& name, Trackable& part);
   void wait(const std::string& name, std::shared_ptr<SavedGraph> saved, size_t node);
   std::weak_ptr<Trackable*> self();

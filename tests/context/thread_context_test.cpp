@@ -32,7 +32,7 @@ float slope(GradientTape& tape, const Tensor& y, const Tensor& x) {
 
 bool is_clean(const ThreadContext& c) {
   return !c.interceptor && !c.recorder && c.tape_level == 0 && !c.handle_log && !c.destination && !c.random &&
-         !c.cancellation && !c.tracing && !c.graph && !c.layer_call && !c.masks && !c.training;
+         !c.cancellation && !c.tracing && !c.graph && !c.layer_call && !c.masks && !c.call_site && !c.training;
 }
 
 // Is the context as before after f has thrown?

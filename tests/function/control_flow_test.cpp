@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
+#include <vector>
 
 #include "runnel/runnel.h"
 #include "tests/support/expect_error.h"
@@ -304,6 +306,15 @@ TEST(WhileLoop, ShapeInvariantsMustFitWhatItBeginsWith) {
       },
       Code::invalid_argument, "2 shape invariants for 1 tensors");
   EXPECT_EQ(loop({PartialShape{kUnknownDim, 4}}).to_vector<float>()[0], 4.f);
+}
+
+TEST(SwitchCase, WithoutBranchesIsAnError) {
+  const std::vector<std::function<Tensor()>> none;
+  for (const char* text : {"[switch_case] there are no branches", "control_flow_test.cpp:"}) {
+    test::expect_error([&] { switch_case(Tensor(0), none); }, Code::invalid_argument, text);
+    test::expect_error([&] { function([&](const Tensor& i) { return switch_case(i, none); })(Tensor(0)); },
+                       Code::invalid_argument, text);
+  }
 }
 
 TEST(Tracing, ComputesNoLargeValues) {

@@ -9,6 +9,7 @@
 #include "runnel/graph/passes/pass.h"
 #include "runnel/graph/tracer.h"
 #include "runnel/op/dispatch.h"
+#include "runnel/ops/variable_slot.h"
 #include "runnel/runnel.h"
 
 namespace runnel {

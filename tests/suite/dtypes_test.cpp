@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "runnel/base/error.h"
+#include "runnel/tensor/type_sets.h"
 #include "tests/suite/suite.h"
 #include "tests/suite/values.h"
 

@@ -1,9 +1,11 @@
 // Gradients against central differences in float64, to second order. Complex numbers count as two real ones:
 // as in TensorFlow the gradient of a real loss is d/d(real part) + i d/d(imaginary part).
 #include <algorithm>
+#include <complex>
 
 #include "runnel/autodiff/tape.h"
 #include "runnel/base/error.h"
+#include "runnel/tensor/type_sets.h"
 #include "tests/suite/suite.h"
 #include "tests/suite/values.h"
 

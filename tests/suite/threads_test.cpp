@@ -1,6 +1,7 @@
 // The same bits with one thread and with two; elementwise ops on empty and on large tensors.
 #include "runnel/base/error.h"
 #include "runnel/base/parallel.h"
+#include "runnel/tensor/type_sets.h"
 #include "tests/suite/suite.h"
 #include "tests/suite/values.h"
 

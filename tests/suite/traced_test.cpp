@@ -1,6 +1,7 @@
 // Every sample once more inside a graph: the same bits as eagerly, whatever is known of shapes and values while
 // tracing.
 #include "runnel/base/error.h"
+#include "runnel/ops/variable_slot.h"
 #include "tests/suite/suite.h"
 #include "tests/suite/tracing.h"
 #include "tests/suite/values.h"

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runnel/tensor/tensor.h"
+#include "runnel/tensor/type_sets.h"
 
 namespace runnel::test {
 

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "runnel/tensor/serialize.h"
+#include "runnel/tensor/type_sets.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/fixtures.h"
 #include "tests/support/wire.h"

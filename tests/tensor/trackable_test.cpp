@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "runnel/ops/variable_slot.h"
 #include "runnel/runnel.h"
 #include "runnel/tensor/object_graph.h"
 #include "runnel/tensor/saved_graph.h"
@@ -69,6 +70,19 @@ TEST(TrackableEdges, AreReplacedAndRemoved) {
   test::expect_error([&] { node.track("b", other); }, Code::invalid_argument, "leads to another part already");
   test::expect_error([&] { node.track("c", Variable()); }, Code::invalid_argument, "was never made");
   test::expect_error([&] { node.track("c", std::shared_ptr<PlainNode>()); }, Code::invalid_argument, "is null");
+}
+
+TEST(TrackableEdges, StayWhenTheNewPartIsRefused) {
+  TrackableDict dict;
+  const auto last = std::make_shared<PlainNode>(), best = std::make_shared<PlainNode>();
+  dict.set("best", best);
+  dict.set("last", last);
+  dict.set("best", dict.find_edge("last")->owner);  // of an edge that moves while it is read
+  EXPECT_EQ(dict.find_edge("best")->object, last.get());
+  EXPECT_THAT(edge_names_of(dict), ElementsAre("best", "last"));
+  test::expect_error([&] { dict.set("best", std::shared_ptr<Trackable>()); }, Code::invalid_argument, "null");
+  EXPECT_EQ(dict.find_edge("best")->object, last.get());
+  EXPECT_THAT(edge_names_of(dict), ElementsAre("best", "last"));
 }
 
 TEST(TrackableEdges, OfListsAreRenumbered) {
@@ -195,6 +209,19 @@ TEST(PendingValues, OfALaterGraphWin) {
   EXPECT_EQ(number_in(late), 2);
 }
 
+TEST(PendingValues, ComeBackWithEveryRestore) {
+  PlainNode saved, fresh;
+  saved.track("v", scalar_variable(7));
+  const auto state = saved_state_of(saved);
+  const Variable v = scalar_variable(0);
+  fresh.track("v", v);
+  for (int i = 0; i < 2; ++i) {
+    state->restore(fresh);
+    EXPECT_EQ(number_in(v), 7);
+    v.assign(9.f);
+  }
+}
+
 TEST(PendingValues, ChangeNothingWhenOneDoesNotFit) {
   PlainNode saved, fresh;
   saved.track("a", scalar_variable(1));
@@ -248,6 +275,24 @@ TEST(PendingValues, OfSlotsComeWhenTheSlotIsMade) {
     EXPECT_EQ(number_in(other), 1);
     EXPECT_EQ(number_in(keeper.slots[0].second), 5);
   }
+}
+
+TEST(PendingValues, ChangeNothingWhenASlotDoesNotFit) {
+  PlainNode saved, fresh;
+  SlotKeeper saved_keeper, keeper;
+  const Variable w = scalar_variable(1), other = scalar_variable(0);
+  saved.track("w", w);
+  saved.track("opt", saved_keeper);
+  saved_keeper.make(w);
+  fresh.track("w", other);
+  fresh.track("opt", keeper);
+  keeper.make(other);
+  const auto state =
+      SavedGraph::make(ObjectGraph::of(saved), [&](const std::string& key, const std::vector<std::string>&) {
+        return std::vector<Tensor>{key.find("SLOT") == std::string::npos ? Tensor(1.f) : Tensor{1.f, 2.f}};
+      });
+  test::expect_error([&] { state->restore(fresh); }, Code::invalid_argument, "assigned [2]");
+  EXPECT_EQ(number_in(other), 0);
 }
 
 }  // namespace

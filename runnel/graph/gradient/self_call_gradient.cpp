@@ -11,6 +11,7 @@
 #include "runnel/ops/array.h"
 #include "runnel/ops/state.h"
 #include "runnel/ops/tensor_list.h"
+#include "runnel/ops/variable_slot.h"
 
 namespace runnel {
 

@@ -37,6 +37,9 @@ DType dtype_of_saved(const GraphFunction& f, const Derivative::Saved& s) {
   return out.node->dtype(out.index);
 }
 
+// Of a list of the shapes that a tensor has.
+Tensor shapes_in_list(const PartialShape& of) { return list_ops::element_shape_tensor(PartialShape{of.rank()}); }
+
 // Lets the loop count its iterations and keep what the derivative of its body, as it is now, needs.
 const WhileRecord& extend(const Loop& loop) {
   const WhileAttrs before = loop.attrs();
@@ -51,10 +54,16 @@ const WhileRecord& extend(const Loop& loop) {
   std::vector<bool> all_dy(body->graph().outputs().size(), false);
   for (size_t i = 0; i < num_state; ++i) all_dy[i] = has_gradient(body->graph().inputs()[i]->dtype());
   const std::vector<bool> all_inputs(body->graph().inputs().size(), true);
-  for (const Derivative::Saved& s : body->derivative(all_dy, all_inputs).saved) {
+  const Derivative& derivative = body->derivative(all_dy, all_inputs);
+  for (const Derivative::Saved& s : derivative.saved) {
     const bool varies =
         s.from == Derivative::From::output || (s.from == Derivative::From::input && s.index < record.num_state);
     if (varies) record.kept.push_back(s);
+  }
+  for (size_t i = 0; i < num_state; ++i) {
+    const Node& input = *body->graph().inputs()[i];
+    const bool unread = all_dy[i] && derivative.result[i] == Derivative::Kind::none;
+    if (unread && is_plain(input.dtype()) && !input.shape().is_static()) record.shapes.push_back(static_cast<int>(i));
   }
 
   Tracer editor(loop.graph, nullptr);
@@ -65,6 +74,10 @@ const WhileRecord& extend(const Loop& loop) {
   state.emplace_back(0);
   for (const Derivative::Saved& s : record.kept) {
     state.push_back(list_ops::empty(list_ops::element_shape_tensor(shape_of(*body, s)), dtype_of_saved(*body, s)));
+  }
+  for (const int i : record.shapes) {
+    state.push_back(
+        list_ops::empty(shapes_in_list(body->graph().inputs()[static_cast<size_t>(i)]->shape()), DType::int32));
   }
   const auto whole = [&](const Tensors& s) {
     Tensors in(s.begin(), s.begin() + static_cast<ptrdiff_t>(num_state));
@@ -85,6 +98,9 @@ const WhileRecord& extend(const Loop& loop) {
                 const auto at = static_cast<size_t>(kept.index);
                 next.push_back(
                     list_ops::push_back(s[num_state + 1 + k], kept.from == Derivative::From::input ? in[at] : out[at]));
+              }
+              for (const int i : record.shapes) {
+                next.push_back(list_ops::push_back(s[next.size()], shape(in[static_cast<size_t>(i)])));
               }
               return next;
             },
@@ -116,6 +132,7 @@ LoopGradient backward(const Loop& loop, const WhileRecord& record, const std::ve
   const auto num_state = static_cast<size_t>(record.num_state);
   const GraphFunction& body = *record.body;
   const std::vector<Derivative::Saved> kept = record.kept;
+  const std::vector<int> shapes = record.shapes;
   const GraphFunctionPtr body_ptr = record.body;
   std::vector<size_t> moving;  // state with a derivative
   for (size_t i = 0; i < num_state; ++i) {
@@ -131,7 +148,7 @@ LoopGradient backward(const Loop& loop, const WhileRecord& record, const std::ve
 
   const auto count = static_cast<size_t>(record.count);
   Tensors state(outputs.begin() + static_cast<ptrdiff_t>(count),
-                outputs.begin() + static_cast<ptrdiff_t>(count + 1 + kept.size()));
+                outputs.begin() + static_cast<ptrdiff_t>(count + 1 + kept.size() + shapes.size()));
   const size_t first_moving = state.size();
   for (const size_t i : moving) {
     state.push_back(dy[i].defined() ? dy[i].value() : zeros_like(outputs[i]));
@@ -154,12 +171,23 @@ LoopGradient backward(const Loop& loop, const WhileRecord& record, const std::ve
           next[1 + k] = popped.list;
           (kept[k].from == Derivative::From::input ? in : result)[static_cast<size_t>(kept[k].index)] = popped.item;
         }
+        // Where there is no gradient: zeros of the shape that the state had before the iteration changed it.
+        Tensors none(num_state);
+        for (size_t k = 0; k < shapes.size(); ++k) {
+          const auto i = static_cast<size_t>(shapes[k]);
+          const Node& input = *body.graph().inputs()[i];
+          const auto popped = list_ops::pop_back(s[1 + kept.size() + k], shapes_in_list(input.shape()), DType::int32);
+          next[1 + kept.size() + k] = popped.list;
+          none[i] = zeros(popped.item, input.dtype());
+          if (input.shape().has_rank()) none[i] = ensure_shape(none[i], input.shape());
+        }
         std::vector<Gradient> d(result.size());
         for (size_t j = 0; j < moving.size(); ++j) d[moving[j]] = s[first_moving + j];
         const Gradients dx = function_gradient(body_ptr, in, result, d, needed);
         for (size_t j = 0; j < moving.size(); ++j) {
           const Gradient& g = dx[moving[j]];
-          next[first_moving + j] = g.defined() ? g.value() : zeros_like(s[first_moving + j]);
+          const Tensor& zero = none[moving[j]];
+          next[first_moving + j] = g.defined() ? g.value() : zero.defined() ? zero : zeros_like(s[first_moving + j]);
         }
         for (size_t j = 0; j < fixed.size(); ++j) {
           Gradient sum(s[first_fixed + j]);

@@ -1,0 +1,66 @@
+#include "runnel/function/concrete_function.h"
+
+#include "runnel/base/format.h"
+#include "runnel/function/structure.h"
+#include "runnel/graph/call.h"
+#include "runnel/graph/graph_function.h"
+#include "runnel/ops/variable_slot.h"
+
+namespace runnel {
+
+const std::string& ConcreteFunction::name() const { return function_->name(); }
+const Graph& ConcreteFunction::graph() const { return function_->graph(); }
+const std::vector<Tensor>& ConcreteFunction::captured_inputs() const { return function_->captures; }
+size_t ConcreteFunction::num_outputs() const { return graph().outputs().size(); }
+std::string ConcreteFunction::to_text() const { return graph().to_text(); }
+
+std::vector<TensorSpec> ConcreteFunction::inputs() const {
+  std::vector<TensorSpec> specs;
+  for (size_t i = 0; i < num_parameters_; ++i) {
+    const Node& n = *graph().inputs()[i];
+    specs.push_back({n.shape(), n.dtype(), n.name});
+  }
+  return specs;
+}
+
+std::vector<TensorSpec> ConcreteFunction::outputs() const {
+  std::vector<TensorSpec> specs;
+  for (const NodeOutput& out : graph().outputs()) {
+    specs.push_back({out.node->shape(out.index), out.node->dtype(out.index), out.node->name});
+  }
+  return specs;
+}
+
+std::vector<Variable> ConcreteFunction::captured_variables() const {
+  std::vector<Variable> all;
+  for (const Tensor& t : function_->captures) {
+    if (t.dtype() != DType::resource) continue;
+    if (dynamic_cast<VariableSlot*>(t.data<ResourceHandle>()->object.get())) all.push_back(Variable::from_handle(t));
+  }
+  return all;
+}
+
+std::vector<Variable> ConcreteFunction::trainable_variables() const {
+  std::vector<Variable> all = captured_variables();
+  std::erase_if(all, [](const Variable& v) { return !v.trainable(); });
+  return all;
+}
+
+std::vector<Tensor> ConcreteFunction::operator()(const std::vector<Tensor>& parameters) const {
+  if (parameters.size() != num_parameters_) {
+    throw invalid_argument("[{}] takes {} tensors, got {}", name(), num_parameters_, parameters.size());
+  }
+  std::vector<Tensor> all = parameters;
+  all.insert(all.end(), function_->captures.begin(), function_->captures.end());
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const Node& n = *graph().inputs()[i];
+    if (!parameters[i].defined() || parameters[i].dtype() != n.dtype() ||
+        !n.shape().compatible_with(parameters[i].partial_shape())) {
+      throw invalid_argument("[{}] argument {} must be {}{}, got {}", name(), i, dtype_name(n.dtype()), n.shape().str(),
+                             function_detail::tensor_text(parameters[i]));
+    }
+  }
+  return call_function(function_, all);
+}
+
+}  // namespace runnel
