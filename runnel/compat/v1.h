@@ -7,8 +7,10 @@
 //   compat::v1::Session session;
 //   std::cout << session.run(c, {{a, 2}, {b, 3}}).item<int32_t>();
 
+#include <algorithm>
+#include <array>
+#include <concepts>
 #include <functional>
-#include <initializer_list>
 #include <memory>
 #include <string>
 #include <utility>
@@ -47,12 +49,13 @@ class RUNNEL_API Operation {
 // The node that computes a tensor.
 RUNNEL_API Operation operation_of(const Tensor& tensor);
 
-// What control_dependencies waits for and what a session fetches: a tensor, a node, or a variable's value.
+// What control_dependencies waits for and what a session fetches: a tensor, a node, a variable's value, or a gradient.
 class RUNNEL_API Fetch {
  public:
-  Fetch(const Tensor& tensor) : tensor_(tensor) {}              // NOLINT: implicit
-  Fetch(const Variable& variable) : variable_(variable) {}      // NOLINT
-  Fetch(const Operation& operation) : operation_(operation) {}  // NOLINT
+  Fetch(const Tensor& tensor) : tensor_(tensor) {}                // NOLINT: implicit
+  Fetch(const Variable& variable) : variable_(variable) {}        // NOLINT
+  Fetch(const Operation& operation) : operation_(operation) {}    // NOLINT
+  Fetch(const Gradient& gradient) : tensor_(gradient.value()) {}  // NOLINT: an Error where there is none
 
  private:
   friend class GraphState;
@@ -119,7 +122,26 @@ struct GetVariable {
   bool trainable = true;
 };
 // A new variable; it has a value in a session once its initializer or an assign ran there. A name may be given once.
+// In a variable_scope with reuse, the variable of that name that is there already.
 RUNNEL_API Variable get_variable(const std::string& name, const Shape& shape, const GetVariable& options = {});
+
+struct VariableScopeOptions {
+  bool reuse = false;  // get_variable gives variables that are there already, also in scopes inside
+};
+// While it lives, names that get_variable is given stand below its own: scope/name. Scopes nest.
+class RUNNEL_API VariableScope {
+ public:
+  VariableScope(const std::string& name, const VariableScopeOptions& options);
+  ~VariableScope();
+  VariableScope(const VariableScope&) = delete;
+  VariableScope& operator=(const VariableScope&) = delete;
+
+ private:
+  std::shared_ptr<GraphState> state_;
+};
+[[nodiscard]] inline VariableScope variable_scope(const std::string& name, const VariableScopeOptions& options = {}) {
+  return VariableScope(name, options);
+}
 
 // The new value; running it, or what depends on it, assigns.
 RUNNEL_API Tensor assign(const Variable& variable, const Operand& value);
@@ -133,6 +155,10 @@ RUNNEL_API Operation variables_initializer(const std::vector<Variable>& variable
 // Runs all of them.
 RUNNEL_API Operation group(const std::vector<Fetch>& operations, const std::string& name = "group_deps");
 RUNNEL_API Operation no_op(const std::string& name = "NoOp");
+// Runs all that the ops called by `changes` do to variables and the world, in the order of the calls: what update_state
+// of a metric returns in TensorFlow 1.
+//   session.run(updates([&] { accuracy.update_state(labels, predictions); }));
+RUNNEL_API Operation updates(const std::function<void()>& changes);
 
 // Nodes made while it lives run after these.
 class RUNNEL_API ControlDependencies {
@@ -169,14 +195,26 @@ class RUNNEL_API Session {
 
   // Runs what the fetches need and nothing else. An operation gives an undefined Tensor. A value fed for a tensor of
   // another dtype is cast.
-  Tensor run(const Fetch& fetch, const FeedDict& feed_dict = {});
-  std::vector<Tensor> run(std::initializer_list<Fetch> fetches, const FeedDict& feed_dict = {}) {
-    return run(std::vector<Fetch>(fetches), feed_dict);
+  template <std::convertible_to<Fetch> F>
+  Tensor run(const F& fetch, const FeedDict& feed_dict = {}) {
+    return run_all({Fetch(fetch)}, feed_dict)[0];
   }
-  std::vector<Tensor> run(const std::vector<Fetch>& fetches, const FeedDict& feed_dict = {});
+  // Several at once: const auto [done, loss_value] = session.run({train, loss}, {{x, batch}});
+  template <size_t n>
+  std::array<Tensor, n> run(const Fetch (&fetches)[n], const FeedDict& feed_dict = {}) {
+    std::vector<Tensor> all = run_all({fetches, fetches + n}, feed_dict);
+    std::array<Tensor, n> results;
+    std::ranges::move(all, results.begin());
+    return results;
+  }
+  template <std::same_as<Fetch> F>  // a template, so that braces always mean the one above
+  std::vector<Tensor> run(const std::vector<F>& fetches, const FeedDict& feed_dict = {}) {
+    return run_all(fetches, feed_dict);
+  }
   void close();
 
  private:
+  std::vector<Tensor> run_all(const std::vector<Fetch>& fetches, const FeedDict& feed_dict);
   class State;
   std::unique_ptr<State> state_;
 };

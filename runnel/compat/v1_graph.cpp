@@ -10,6 +10,7 @@
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
 #include "runnel/ops/random.h"
+#include "runnel/ops/variable_slot.h"
 
 namespace runnel::compat::v1 {
 
@@ -53,8 +54,12 @@ std::vector<Variable> variables_of(GraphState& state, bool trainable_only) {
   return all;
 }
 
-// A read that comes after the newest node.
+// Do ops go into the body of a branch, a loop or a function of the graph?
+bool is_inside_block(const GraphState& state) { return thread_context().interceptor != &state.tracer; }
+
+// A read that comes after the newest node. Bodies keep the order of effects by themselves.
 Tensor read_after_last(GraphState& state, const Variable& variable) {
+  if (is_inside_block(state)) return variable.value();
   state.tracer.dependencies.push_back({state.graph()->nodes().back().get()});
   const Tensor value = variable.value();
   state.tracer.dependencies.pop_back();
@@ -67,7 +72,7 @@ void GraphTracer::call(const OpDef& op, Inputs inputs, const void* attrs, Tensor
                        const SourceSite& where) {
   Tracer::call(op, inputs, attrs, outputs, num_outputs, where);
   Node& node = *graph()->nodes().back();
-  node.control_inputs.clear();
+  std::erase_if(node.control_inputs, [&](const Node* before) { return !ordered_from || before->id < *ordered_from; });
   for (const std::vector<Node*>& scope : dependencies) {
     for (Node* before : scope) {
       if (std::ranges::find(node.control_inputs, before) == node.control_inputs.end()) {
@@ -85,6 +90,17 @@ GraphState& current_state(const char* caller) {
                      caller);
   }
   return open->state;
+}
+
+GraphState& building_state(const char* caller) {
+  GraphState& state = current_state(caller);
+  if (is_inside_block(state)) {
+    throw make_error(Code::failed_precondition,
+                     "[{}] this is the body of a branch, a loop or a function, which has a graph of its own: call it "
+                     "outside, in the graph of as_default()",
+                     caller);
+  }
+  return state;
 }
 
 void GraphState::declare_captured() {
@@ -172,6 +188,11 @@ std::string Graph::to_text() const { return state_->graph()->to_text(); }
 void disable_eager_execution() {
   Defaults& d = defaults();
   if (d.forever) return;
+  if (thread_context().graph || thread_context().interceptor) {
+    throw make_error(Code::failed_precondition,
+                     "[disable_eager_execution] a scope of as_default() or a trace is open: call it at the program's "
+                     "beginning");
+  }
   if (!d.base) d.base = std::make_shared<GraphState>();
   d.forever = std::make_unique<Graph::Scope>(d.base);
 }
@@ -190,7 +211,7 @@ void reset_default_graph() {
 }
 
 Tensor placeholder(DType dtype, const PartialShape& shape, const std::string& name) {
-  GraphState& state = current_state("placeholder");
+  GraphState& state = building_state("placeholder");
   const Tensor t = call_op("Placeholder", {}, {{"dtype", dtype}, {"shape", shape}})[0];
   if (name != "Placeholder") state.name_last(name);
   return t;
@@ -228,20 +249,43 @@ Initializer glorot_uniform_initializer() {
   };
 }
 
+VariableScope::VariableScope(const std::string& name, const VariableScopeOptions& options)
+    : state_(current_state("variable_scope").shared_from_this()) {
+  auto& scopes = state_->variable_scopes;
+  const bool inside = !scopes.empty();
+  scopes.push_back(
+      {(inside ? scopes.back().prefix : "") + name + "/", options.reuse || (inside && scopes.back().reuse)});
+}
+VariableScope::~VariableScope() { state_->variable_scopes.pop_back(); }
+
 Variable get_variable(const std::string& name, const Shape& shape, const GetVariable& options) {
   GraphState& state = current_state("get_variable");
+  const bool scoped = !state.variable_scopes.empty();
+  const bool reuse = scoped && state.variable_scopes.back().reuse;
+  const std::string full_name = (scoped ? state.variable_scopes.back().prefix : "") + name;
   for (const auto& each : state.variables) {
-    if (each.variable.name() == name) {
-      throw make_error(Code::already_exists, "[get_variable] the graph has a variable '{}' already", name);
+    const VariableSlot& slot = each.variable.slot();
+    if (slot.name != full_name) continue;
+    if (!reuse) {
+      throw make_error(Code::already_exists, "[get_variable] the graph has a variable '{}' already", full_name);
     }
+    if (slot.dtype != options.dtype || !(slot.shape == PartialShape(shape))) {
+      throw invalid_argument("[get_variable] '{}' is {}{} and cannot be reused as {}{}", full_name,
+                             dtype_name(slot.dtype), slot.shape.str(), dtype_name(options.dtype), shape.str());
+    }
+    return each.variable;
   }
+  if (reuse) throw make_error(Code::not_found, "[get_variable] there is no variable '{}' to reuse", full_name);
   Tensor handle = Tensor::empty(DType::resource, {});
   handle.mutable_data<ResourceHandle>()->object =
-      std::make_shared<VariableSlot>(name, options.dtype, PartialShape(shape), options.trainable);
+      std::make_shared<VariableSlot>(full_name, options.dtype, PartialShape(shape), options.trainable);
   const Variable variable = Variable::from_handle(handle);
   const Initializer init = options.initializer       ? options.initializer
                            : is_float(options.dtype) ? glorot_uniform_initializer()
                                                      : zeros_initializer();
+  // Also where a branch or a loop asks for it, the variable belongs to the graph.
+  std::optional<Graph::Scope> root;
+  if (is_inside_block(state)) root.emplace(state.shared_from_this());
   state.declare(variable, init(shape, options.dtype));
   return variable;
 }
@@ -266,7 +310,7 @@ std::vector<Variable> global_variables() { return variables_of(*default_state(),
 std::vector<Variable> trainable_variables() { return variables_of(*default_state(), true); }
 
 Operation no_op(const std::string& name) {
-  GraphState& state = current_state("no_op");
+  GraphState& state = building_state("no_op");
   call_op("NoOp", {});
   if (name != "NoOp") state.name_last(name);
   return state.last();
@@ -275,8 +319,27 @@ Operation group(const std::vector<Fetch>& operations, const std::string& name) {
   const ControlDependencies after(operations);
   return no_op(name);
 }
+Operation updates(const std::function<void()>& changes) {
+  GraphState& state = building_state("updates");
+  const auto& nodes = state.graph()->nodes();
+  const std::optional<int> outer = state.tracer.ordered_from;
+  const int first = static_cast<int>(nodes.size());
+  state.tracer.ordered_from = outer.value_or(first);
+  try {
+    changes();
+  } catch (...) {
+    state.tracer.ordered_from = outer;
+    throw;
+  }
+  state.tracer.ordered_from = outer;
+  std::vector<Fetch> made;
+  for (size_t i = static_cast<size_t>(first); i < nodes.size(); ++i) {
+    if (has_side_effect(*nodes[i])) made.emplace_back(state.operation(nodes[i].get()));
+  }
+  return group(made, "updates");
+}
 Operation variables_initializer(const std::vector<Variable>& variables) {
-  GraphState& state = current_state("variables_initializer");
+  GraphState& state = building_state("variables_initializer");
   std::vector<Fetch> all;
   for (const Variable& v : variables) all.emplace_back(state.declared(v).initializer);
   return group(all, "init");
@@ -284,7 +347,7 @@ Operation variables_initializer(const std::vector<Variable>& variables) {
 Operation global_variables_initializer() { return variables_initializer(global_variables()); }
 
 ControlDependencies::ControlDependencies(const std::vector<Fetch>& before)
-    : state_(current_state("control_dependencies").shared_from_this()) {
+    : state_(building_state("control_dependencies").shared_from_this()) {
   std::vector<Node*> nodes;
   for (const Fetch& each : before) nodes.push_back(state_->fetched(each).node);
   state_->tracer.dependencies.push_back(std::move(nodes));
@@ -292,7 +355,7 @@ ControlDependencies::ControlDependencies(const std::vector<Fetch>& before)
 ControlDependencies::~ControlDependencies() { state_->tracer.dependencies.pop_back(); }
 
 std::vector<Gradient> gradients(const Tensor& y, const std::vector<Variable>& xs) {
-  GraphState& state = current_state("gradients");
+  GraphState& state = building_state("gradients");
   const NodeOutput target = state.output_of(y);
   const std::vector<Node*> inputs = state.graph()->inputs();
   std::vector<int> input_of;  // per variable, -1 where the graph does not use it

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,13 +14,14 @@
 
 namespace runnel::compat::v1 {
 
-// A tracer that leaves the order of effects to control_dependencies.
+// A tracer that leaves the order of effects to control_dependencies and updates.
 class GraphTracer : public Tracer {
  public:
   GraphTracer() : Tracer("v1") {}
   void call(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outputs, int num_outputs,
             const SourceSite& where) override;
   std::vector<std::vector<Node*>> dependencies;  // of the open scopes of control_dependencies
+  std::optional<int> ordered_from;               // inside updates(): the first node whose effects are kept in order
 };
 
 class GraphState : public std::enable_shared_from_this<GraphState> {
@@ -30,8 +32,14 @@ class GraphState : public std::enable_shared_from_this<GraphState> {
     Tensor read;
   };
 
+  struct OpenVariableScope {
+    std::string prefix;  // with those around it and a slash at the end
+    bool reuse;
+  };
+
   GraphTracer tracer;
   std::vector<Declared> variables;
+  std::vector<OpenVariableScope> variable_scopes;
   std::mutex mutex;  // of the graph and `variables` while sessions run, on several threads
 
   const std::shared_ptr<runnel::Graph>& graph() const { return tracer.graph(); }
@@ -53,5 +61,7 @@ class GraphState : public std::enable_shared_from_this<GraphState> {
 
 // The graph that ops of this thread go into; an Error naming the caller when they run eagerly.
 GraphState& current_state(const char* caller);
+// The same for what adds operations to the graph itself: an Error in the body of a branch, a loop or a function too.
+GraphState& building_state(const char* caller);
 
 }  // namespace runnel::compat::v1

@@ -8,6 +8,7 @@
 #include "runnel/compat/v1_graph.h"
 #include "runnel/graph/graph_function.h"
 #include "runnel/ops/math.h"
+#include "runnel/ops/variable_slot.h"
 
 namespace runnel::compat::v1 {
 namespace {
@@ -26,6 +27,7 @@ Compiled compile(const GraphState& state, const std::vector<NodeOutput>& feeds,
                  const std::vector<NodeOutput>& fetches) {
   std::map<const Node*, Node*> twin;
   const std::shared_ptr<runnel::Graph> graph = state.graph()->clone(&twin);
+  graph->sort();  // a loop whose gradient was taken stands before what was added for it
   Compiled compiled;
   compiled.captures = graph->inputs().size();
   std::map<std::pair<const Node*, int>, Node*> fed;
@@ -184,10 +186,7 @@ Session::Session(const Graph& graph, const ConfigProto& config) : state_(std::ma
 }
 Session::~Session() = default;
 
-Tensor Session::run(const Fetch& fetch, const FeedDict& feed_dict) {
-  return run(std::vector<Fetch>{fetch}, feed_dict)[0];
-}
-std::vector<Tensor> Session::run(const std::vector<Fetch>& fetches, const FeedDict& feed_dict) {
+std::vector<Tensor> Session::run_all(const std::vector<Fetch>& fetches, const FeedDict& feed_dict) {
   return state_->run(fetches, feed_dict);
 }
 void Session::close() { state_->close(); }

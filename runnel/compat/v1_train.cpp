@@ -7,6 +7,7 @@
 #include "runnel/ops/math.h"
 #include "runnel/ops/segment.h"
 #include "runnel/ops/sort.h"
+#include "runnel/ops/variable_slot.h"
 
 namespace runnel::compat::v1::train {
 
@@ -19,7 +20,7 @@ std::vector<GradAndVar> Optimizer::compute_gradients(const Tensor& loss, const s
 }
 
 Operation Optimizer::apply_gradients(const std::vector<GradAndVar>& grads_and_vars, const Variable& global_step) {
-  GraphState& state = current_state("Optimizer.apply_gradients");
+  GraphState& state = building_state("Optimizer.apply_gradients");
   std::vector<GradAndVar> given;
   for (const GradAndVar& each : grads_and_vars) {
     if (each.gradient.defined()) given.push_back(each);

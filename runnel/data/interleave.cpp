@@ -66,8 +66,14 @@ class InterleaveIterator : public IteratorNode {
     out.integer(static_cast<uint64_t>(in_block_));
     out.integer(ended_);
     out.integer(opened_);
-    out.integer(static_cast<uint64_t>(pulled_));
-    save_nested(*input_, out);
+    // An input that failed ahead of its turn fails again, in its turn.
+    const Slot* failed = failed_slot_ < slots_.size() ? &slots_[failed_slot_] : nullptr;
+    out.integer(static_cast<uint64_t>(failed ? failed->number : pulled_));
+    if (failed) {
+      out.text(failed->before);
+    } else {
+      save_nested(*input_, out);
+    }
     for (const Slot& s : slots_) {
       out.integer(s.it != nullptr);
       if (!s.it) continue;
@@ -84,6 +90,8 @@ class InterleaveIterator : public IteratorNode {
     opened_ = in.integer() != 0;
     const int64_t pulled = in.count();
     const std::string_view input_state = in.text();
+    failed_slot_ = kNone;
+    failure_ = nullptr;
     for (Slot& s : slots_) {
       s = Slot();
       if (in.integer() == 0) continue;
@@ -106,14 +114,18 @@ class InterleaveIterator : public IteratorNode {
     if (parallel_ != 0 && !opened_) {
       // Every reader of the cycle starts at once; they are the inputs that the first turn meets in this order.
       opened_ = true;
-      for (Slot& s : slots_) {
-        if (!s.it && !open(s)) break;
+      for (size_t i = 0; i < slots_.size(); ++i) {
+        if (!slots_[i].it && !open_ahead(i)) break;
       }
     }
     while (true) {
       check_cancelled(*ctx_.pipeline);
       if (!ordered_) find_ready();
       Slot& s = slots_[slot_];
+      if (slot_ == failed_slot_) {
+        failed_slot_ = kNone;
+        std::rethrow_exception(std::exchange(failure_, nullptr));
+      }
       if (!s.it && !ended_) open(s);
       if (!s.it) {
         if (ended_ && none_open()) return false;
@@ -130,7 +142,7 @@ class InterleaveIterator : public IteratorNode {
         throw;
       }
       s = Slot();
-      if (parallel_ != 0) open(s);  // the next file is opened while others are read; the turn that meets it is the same
+      if (parallel_ != 0) open_ahead(slot_);  // the next file is opened while others are read
       turn();
     }
   }
@@ -143,17 +155,30 @@ class InterleaveIterator : public IteratorNode {
     int64_t number = 0;  // of that element
   };
 
+  // Opens the input of a slot before its turn. An error waits for the turn, and nothing is opened ahead meanwhile: so
+  // every input goes to the slot, and every error to the place, that it has without parallel calls.
+  bool open_ahead(size_t i) {
+    if (failed_slot_ != kNone) return false;
+    try {
+      return open(slots_[i]);
+    } catch (...) {
+      failure_ = std::current_exception();
+      failed_slot_ = i;
+      return false;
+    }
+  }
   bool open(Slot& s) {
     if (ended_) return false;
     StateWriter w;
     input_->save(w);
+    s.before = w.take();
+    s.number = pulled_;
     Item item;
     if (!input_->next(item)) {
       ended_ = true;
       return false;
     }
-    s.before = w.take();
-    s.number = pulled_++;
+    ++pulled_;
     NodePtr node;
     {
       RandomContext random(mix(key_, static_cast<uint64_t>(s.number)));
@@ -179,13 +204,14 @@ class InterleaveIterator : public IteratorNode {
     slot_ = (slot_ + 1) % slots_.size();
   }
   bool none_open() const {
-    return std::none_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.it != nullptr; });
+    return failed_slot_ == kNone &&
+           std::none_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.it != nullptr; });
   }
   // The next reader that has something; the one whose turn it is where none has.
   void find_ready() {
     for (size_t k = 0; k < slots_.size(); ++k) {
       const size_t at = (slot_ + k) % slots_.size();
-      if (slots_[at].runner != nullptr && slots_[at].runner->ready()) {
+      if (at == failed_slot_ || (slots_[at].runner != nullptr && slots_[at].runner->ready())) {
         if (at != slot_) in_block_ = 0;
         slot_ = at;
         return;
@@ -207,6 +233,9 @@ class InterleaveIterator : public IteratorNode {
   int64_t pulled_ = 0;
   bool ended_ = false;
   bool opened_ = false;
+  static constexpr size_t kNone = static_cast<size_t>(-1);
+  size_t failed_slot_ = kNone;
+  std::exception_ptr failure_;  // of that slot
 };
 
 class InterleaveNode : public DatasetNode {

@@ -3,6 +3,7 @@
 #include <ranges>
 #include <unordered_map>
 
+#include "runnel/base/format.h"
 #include "runnel/graph/tracer.h"
 
 namespace runnel::keras {
@@ -74,6 +75,11 @@ bool CallLosses::drop_ended() {
 }
 
 void CallLosses::add(uint64_t layer, const Tensor& loss) {
+  if (const Tracer* tracer = Tracer::current(); tracer && tracer->parent()) {
+    throw make_error(Code::failed_precondition,
+                     "[add_loss] a loss that is added in a branch or a loop body of a traced function cannot be "
+                     "collected: return it from there, and add it behind");
+  }
   AddedLosses& added = losses_by_layer[layer];
   // Those of an earlier call are still there if the layer is no registered part of what was called.
   const CallScope* scope = CallScope::current();

@@ -1,13 +1,14 @@
 #pragma once
 
-// Internal: the members of a family of described functions, found by name or description.
+// Internal: the members of a family of described functions, found by name or description, and listed.
 
-#include <span>
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "runnel/keras/named_callable.h"
+#include "runnel/keras/settings_of.h"
 
 namespace runnel::keras {
 
@@ -16,7 +17,24 @@ struct NamedMaker {
   std::string_view class_name;  // "GlorotUniform"
   std::string_view name;        // "glorot_uniform"
   T (*make)(const Config& settings);
+  std::vector<Setting> (*settings)();
 };
+// One that is made from a struct of settings by `function`, or without any.
+template <class T, class Options, T (*function)(const Options&)>
+constexpr NamedMaker<T> maker(std::string_view class_name, std::string_view name) {
+  return {class_name, name, [](const Config& settings) { return function(options_from_config<Options>(settings)); },
+          [] { return settings_of<Options>(); }};
+}
+template <class T, T (*function)()>
+constexpr NamedMaker<T> maker(std::string_view class_name, std::string_view name) {
+  return {class_name, name, [](const Config&) { return function(); }, [] { return std::vector<Setting>(); }};
+}
+
+// `function`, written as what is made of these settings.
+template <class T, class Options>
+T described(const char* class_name, const Options& options, typename T::Function function) {
+  return {object_config(class_name, options_to_config(options)), std::move(function)};
+}
 
 struct Description {
   std::string name;
@@ -45,6 +63,15 @@ T find_named(const char* what, const NamedMaker<T> (&makers)[N], const Config& d
   }
   if (T own = find_registered<T>(wanted)) return own;
   unknown_description(what, wanted.name, known);
+}
+
+// Every class once, also one with several names.
+template <class T, size_t N>
+void list_named(const char* kind, const NamedMaker<T> (&makers)[N], std::vector<ClassSettings>& all) {
+  for (const NamedMaker<T>& maker : makers) {
+    const auto is_same = [&](const ClassSettings& c) { return c.kind == kind && c.name == maker.class_name; };
+    if (std::ranges::none_of(all, is_same)) all.push_back({kind, std::string(maker.class_name), maker.settings()});
+  }
 }
 
 }  // namespace runnel::keras

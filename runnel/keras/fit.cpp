@@ -117,7 +117,6 @@ class Fitting {
 
   // `of_fit`: the callbacks of the fit that this is a part of; their parameters stay those of fit.
   Logs evaluate(const SampleData& data, const EvaluateOptions& how, const ToldCallbacks* of_fit = nullptr) {
-    Model::Training& training = model_.training();
     const data::AnyDataset batches = batches_of(data, {how.batch_size, false});
     if (how.steps <= 0) refuse_endless("evaluate", batches, "steps");
     const int64_t cardinality = batches.cardinality();
@@ -134,7 +133,7 @@ class Fitting {
       if (!element) break;
       if (callbacks.watches) callbacks.tell(&Callback::on_test_batch_begin, done, Logs());
       const TrainingBatch batch = unpack_batch(*element);
-      step = training.test(batch.x, batch.y, batch.sample_weight);
+      step = model_.prepare_steps().test(batch.x, batch.y, batch.sample_weight);
       if (callbacks.watches) callbacks.tell(&Callback::on_test_batch_end, done, Logs(step));
       ++done;
       if (line.due() && done != steps) line.show(done, Logs(step), false);
@@ -150,7 +149,6 @@ class Fitting {
  private:
   std::pair<int64_t, Logs> train_epoch(data::AnyIterator& iterator, int64_t steps, const Tensor& class_table,
                                        const ToldCallbacks& callbacks, ProgressLine& line, int64_t epoch) {
-    Model::Training& training = model_.training();
     int64_t done = 0;
     StepLogs step;
     while (steps < 0 || done < steps) {
@@ -158,7 +156,9 @@ class Fitting {
       if (!element) break;
       if (callbacks.watches) callbacks.tell(&Callback::on_train_batch_begin, done, Logs());
       const TrainingBatch batch = unpack_batch(*element);
-      step = training.train(batch.x, batch.y, weights_by_class(class_table, batch.y, batch.sample_weight));
+      // Asked for at every step: a callback may have compiled the model anew or added a layer.
+      step =
+          model_.prepare_steps().train(batch.x, batch.y, weights_by_class(class_table, batch.y, batch.sample_weight));
       if (callbacks.watches) callbacks.tell(&Callback::on_train_batch_end, done, Logs(step));
       ++done;
       if (line.due() && done != steps) line.show(done, Logs(step), false);
@@ -239,9 +239,9 @@ Logs Model::evaluate(const data::AnyDataset& batches, const EvaluateOptions& opt
 }
 
 // The steps as functions: a trace for each of the first shapes of a batch, then one for all.
-void Model::prepare_steps() {
+Model::Training& Model::prepare_steps() {
   Training& t = training();
-  if (t.train) return;
+  if (t.train) return t;
   t.train = [this](const Nest& x, const Nest& y, const Tensor& w) {
     const TracedLosses nothing_stays;
     return train_step({x, y, w});
@@ -250,10 +250,11 @@ void Model::prepare_steps() {
     const TracedLosses nothing_stays;
     return test_step({x, y, w});
   };
-  if (t.options.run_eagerly) return;
+  if (t.options.run_eagerly) return t;
   // Batches of many lengths soon share one trace.
   t.train = function(t.train, {.name = "train_function", .reduce_retracing = true});
   t.test = function(t.test, {.name = "test_function", .reduce_retracing = true});
+  return t;
 }
 
 // Keras's object graphs have the traced step under two names, without values.
@@ -265,15 +266,15 @@ void Model::track_train_function() {
 }
 
 Logs Model::train_on_batch(const Nest& x, const Nest& y, const Tensor& sample_weight, bool reset) {
-  prepare_steps();
+  Training& steps = prepare_steps();
   if (reset) reset_metrics();
-  return Logs(training().train(x, y, sample_weight));
+  return Logs(steps.train(x, y, sample_weight));
 }
 
 Logs Model::test_on_batch(const Nest& x, const Nest& y, const Tensor& sample_weight, bool reset) {
-  prepare_steps();
+  Training& steps = prepare_steps();
   if (reset) reset_metrics();
-  return Logs(training().test(x, y, sample_weight));
+  return Logs(steps.test(x, y, sample_weight));
 }
 
 }  // namespace runnel::keras

@@ -4,6 +4,7 @@
 #include "runnel/keras/call_scope.h"
 #include "runnel/keras/layer.h"
 #include "runnel/ops/math.h"
+#include "runnel/ops/variable_slot.h"
 
 namespace runnel::keras {
 

@@ -1,5 +1,7 @@
 #include "runnel/keras/logs.h"
 
+#include <ostream>
+
 #include "runnel/base/format.h"
 #include "runnel/ops/math.h"
 
@@ -34,6 +36,17 @@ void Logs::set(const std::string& name, double value) {
     }
   }
   values_.emplace_back(name, value);
+}
+
+std::ostream& operator<<(std::ostream& out, const Logs& logs) {
+  const char* before = "[";
+  for (const auto& [name, value] : logs) {
+    const std::string digits = fmt::format("{}", value);
+    const bool whole = digits.find_first_not_of("-0123456789") == std::string::npos;
+    out << before << digits << (whole ? ".0" : "");
+    before = ", ";
+  }
+  return out << (logs.empty() ? "[]" : "]");
 }
 
 const std::vector<double>& History::operator[](const std::string& name) const {

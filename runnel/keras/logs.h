@@ -1,5 +1,6 @@
 #pragma once
 
+#include <iosfwd>
 #include <map>
 #include <string>
 #include <string_view>
@@ -31,6 +32,9 @@ class RUNNEL_API Logs {
  private:
   std::vector<std::pair<std::string, double>> values_;
 };
+
+// The numbers alone, as the list that evaluate gives in Python: [0.25, 0.9].
+RUNNEL_API std::ostream& operator<<(std::ostream& out, const Logs& logs);
 
 // What fit returns: the values of every epoch.
 struct RUNNEL_API History {

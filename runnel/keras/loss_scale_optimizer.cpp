@@ -121,17 +121,14 @@ const Variable& LossScaleOptimizer::slot(const std::string& kind, const Variable
 }
 
 Config LossScaleOptimizer::get_config() const {
-  return Config::Map{{"inner_optimizer", optimizers::serialize(*inner_)},
-                     {"dynamic", dynamic()},
-                     {"initial_scale", initial_scale_},
-                     {"dynamic_growth_steps", dynamic() ? Config(growth_steps_) : Config()}};
+  LossScaleOptions options{.dynamic = dynamic(), .initial_scale = initial_scale_};
+  if (dynamic()) options.dynamic_growth_steps = growth_steps_;
+  return with_options(Config::Map{{"inner_optimizer", optimizers::serialize(*inner_)}}, options);
 }
 
 std::shared_ptr<LossScaleOptimizer> LossScaleOptimizer::from_config(const Config& config) {
-  LossScaleOptions options{.dynamic = config["dynamic"].as_bool()};
-  read_config_value(config["initial_scale"], options.initial_scale);
-  read_config_value(config["dynamic_growth_steps"], options.dynamic_growth_steps);
-  return std::make_shared<LossScaleOptimizer>(optimizers::deserialize(config["inner_optimizer"]), options);
+  return std::make_shared<LossScaleOptimizer>(optimizers::deserialize(config["inner_optimizer"]),
+                                              options_from_config<LossScaleOptions>(config));
 }
 
 }  // namespace runnel::keras::mixed_precision

@@ -5,10 +5,16 @@
 namespace runnel::keras::mixed_precision {
 
 struct LossScaleOptions {
-  bool dynamic = true;                       // find the scale while training; else it stays at initial_scale
-  std::optional<double> initial_scale = {};  // 2^15; needed when not dynamic
-  std::optional<int64_t> dynamic_growth_steps =
-      {};  // 2000: the scale doubles after so many steps with finite gradients
+  bool dynamic = true;
+  std::optional<double> initial_scale = {};
+  std::optional<int64_t> dynamic_growth_steps = {};
+  static constexpr auto fields() {
+    using O = LossScaleOptions;
+    return field_list(field("dynamic", &O::dynamic, "find the scale while training"),
+                      field("initial_scale", &O::initial_scale, "32768 when dynamic; else it must be given, and stays"),
+                      field("dynamic_growth_steps", &O::dynamic_growth_steps,
+                            "after so many steps with finite gradients the scale doubles; 2000 when dynamic"));
+  }
 };
 
 // Keeps small gradients from vanishing in float16: the loss is multiplied by a scale before derivatives are taken, the

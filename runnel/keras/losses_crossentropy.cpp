@@ -69,20 +69,23 @@ Tensor binary_crossentropy_of(const Tensor& y_true, const Tensor& y_pred, bool f
 namespace functions {
 
 Tensor SparseCategoricalCrossentropy::operator()(const Tensor& y_true, const Operand& y_pred, bool from_logits,
-                                                 int axis) const {
-  return called_at(y_pred.where(), [&] { return sparse_crossentropy_of(y_true, y_pred.value(), from_logits, axis); });
+                                                 int64_t axis) const {
+  return called_at(y_pred.where(),
+                   [&] { return sparse_crossentropy_of(y_true, y_pred.value(), from_logits, static_cast<int>(axis)); });
 }
 
 Tensor CategoricalCrossentropy::operator()(const Tensor& y_true, const Operand& y_pred, bool from_logits,
-                                           double label_smoothing, int axis) const {
-  return called_at(y_pred.where(),
-                   [&] { return crossentropy_of(y_true, y_pred.value(), from_logits, label_smoothing, axis); });
+                                           double label_smoothing, int64_t axis) const {
+  return called_at(y_pred.where(), [&] {
+    return crossentropy_of(y_true, y_pred.value(), from_logits, label_smoothing, static_cast<int>(axis));
+  });
 }
 
 Tensor BinaryCrossentropy::operator()(const Tensor& y_true, const Operand& y_pred, bool from_logits,
-                                      double label_smoothing, int axis) const {
-  return called_at(y_pred.where(),
-                   [&] { return binary_crossentropy_of(y_true, y_pred.value(), from_logits, label_smoothing, axis); });
+                                      double label_smoothing, int64_t axis) const {
+  return called_at(y_pred.where(), [&] {
+    return binary_crossentropy_of(y_true, y_pred.value(), from_logits, label_smoothing, static_cast<int>(axis));
+  });
 }
 
 Tensor kl_divergence(const Tensor& y_true, const Tensor& y_pred) {
@@ -96,17 +99,4 @@ Tensor poisson(const Tensor& y_true, const Tensor& y_pred) {
 }
 
 }  // namespace functions
-
-Tensor SparseCategoricalCrossentropy::values(const Tensor& y_true, const Tensor& y_pred) const {
-  return sparse_crossentropy_of(y_true, y_pred, options_.from_logits, -1);
-}
-Tensor CategoricalCrossentropy::values(const Tensor& y_true, const Tensor& y_pred) const {
-  return crossentropy_of(y_true, y_pred, options_.from_logits, options_.label_smoothing,
-                         static_cast<int>(options_.axis));
-}
-Tensor BinaryCrossentropy::values(const Tensor& y_true, const Tensor& y_pred) const {
-  return binary_crossentropy_of(y_true, y_pred, options_.from_logits, options_.label_smoothing,
-                                static_cast<int>(options_.axis));
-}
-
 }  // namespace runnel::keras::losses

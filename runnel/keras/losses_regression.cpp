@@ -65,8 +65,8 @@ Tensor log_cosh(const Tensor& y_true, const Tensor& y_pred) {
   return reduce_mean(error + nn::softplus(-2 * error) - std::log(2.0), -1);
 }
 
-Tensor CosineSimilarity::operator()(const Tensor& y_true, const Operand& y_pred, int axis) const {
-  return called_at(y_pred.where(), [&] { return negative_cosine(y_true, y_pred.value(), axis); });
+Tensor CosineSimilarity::operator()(const Tensor& y_true, const Operand& y_pred, int64_t axis) const {
+  return called_at(y_pred.where(), [&] { return negative_cosine(y_true, y_pred.value(), static_cast<int>(axis)); });
 }
 
 Tensor hinge(const Tensor& y_true, const Tensor& y_pred) { return reduce_mean(margin("hinge", y_true, y_pred), -1); }
@@ -86,9 +86,6 @@ Tensor categorical_hinge(const Tensor& y_true, const Tensor& y_pred) {
 
 Tensor Huber::values(const Tensor& y_true, const Tensor& y_pred) const {
   return huber_of(y_true, y_pred, options_.delta);
-}
-Tensor CosineSimilarity::values(const Tensor& y_true, const Tensor& y_pred) const {
-  return negative_cosine(y_true, y_pred, static_cast<int>(options_.axis));
 }
 
 }  // namespace runnel::keras::losses

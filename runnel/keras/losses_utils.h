@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <concepts>
 #include <string>
 #include <string_view>
@@ -17,7 +16,9 @@ inline constexpr double kEpsilon = 1e-7;  // how near to 0 and 1 a probability m
 template <size_t N>
 struct FixedText {
   char text[N];
-  constexpr FixedText(const char (&t)[N]) { std::copy_n(t, N, text); }  // NOLINT: implicit
+  constexpr FixedText(const char (&t)[N]) {  // NOLINT: implicit
+    for (size_t i = 0; i < N; ++i) text[i] = t[i];
+  }
 };
 
 // Takes part in the names of losses and metrics: an object that is called with (y_true, y_pred) and says its name.

@@ -24,26 +24,28 @@ class RUNNEL_API CurveMetric : public Metric {
 
 struct AUCOptions {
   int64_t num_thresholds = 200;
-  std::string curve = "ROC";  // or "PR": precision by recall
+  std::string curve = "ROC";
   std::string summation_method = "interpolation";
   std::string name = {};
   DType dtype = DType::float32;
-  std::vector<double> thresholds = {};  // between 0 and 1, instead of num_thresholds of equal distance
-  bool multi_label = false;             // the mean of the areas of the num_labels columns, not that of all together
+  std::vector<double> thresholds = {};
+  bool multi_label = false;
   std::optional<int64_t> num_labels = {};
   std::vector<double> label_weights = {};
   bool from_logits = false;
   static constexpr auto fields() {
     using O = AUCOptions;
-    return field_list(field("num_thresholds", &O::num_thresholds, "how many thresholds there are"),
-                      field("curve", &O::curve, "\"ROC\" or \"PR\""),
-                      field("summation_method", &O::summation_method, "or \"minoring\", \"majoring\""),
-                      field("thresholds", &O::thresholds, "above which a prediction is positive"),
-                      field("multi_label", &O::multi_label, "the mean of the areas of the columns"),
-                      field("num_labels", &O::num_labels, "of multi_label"),
-                      field("label_weights", &O::label_weights,
-                            "of the columns: of their areas in the mean, or of their predictions"),
-                      field("from_logits", &O::from_logits, "predictions are logits, not probabilities"));
+    return field_list(
+        field("num_thresholds", &O::num_thresholds, "how many thresholds there are"),
+        field("curve", &O::curve, "\"ROC\", or \"PR\": precision by recall"),
+        field("summation_method", &O::summation_method, "or \"minoring\", \"majoring\""),
+        field("thresholds", &O::thresholds, "between 0 and 1, instead of num_thresholds of equal distance"),
+        field("multi_label", &O::multi_label,
+              "the mean of the areas of the num_labels columns, not that of all together"),
+        field("num_labels", &O::num_labels, "of multi_label"),
+        field("label_weights", &O::label_weights,
+              "of the columns: of their areas in the mean, or of their predictions"),
+        field("from_logits", &O::from_logits, "predictions are logits, not probabilities"));
   }
 };
 // The area under a curve, by a Riemann sum over the thresholds.
@@ -67,12 +69,12 @@ class RUNNEL_API AUC : public CurveMetric {
 };
 
 struct CurvePointOptions {
-  double value = 0.5;  // what the other quantity must reach: sensitivity, specificity, recall or precision
+  double value = 0.5;
   int64_t num_thresholds = 200;
   std::optional<int64_t> class_id = {};
   std::string name = {};
   DType dtype = DType::float32;
-  // Without `value`, whose entry has the name of what must be reached.
+  // Without `value`, whose entry has the name of what must be reached: sensitivity, specificity, recall or precision.
   static constexpr auto fields() {
     using O = CurvePointOptions;
     return field_list(field("num_thresholds", &O::num_thresholds, "how many thresholds there are"),

@@ -6,20 +6,30 @@
 
 namespace runnel::keras::metrics {
 
+template <class O>
+constexpr auto average_fields() {
+  return field_list(
+      field("average", &O::average,
+            "\"micro\": all classes together; \"macro\": the mean over classes; \"weighted\": likewise, by "
+            "how often each class appears; without it one score per class"));
+}
+template <class O>
+constexpr auto decision_fields() {
+  return field_list(
+      field("threshold", &O::threshold, "above it a class is predicted; without one the largest of a row is"));
+}
+
 struct FBetaScoreOptions {
-  // "micro": all classes together; "macro": the mean over classes; "weighted": likewise, by how often each class
-  // appears; nothing: one score per class.
   std::optional<std::string> average = {};
-  double beta = 1;  // recall counts beta times as much as precision
+  double beta = 1;
   std::optional<double> threshold = {};
   std::string name = {};
   DType dtype = DType::float32;
   static constexpr auto fields() {
     using O = FBetaScoreOptions;
-    return field_list(
-        field("average", &O::average, "how the values of the classes become one"),
-        field("beta", &O::beta, "the weight of recall"),
-        field("threshold", &O::threshold, "above it a class is predicted; without one the largest of a row is"));
+    return joined_fields(average_fields<O>(),
+                         field_list(field("beta", &O::beta, "recall counts beta times as much as precision")),
+                         decision_fields<O>());
   }
 };
 // (1 + beta**2) * precision * recall / (beta**2 * precision + recall), for labels and predictions [batch, classes].
@@ -42,8 +52,7 @@ struct F1ScoreOptions {
   std::string name = {};
   DType dtype = DType::float32;
   static constexpr auto fields() {
-    return field_list(field("average", &F1ScoreOptions::average, "how the values of the classes become one"),
-                      field("threshold", &F1ScoreOptions::threshold, "what counts as above"));
+    return joined_fields(average_fields<F1ScoreOptions>(), decision_fields<F1ScoreOptions>());
   }
 };
 class RUNNEL_API F1Score : public FBetaScore {

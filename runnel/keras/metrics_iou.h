@@ -22,7 +22,7 @@ struct IoUOptions {
         field("target_class_ids", &O::target_class_ids, "whose values are averaged; all of MeanIoU"),
         field("sparse_y_true", &O::sparse_y_true, "class numbers; otherwise the largest along `axis` counts"),
         field("sparse_y_pred", &O::sparse_y_pred, "predictions are class numbers"),
-        field("axis", &O::axis, "the axis, or axes"));
+        field("axis", &O::axis, "that of the classes where they are not numbers"));
   }
 };
 class RUNNEL_API IoU : public Metric {

@@ -71,7 +71,7 @@ Tensor SparseTopKCategoricalAccuracy::operator()(const Tensor& y_true, const Ope
   });
 }
 
-Tensor CosineSimilarity::operator()(const Tensor& y_true, const Operand& y_pred, int axis) const {
+Tensor CosineSimilarity::operator()(const Tensor& y_true, const Operand& y_pred, int64_t axis) const {
   return -losses::cosine_similarity(y_true, y_pred, axis);
 }
 
@@ -79,27 +79,6 @@ Tensor CosineSimilarity::operator()(const Tensor& y_true, const Operand& y_pred,
 
 Tensor BinaryAccuracy::values(const Tensor& y_true, const Tensor& y_pred) const {
   return binary_matches(name().c_str(), y_true, y_pred, options_.threshold);
-}
-Tensor TopKCategoricalAccuracy::values(const Tensor& y_true, const Tensor& y_pred) const {
-  return top_k_categorical_accuracy(y_true, Operand(y_pred, SourceSite{}), options_.k);
-}
-Tensor SparseTopKCategoricalAccuracy::values(const Tensor& y_true, const Tensor& y_pred) const {
-  return sparse_top_k_categorical_accuracy(y_true, Operand(y_pred, SourceSite{}), options_.k);
-}
-Tensor CosineSimilarity::values(const Tensor& y_true, const Tensor& y_pred) const {
-  return cosine_similarity(y_true, Operand(y_pred, SourceSite{}), static_cast<int>(options_.axis));
-}
-Tensor BinaryCrossentropy::values(const Tensor& y_true, const Tensor& y_pred) const {
-  return binary_crossentropy(y_true, Operand(y_pred, SourceSite{}), options_.from_logits, options_.label_smoothing,
-                             static_cast<int>(options_.axis));
-}
-Tensor CategoricalCrossentropy::values(const Tensor& y_true, const Tensor& y_pred) const {
-  return categorical_crossentropy(y_true, Operand(y_pred, SourceSite{}), options_.from_logits, options_.label_smoothing,
-                                  static_cast<int>(options_.axis));
-}
-Tensor SparseCategoricalCrossentropy::values(const Tensor& y_true, const Tensor& y_pred) const {
-  return sparse_categorical_crossentropy(y_true, Operand(y_pred, SourceSite{}), options_.from_logits,
-                                         static_cast<int>(options_.axis));
 }
 
 void RootMeanSquaredError::update_state(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight) {

@@ -123,7 +123,7 @@ class RUNNEL_API Model : public Layer {
   friend class Fitting;
   struct Training;
   Training& training() const;
-  void prepare_steps();
+  Training& prepare_steps();
   void track_train_function();
   std::vector<std::string> output_names(size_t count) const;
 

@@ -12,14 +12,16 @@
 
 namespace runnel::keras {
 
+struct ClassSettings;
+
 // How a callable of a registered class with these settings is written; an Error naming `what` for any other.
 RUNNEL_API Config describe_callable(const std::type_info& type, const Config& settings, const char* what);
 
 // A function that can be written down: given by its name ("glorot_uniform"), made by a function with settings
 // (initializers::random_normal({.stddev = 0.1})), an object of a class that register_keras_serializable knows, or any
 // C++ callable, which has no description. `Family` finds one by name or description: static NamedCallable find(const
-// Config&); kWhat says what it is, kNone what Keras writes for none (null where a family does not say), kDefaultDType
-// the dtype when a call names none.
+// Config&); kWhat says what it is, kTypeName how listings call the type, kNone what Keras writes for none (null where a
+// family does not say), kDefaultDType the dtype when a call names none.
 template <class Family, class Signature>
 class NamedCallable;
 
@@ -28,6 +30,7 @@ class NamedCallable<Family, Result(Args...)> {
  public:
   using Signature = Result(Args...);
   using Function = std::function<Signature>;
+  static constexpr const char* kTypeName = Family::kTypeName;
 
   NamedCallable() = default;                                                      // none
   NamedCallable(const char* name) : NamedCallable(Family::find(Config(name))) {}  // NOLINT: implicit, as all below

@@ -106,6 +106,12 @@ void Optimizer::set_learning_rate(const LearningRate& learning_rate) {
                        "[{}] the optimizer was made with a number as its learning rate: make it with a schedule",
                        name());
     }
+    if (state_.built) {  // steps that were traced follow the one they have seen
+      throw make_error(Code::failed_precondition,
+                       "[{}] the optimizer has begun to train by its schedule, which cannot be changed then: make "
+                       "another optimizer",
+                       name());
+    }
     state_.schedule = learning_rate.schedule();
     return;
   }
@@ -142,8 +148,12 @@ void Optimizer::set_weights(const std::vector<Tensor>& values) {
       throw invalid_argument("[{}] variable '{}' has shape {}, the value {}", name(), all[i].name(),
                              all[i].shape().str(), values[i].shape().str());
     }
-    all[i].assign(values[i]);
+    if (values[i].dtype() != all[i].dtype()) {
+      throw invalid_argument("[{}] variable '{}' holds {}, the value is {}", name(), all[i].name(),
+                             dtype_name(all[i].dtype()), dtype_name(values[i].dtype()));
+    }
   }
+  for (size_t i = 0; i < all.size(); ++i) all[i].assign(values[i]);
 }
 
 std::vector<Trackable::Edge> Optimizer::State::children() const {
@@ -301,3 +311,18 @@ OptimizerPtr OptimizerArg::held(const Optimizer& optimizer) {
 }
 
 }  // namespace runnel::keras
+
+namespace runnel {
+
+std::vector<keras::GradientAndVariable> zip(const std::vector<Gradient>& gradients,
+                                            const std::vector<Variable>& variables) {
+  if (gradients.size() != variables.size()) {
+    throw invalid_argument("[zip] {} gradients do not go with {} variables", gradients.size(), variables.size());
+  }
+  std::vector<keras::GradientAndVariable> pairs;
+  pairs.reserve(gradients.size());
+  for (size_t i = 0; i < gradients.size(); ++i) pairs.emplace_back(gradients[i], variables[i]);
+  return pairs;
+}
+
+}  // namespace runnel

@@ -29,6 +29,7 @@ using ConstraintLookup = std::function<const Constraint*(const Variable&)>;
 class RUNNEL_API LearningRate {
  public:
   using Schedule = optimizers::schedules::LearningRateSchedule;
+  static constexpr const char* kTypeName = "float, Schedule or Variable";  // in listings of settings
 
   LearningRate(double value = 0.001) : value_(value) {}            // NOLINT: implicit, as all below
   LearningRate(const Variable& variable) : variable_(variable) {}  // NOLINT
@@ -128,7 +129,7 @@ class RUNNEL_API Optimizer : public Trackable, public std::enable_shared_from_th
   // With a schedule: that of the last step.
   const Variable& learning_rate() const { return state_.learning_rate; }
   // A number becomes the value of the variable, which traced functions see. An Error for an optimizer with a schedule,
-  // whose rate only another schedule can change.
+  // which another schedule may replace until the first step.
   virtual void set_learning_rate(const LearningRate& learning_rate);
 
   bool holds_weights() const override { return false; }
@@ -258,6 +259,7 @@ RUNNEL_API OptimizerPtr deserialize(const Config& config);
 // An optimizer as an argument: by name, as an object, whose state is then shared, or held by a pointer.
 class OptimizerArg {
  public:
+  static constexpr const char* kTypeName = "Optimizer";                         // in listings of settings
   OptimizerArg() = default;                                                     // none
   OptimizerArg(const char* name) : optimizer_(optimizers::get(name)) {}         // NOLINT: implicit, as all below
   OptimizerArg(const std::string& name) : optimizer_(optimizers::get(name)) {}  // NOLINT
@@ -280,3 +282,11 @@ class OptimizerArg {
 };
 
 }  // namespace runnel::keras
+
+namespace runnel {
+
+// What apply_gradients takes of what GradientTape::gradient gives: optimizer.apply_gradients(zip(grads, variables)).
+RUNNEL_API std::vector<keras::GradientAndVariable> zip(const std::vector<Gradient>& gradients,
+                                                       const std::vector<Variable>& variables);
+
+}  // namespace runnel

@@ -72,6 +72,7 @@ void Model::compile(CompileOptions options) {
     training_->optimizer = std::make_shared<mixed_precision::LossScaleOptimizer>(training_->optimizer);
   }
   training_->loss_metric = std::make_shared<metrics::Mean>("loss");
+  prediction_ = nullptr;  // it was traced as the options before said
   replace("optimizer", std::shared_ptr<Trackable>(training_->optimizer));
 }
 

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
 #include <thread>
 
 #include "runnel/compat/v1_train.h"
@@ -138,6 +139,90 @@ TEST(V1, NamesAndCollections) {
   EXPECT_EQ(trainable_variables().size(), 1u);
   EXPECT_THAT(graph.operations(), Contains("w/Assign"));
   expect_error([] { get_variable("w", {2}); }, Code::already_exists, "has a variable 'w' already");
+}
+
+TEST(V1, VariableScopesNameAndReuse) {
+  Graph graph;
+  const auto scope = graph.as_default();
+  const auto dense = [](const Tensor& inputs) {
+    const Variable weight = get_variable("weight", {inputs.shape()[1], 10});
+    const Variable bias = get_variable("bias", {10}, {.initializer = zeros_initializer()});
+    return nn::relu(matmul(inputs, weight) + bias);
+  };
+  Tensor x = placeholder(float32, {4, 32});
+  {
+    const auto dense1 = variable_scope("dense1");
+    x = dense(x);
+  }
+  {
+    const auto dense2 = variable_scope("dense2");
+    x = dense(x);
+  }
+  {
+    const auto dense2 = variable_scope("dense2", {.reuse = true});
+    x = dense(x);
+    expect_error(
+        [] {
+          get_variable("weight", {10, 11});
+        },
+        Code::invalid_argument, "'dense2/weight' is float32[10,10] and cannot be reused as float32[10,11]");
+    expect_error([] { get_variable("other", {}); }, Code::not_found, "there is no variable 'dense2/other' to reuse");
+    const auto inner = variable_scope("inner");
+    expect_error([] { get_variable("w", {}); }, Code::not_found, "'dense2/inner/w'");
+  }
+  std::vector<std::string> shown;
+  for (const Variable& v : global_variables()) shown.push_back((std::ostringstream() << v).str());
+  EXPECT_THAT(shown, ElementsAre("<tf.Variable 'dense1/weight:0' shape=(32, 10) dtype=float32>",
+                                 "<tf.Variable 'dense1/bias:0' shape=(10,) dtype=float32>",
+                                 "<tf.Variable 'dense2/weight:0' shape=(10, 10) dtype=float32>",
+                                 "<tf.Variable 'dense2/bias:0' shape=(10,) dtype=float32>"));
+  const auto dense1 = variable_scope("dense1");
+  expect_error([] { get_variable("bias", {10}); }, Code::already_exists, "has a variable 'dense1/bias' already");
+}
+
+// Written for a program that runs from top to bottom, as a metric's update_state is.
+TEST(V1, UpdatesRunInTheOrderOfTheCalls) {
+  Graph graph;
+  const auto scope = graph.as_default();
+  const Variable v = get_variable("v", {}, {.initializer = zeros_initializer()});
+  const Variable seen = get_variable("seen", {}, {.initializer = zeros_initializer()});
+  const Tensor before = assign(v, 1000.0);
+  const Operation step = updates([&] {
+    v.assign_add(1.0);
+    v.assign(v * 2.0);
+    seen.assign(v + 0.5);
+    v.assign_add(10.0);
+  });
+  Session session(graph);
+  session.run(global_variables_initializer());
+  session.run(step);
+  EXPECT_EQ(session.run(v).item<float>(), 12) << "and what was assigned before the updates is not run";
+  EXPECT_EQ(session.run(seen).item<float>(), 2.5f);
+  session.run(before);
+  session.run(step);
+  EXPECT_EQ(session.run(v).item<float>(), 2012);
+  expect_error([&] { updates([] { throw Error(Code::invalid_argument, "stopped"); }); }, Code::invalid_argument,
+               "stopped");
+  const Tensor later = assign(v, v * 0.0);
+  EXPECT_EQ(session.run(later).item<float>(), 0);
+}
+
+TEST(V1, ARunOfSeveralGivesThemByName) {
+  Graph graph;
+  const auto scope = graph.as_default();
+  const Variable x = get_variable("x", {}, {.initializer = constant_initializer(3)});
+  const Tensor y = square(x);
+  const std::vector<Gradient> y_grad = gradients(y, {x});
+  Session session(graph);
+  session.run(global_variables_initializer());
+  const auto [y_value, done, slope, x_value] = session.run({y, no_op(), y_grad[0], x});
+  EXPECT_EQ(y_value.item<float>(), 9);
+  EXPECT_FALSE(done.defined());
+  EXPECT_EQ(slope.item<float>(), 6);
+  EXPECT_EQ(x_value.item<float>(), 3);
+  EXPECT_EQ(session.run({y})[0].item<float>(), 9);
+  EXPECT_EQ(session.run(std::vector<Fetch>{y, x}).size(), 2u);
+  EXPECT_EQ(session.run(y_grad[0]).item<float>(), 6);
 }
 
 TEST(V1, EagerOutsideOfScopes) {
@@ -354,6 +439,73 @@ TEST(V1, AKerasModelInAGraphIsTrained) {
   EXPECT_EQ(session.run(model.trainable_variables()[0]).shape(), (Shape{2, 4}));
   session.run(global_variables_initializer());
   EXPECT_EQ(session.run(loss, batch).item<float>(), before) << "the weights start where they started";
+}
+
+// As the handbook tests a model in a session: predict and a metric see the session's weights.
+TEST(V1, AKerasModelIsMeasuredInASession) {
+  Graph graph;
+  const auto scope = graph.as_default();
+  keras::Sequential model({keras::Dense({.units = 2, .kernel_initializer = "zeros"})});
+  const Tensor x = placeholder(float32, {kUnknownDim, 1});
+  const Tensor logits = model(x);
+  keras::metrics::SparseCategoricalAccuracy accuracy;
+  const Tensor trained = assign(model.trainable_variables()[0], Tensor{{-1.f, 1.f}});
+  Session session(graph);
+  session.run(global_variables_initializer());
+  session.run(trained);
+  const Tensor test_data{{-1.f}, {2.f}, {3.f}, {-4.f}};
+  const Tensor test_label{0, 1, 0, 0};
+  for (int64_t start = 0; start < 4; start += 2) {
+    const Tensor y_pred = model.predict(test_data.rows(start, start + 2), {.verbose = 0});
+    session.run(updates([&] { accuracy.update_state(test_label.rows(start, start + 2), y_pred); }));
+  }
+  EXPECT_EQ(session.run(accuracy.result()).item<float>(), 0.75f);
+  EXPECT_THAT(session.run(logits, {{x, Tensor{{2.f}}}}).to_vector<float>(), ElementsAre(-2, 2));
+}
+
+TEST(V1, VariablesOfABranchBelongToTheGraph) {
+  Graph graph;
+  const auto scope = graph.as_default();
+  const Tensor p = placeholder(DType::bool_, {});
+  const auto make = [] { return get_variable("w", {2}, {.initializer = ones_initializer()}).value(); };
+  const Tensor r = cond(p, make, [] { return zeros({2}); });
+  EXPECT_EQ(graph.global_variables().size(), 1u);
+  Session session(graph);
+  session.run(global_variables_initializer());
+  EXPECT_THAT(session.run(r, {{p, Tensor(true)}}).to_vector<float>(), ElementsAre(1, 1));
+  EXPECT_THAT(session.run(r, {{p, Tensor(false)}}).to_vector<float>(), ElementsAre(0, 0));
+}
+
+TEST(V1, OperationsOfTheGraphAreRefusedInABranch) {
+  Graph graph;
+  const auto scope = graph.as_default();
+  const Tensor p = placeholder(DType::bool_, {});
+  const auto otherwise = [] { return zeros({}); };
+  const auto in_branch = [&](const std::function<void()>& build) {
+    expect_error(
+        [&] {
+          cond(
+              p,
+              [&] {
+                build();
+                return ones({});
+              },
+              otherwise);
+        },
+        Code::failed_precondition, "has a graph of its own");
+  };
+  in_branch([] { no_op("mine"); });
+  in_branch([&] { const auto after = control_dependencies({p}); });
+  in_branch([] { placeholder(float32, {}); });
+}
+
+TEST(V1, EagerExecutionIsDisabledOutsideOfScopes) {
+  {
+    Graph graph;
+    const auto scope = graph.as_default();
+    expect_error([] { disable_eager_execution(); }, Code::failed_precondition, "as_default()");
+  }
+  EXPECT_TRUE(executing_eagerly());
 }
 
 }  // namespace

@@ -290,5 +290,31 @@ TEST(Budget, HoldsWithAGigabyteFlowingThrough) {
   EXPECT_LE(host_memory::stats().peak - before, kBudget + 6 * (1 << 20));
 }
 
+TEST(Interleave, ErrorsHaveTheSamePlaceWithParallelCalls) {
+  const auto told = [](int parallel) {
+    const auto part = [](const Tensor& i) {
+      const int64_t k = i.item<int64_t>();
+      if (k == 2) throw Error(Code::data_loss, "two");
+      return range(k * 10, k * 10 + (k == 0 ? 1 : 3));
+    };
+    auto it = range(6)
+                  .interleave(part, {.cycle_length = 2, .block_length = 1, .num_parallel_calls = parallel})
+                  .make_iterator();
+    std::vector<int64_t> all;
+    for (int n = 0; n < 40; ++n) {
+      try {
+        const auto element = it.next();
+        if (!element) break;
+        all.push_back(element->item<int64_t>());
+      } catch (const Error&) {
+        all.push_back(-1);
+      }
+    }
+    return all;
+  };
+  EXPECT_THAT(told(0), testing::Contains(-1));
+  EXPECT_EQ(told(2), told(0));
+}
+
 }  // namespace
 }  // namespace runnel::data

@@ -45,10 +45,15 @@ Pixels decoded(D decode, const std::string& bytes, const O& options = {}, size_t
   EXPECT_EQ(p.data.size(), static_cast<size_t>(p.size.samples()) * sample_bytes);
   return p;
 }
-Pixels jpeg(const std::string& bytes, const JpegDecodeOptions& o = {}) { return decoded(decode_jpeg, bytes, o); }
-Pixels png(const std::string& bytes, const PngDecodeOptions& o = {}) { return decoded(decode_png, bytes, o); }
-Pixels gif(const std::string& bytes, const GifDecodeOptions& o = {}) { return decoded(decode_gif, bytes, o); }
-Pixels bmp(const std::string& bytes, const BmpDecodeOptions& o = {}) { return decoded(decode_bmp, bytes, o); }
+// Those of bytes, among the functions of these names.
+constexpr auto as_jpeg = [](const auto&... a) { return decode_jpeg(a...); };
+constexpr auto as_png = [](const auto&... a) { return decode_png(a...); };
+constexpr auto as_gif = [](const auto&... a) { return decode_gif(a...); };
+constexpr auto as_bmp = [](const auto&... a) { return decode_bmp(a...); };
+Pixels jpeg(const std::string& bytes, const JpegDecodeOptions& o = {}) { return decoded(as_jpeg, bytes, o); }
+Pixels png(const std::string& bytes, const PngDecodeOptions& o = {}) { return decoded(as_png, bytes, o); }
+Pixels gif(const std::string& bytes, const GifDecodeOptions& o = {}) { return decoded(as_gif, bytes, o); }
+Pixels bmp(const std::string& bytes, const BmpDecodeOptions& o = {}) { return decoded(as_bmp, bytes, o); }
 Pixels webp(const std::string& bytes, const WebpDecodeOptions& o = {}) { return decoded(decode_webp, bytes, o); }
 
 template <class F>
@@ -236,7 +241,7 @@ TEST(Png, ComesBackExactly) {
     std::vector<uint16_t> deep;
     for (size_t i = 0; i < image.size(); ++i) deep.push_back(static_cast<uint16_t>(image[i] * 257 + i % 5));
     const std::string file = encode_png(deep.data(), {1, 9, 14, c}, {.compression = 1});
-    const Pixels wide = decoded(decode_png, file, PngDecodeOptions{.wide = true}, 2);
+    const Pixels wide = decoded(as_png, file, PngDecodeOptions{.wide = true}, 2);
     EXPECT_EQ(std::memcmp(wide.data.data(), deep.data(), deep.size() * 2), 0) << c;
     const Pixels narrow = png(file);
     for (size_t i = 0; i < deep.size(); ++i) ASSERT_EQ(narrow.data[i], deep[i] >> 8);
@@ -285,7 +290,7 @@ TEST(Png, OtherChannelsThanTheFileHas) {
   const std::string rgba = png_file({3, 2, 8, 6}, [](uint32_t, uint32_t, int c) { return 40u * (c + 1); });
   EXPECT_EQ(png(rgba, {.channels = 3}).at(0, 0), (std::vector{40, 80, 120}));
   EXPECT_NEAR(png(rgba, {.channels = 1}).at(0, 0)[0], 0.299 * 40 + 0.587 * 80 + 0.114 * 120, 1);
-  const Pixels wide = decoded(decode_png, grey, PngDecodeOptions{.channels = 4, .wide = true}, 2);
+  const Pixels wide = decoded(as_png, grey, PngDecodeOptions{.channels = 4, .wide = true}, 2);
   uint16_t first[4];
   std::memcpy(first, wide.data.data() + (1 * 3 + 2) * 8, 8);
   EXPECT_THAT(first, ::testing::ElementsAre(21 * 257, 21 * 257, 21 * 257, 65535));

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
 #include <thread>
 
 #include "runnel/keras/keras.h"
@@ -108,6 +109,27 @@ TEST(KerasIdioms, OptimizersAsVariablesShareTheirState) {
   }
   other.fit(data.x, data.y, {.verbose = 0});
   EXPECT_EQ(other.optimizer().iterations().value().item<int64_t>(), 1);
+}
+
+TEST(KerasIdioms, GradientsGoWithTheirVariables) {
+  const Variable a(Tensor{1.f, 2.f}), b(3.f);
+  optimizers::SGD sgd(0.5);
+  GradientTape tape;
+  const Tensor loss = reduce_sum(a * b);
+  const auto grads = tape.gradient(loss, std::vector<Variable>{a, b});
+  sgd.apply_gradients(zip(grads, {a, b}));
+  EXPECT_THAT(a.value().to_vector<float>(), ElementsAre(-0.5f, 0.5f));
+  EXPECT_EQ(b.value().item<float>(), 1.5f);
+  expect_error([&] { zip(grads, {a}); }, Code::invalid_argument, "2 gradients do not go with 1 variables");
+}
+
+TEST(KerasIdioms, WhatEvaluateGivesIsShownAsInPython) {
+  Logs logs;
+  EXPECT_EQ((std::ostringstream() << logs).str(), "[]");
+  logs.set("loss", 0.30000001192092896);
+  logs.set("accuracy", 1);
+  logs.set("tiny", -1.5e-7);
+  EXPECT_EQ((std::ostringstream() << logs).str(), "[0.30000001192092896, 1.0, -1.5e-07]");
 }
 
 struct CountEpochs : Callback {

@@ -292,5 +292,92 @@ TEST(IteratorState, IsCheckedBeforeAnythingIsSet) {
   test::expect_error([&] { values[0].check({Tensor(other)}); }, Code::failed_precondition, "another pipeline");
 }
 
+// --- callbacks that change the model, and what compile forgets ---
+
+Sequential one_unit() { return Sequential({Dense({.units = 1, .kernel_initializer = "zeros"})}); }
+
+TEST(KerasCallbacks, MayCompileTheModelOrAddALayer) {
+  for (const bool adds : {false, true}) {
+    Sequential model = one_unit();
+    model.compile({.optimizer = "sgd", .loss = "mse"});
+    int batches = 0;
+    LambdaCallback change({.on_train_batch_end = [&](int64_t, const Logs&) {
+      if (++batches != 1) return;
+      if (adds) {
+        model.add(Dense({.units = 1}));
+      } else {
+        model.compile({.optimizer = "sgd", .loss = "mae"});
+      }
+    }});
+    const auto fit = [&] {
+      model.fit(ones({8, 2}), ones({8, 1}), {.batch_size = 2, .verbose = 0, .callbacks = {change}});
+    };
+    if (adds) {  // the optimizer knows nothing of the new weights, as in Keras
+      test::expect_error(fit, Code::not_found, "is not among the 2 that the optimizer was built for");
+      model.compile({.optimizer = "sgd", .loss = "mse"});
+    }
+    fit();
+    EXPECT_EQ(batches, adds ? 5 : 4);
+  }
+}
+
+struct CountsCalls : Model {
+  Tensor call(const Tensor& x, const CallArgs&) override {
+    ++calls;
+    return x * 2;
+  }
+  int calls = 0;
+};
+
+TEST(KerasCompile, TracesPredictAnew) {
+  CountsCalls model;
+  model.compile({});
+  model.predict(ones({2, 1}), {.verbose = 0});
+  model.compile({.run_eagerly = true});
+  const int before = model.calls;
+  model.predict(ones({2, 1}), {.verbose = 0});
+  EXPECT_GT(model.calls, before);
+}
+
+// A loss that only a branch knows cannot be collected: not silently dropped either.
+struct LossInABranch : Model {
+  Tensor call(const Tensor& x, const CallArgs&) override {
+    return cond(
+        reduce_sum(x) > 0, [&] { return inner(x); }, [&] { return x; });
+  }
+  AddsSum inner{this, "inner"};
+};
+
+TEST(KerasLosses, OfATracedBranchAreAnError) {
+  LossInABranch model;
+  model(ones({1, 2}));
+  EXPECT_THAT(numbers(model.losses()), ElementsAre(2));  // run at once, it is as any other
+  auto step = function([&](const Tensor& x) { return model(x); });
+  test::expect_error([&] { step(ones({1, 2})); }, Code::failed_precondition, "[add_loss]");
+}
+
+TEST(KerasOptimizers, SetWeightsChangesNothingWhenOneDoesNotFit) {
+  optimizers::Adam adam;
+  adam.build({Variable(Tensor{1.f})});
+  std::vector<Tensor> weights = adam.get_weights();
+  weights[0] = Tensor(int64_t{5});
+  weights.back() = Tensor{1.f, 2.f};
+  test::expect_error([&] { adam.set_weights(weights); }, Code::invalid_argument, "the value [2]");
+  EXPECT_EQ(adam.iterations().value().item<int64_t>(), 0);
+}
+
+TEST(KerasOptimizers, KeepTheirScheduleOnceTheyTrain) {
+  const optimizers::schedules::ExponentialDecay one(
+      {.initial_learning_rate = 0.1, .decay_steps = 10, .decay_rate = 0.5});
+  const optimizers::schedules::ExponentialDecay other(
+      {.initial_learning_rate = 0.2, .decay_steps = 10, .decay_rate = 0.5});
+  optimizers::SGD sgd(one);
+  sgd.set_learning_rate(other);
+  const Variable v(Tensor(1.f));
+  sgd.apply_gradients({{Tensor(1.f), v}});
+  EXPECT_FLOAT_EQ(v.value().item<float>(), 0.8f);
+  test::expect_error([&] { sgd.set_learning_rate(one); }, Code::failed_precondition, "schedule");
+}
+
 }  // namespace
 }  // namespace runnel::keras
