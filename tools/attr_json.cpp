@@ -1,4 +1,5 @@
 #include "tools/attr_json.h"
+#include "runnel/tensor/type_sets.h"
 
 #include <cmath>
 

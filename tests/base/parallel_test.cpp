@@ -45,7 +45,8 @@ int worker_count() {
   return count;
 }
 
-// The system lists a joined thread for a moment longer, and a new one before it has its name: so this waits, within reason.
+// The system lists a joined thread for a moment longer, and a new one before it has its name: so this waits, within
+// reason.
 int worker_count_settling_at(int expected) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   while (worker_count() != expected && std::chrono::steady_clock::now() < deadline) {

@@ -9,6 +9,7 @@
 
 #include "runnel/base/cpu.h"
 #include "runnel/base/parallel.h"
+#include "runnel/tensor/type_sets.h"
 #include "tests/support/random_vector.h"
 
 namespace runnel::cpu {

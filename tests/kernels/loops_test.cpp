@@ -10,6 +10,7 @@
 
 #include "runnel/base/parallel.h"
 #include "runnel/kernels/cpu/broadcast.h"
+#include "runnel/tensor/type_sets.h"
 
 namespace runnel::cpu {
 namespace {

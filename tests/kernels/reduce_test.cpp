@@ -12,6 +12,7 @@
 
 #include "runnel/base/parallel.h"
 #include "runnel/tensor/half.h"
+#include "runnel/tensor/type_sets.h"
 
 namespace runnel::cpu {
 namespace {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runnel/base/parallel.h"
+#include "runnel/tensor/type_sets.h"
 
 namespace runnel::cpu {
 namespace {

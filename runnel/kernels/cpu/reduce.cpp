@@ -1,6 +1,7 @@
 #include "runnel/kernels/cpu/reduce.h"
 
 #include <algorithm>
+#include <complex>
 
 #include "runnel/base/format.h"
 #include "runnel/base/parallel.h"
