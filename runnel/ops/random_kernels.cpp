@@ -12,6 +12,7 @@
 #include "runnel/ops/array.h"
 #include "runnel/ops/array_util.h"
 #include "runnel/ops/math.h"
+#include "runnel/tensor/type_sets.h"
 
 namespace runnel {
 
