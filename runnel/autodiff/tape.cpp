@@ -11,6 +11,7 @@
 #include "runnel/op/unrecorded.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
+#include "runnel/tensor/type_sets.h"
 
 namespace runnel {
 
@@ -87,13 +88,14 @@ void for_each_recording_tape(const F& f) {
 }
 
 void ThreadTapes::record(const OpDef& op, Inputs inputs, const void* attrs, const Tensor* outputs, int num_outputs) {
-  bool any = false;
-  for_each_recording([&](GradientTape::State& tape) {
-    tape.record(op, inputs, attrs, outputs, num_outputs);
-    any = true;
-  });
+  const uint64_t level = detail::current_context.tape_level;
+  bool any_ended = false;  // on another thread: there, nobody could take it off this one's list
+  for (const auto& tape : tapes_) {
+    if (tape->records_at(level)) tape->record(op, inputs, attrs, outputs, num_outputs);
+    any_ended = any_ended || tape->has_ended();
+  }
   if (op.reads_variable) note_reads(inputs);
-  if (!any && !any_may_record()) refresh();  // the last one ended on another thread
+  if (any_ended) [[unlikely]] refresh();
 }
 
 void ThreadTapes::add(const std::shared_ptr<GradientTape::State>& tape) {

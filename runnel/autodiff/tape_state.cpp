@@ -62,6 +62,13 @@ void GradientTape::State::follow_variables(Inputs inputs) {
   }
 }
 
+void GradientTape::State::Content::reserve() {
+  constexpr size_t kSteps = 32;  // of a small model: growing from nothing costs more than these steps
+  entries.reserve(kSteps);
+  tensors.reserve(3 * kSteps);
+  tensor_ids.reserve(3 * kSteps);
+}
+
 GradientTape::State::InputIds GradientTape::State::ids_of(Inputs inputs) const {
   InputIds ids;
   bool followed = false;
@@ -76,6 +83,7 @@ GradientTape::State::InputIds GradientTape::State::ids_of(Inputs inputs) const {
 void GradientTape::State::push(const OpDef* op, SharedAttrs attrs, Inputs inputs, const InputIds& ids,
                                const Tensor* outputs, int num_outputs) {
   Content& c = content_;
+  if (c.entries.empty()) c.reserve();
   c.entries.push_back({op, std::move(attrs), static_cast<uint32_t>(c.tensors.size()),
                        static_cast<uint32_t>(inputs.size()), static_cast<uint32_t>(num_outputs)});
   for (size_t i = 0; i < inputs.size(); ++i) {

@@ -92,6 +92,8 @@ class GradientTape::State {
     std::vector<int32_t> tensor_ids;
     UnreadValues unread;
     std::vector<Tensor> watched;  // keeps watched tensors alive: their addresses are keys
+
+    void reserve();
   };
   using InputIds = SmallVector<int32_t, 16>;
 

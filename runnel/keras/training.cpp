@@ -1,5 +1,6 @@
 #include "runnel/keras/training.h"
 
+#include <algorithm>
 #include <set>
 
 #include "runnel/base/format.h"

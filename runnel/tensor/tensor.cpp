@@ -5,6 +5,7 @@
 
 #include "runnel/base/format.h"
 #include "runnel/tensor/allocator.h"
+#include "runnel/tensor/type_sets.h"
 
 namespace runnel {
 
