@@ -95,6 +95,7 @@ set(RUNNEL_PUBLIC_HEADERS
   runnel/compat/v1_train.h
   # datasets and their iterators
   runnel/data/callables.h
+  runnel/data/csv_sources.h
   runnel/data/dataset.h
   runnel/data/file_sources.h
   runnel/data/item.h

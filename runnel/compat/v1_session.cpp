@@ -167,6 +167,7 @@ class Session::State {
     if (!own.defined()) {
       own = Tensor::empty(DType::resource, {});
       auto copy = std::make_shared<VariableSlot>(slot->name, slot->dtype, slot->shape, slot->trainable);
+      copy->advice = "run global_variables_initializer() in this session first";
       copy->value = slot->value;  // of a variable that was made eagerly; those of get_variable have none
       own.mutable_data<ResourceHandle>()->object = std::move(copy);
     }

@@ -174,6 +174,7 @@ class BatchNode : public DatasetNode {
 
 NodePtr nodes::batch(NodePtr input, int64_t size, const BatchOptions& options) {
   if (size < 1) throw invalid_argument("[batch] the batch size is {}, not positive", size);
+  check_parallel("batch", "num_parallel_calls", options.num_parallel_calls);
   return std::make_shared<BatchNode>(std::move(input), size, options);
 }
 

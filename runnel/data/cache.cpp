@@ -121,8 +121,8 @@ class MemoryCacheNode : public DatasetNode {
 
 class FileCacheNode : public DatasetNode {
  public:
-  FileCacheNode(NodePtr input, std::string path, const char* name, Env& env)
-      : DatasetNode({std::move(input)}), path_(std::move(path)), name_(name), env_(env) {}
+  FileCacheNode(NodePtr input, std::string path, const char* name, bool makes_folder, Env& env)
+      : DatasetNode({std::move(input)}), path_(std::move(path)), name_(name), makes_folder_(makes_folder), env_(env) {}
   std::string name() const override { return name_; }
   ElementSpec element_spec() const override { return input()->element_spec(); }
   int64_t cardinality() const override { return input()->cardinality(); }
@@ -138,7 +138,7 @@ class FileCacheNode : public DatasetNode {
       std::unique_ptr<io::RecordReader> reader;
       std::unique_ptr<io::TFRecordWriter> writer;
       IteratorPtr input;
-      bool whole = true;
+      bool whole = true, makes_folder = false;
       int64_t at = 0;
       ~It() override { drop(); }
       void drop() noexcept {
@@ -199,7 +199,12 @@ class FileCacheNode : public DatasetNode {
       void write(const Item& item) {
         if (!writer) {
           static std::atomic<int> number{0};
-          env->create_dirs(parent_dir(path));
+          const std::string folder = parent_dir(path);
+          if (makes_folder) {
+            env->create_dirs(folder);
+          } else if (!env->exists(folder)) {
+            throw make_error(Code::not_found, "[cache] {}: the folder {} does not exist", path, folder);
+          }
           temp = fmt::format("{}.part-{}-{}", path, getpid(), number++);
           writer = std::make_unique<io::TFRecordWriter>(temp, io::TFRecordOptions{.atomic = true}, *env);
           structure = item.structure;
@@ -223,6 +228,7 @@ class FileCacheNode : public DatasetNode {
     it->node = input();
     it->ctx = ctx.in_epoch(0);
     it->path = path_;
+    it->makes_folder = makes_folder_;
     it->env = &env_;
     return it;
   }
@@ -230,6 +236,7 @@ class FileCacheNode : public DatasetNode {
  private:
   std::string path_;
   const char* name_;
+  bool makes_folder_;
   Env& env_;
 };
 
@@ -237,13 +244,13 @@ class FileCacheNode : public DatasetNode {
 
 NodePtr nodes::cache(NodePtr input, const std::string& path, Env& env) {
   if (path.empty()) return std::make_shared<MemoryCacheNode>(std::move(input));
-  return std::make_shared<FileCacheNode>(std::move(input), path, "FileCache", env);
+  return std::make_shared<FileCacheNode>(std::move(input), path, "FileCache", false, env);
 }
 
 NodePtr nodes::snapshot(NodePtr input, const std::string& dir, Env& env) {
   const std::string print = input->fingerprint();
   const std::string path = join_path(dir, fmt::format("{:08x}.snapshot", crc32c(print.data(), print.size())));
-  return std::make_shared<FileCacheNode>(std::move(input), path, "Snapshot", env);
+  return std::make_shared<FileCacheNode>(std::move(input), path, "Snapshot", true, env);
 }
 
 }  // namespace runnel::data

@@ -55,11 +55,28 @@ decltype(auto) call(F& f, E&& element) {
   if constexpr (takes_parts<F, std::decay_t<E>>) {
     return std::apply(f, std::forward<E>(element));
   } else {
+    static_assert(std::is_invocable_v<F&, E>,
+                  "the callable takes neither the components of an element of this dataset nor the whole element");
     return f(std::forward<E>(element));
   }
 }
 template <class F, class E>
 using result_of = std::decay_t<decltype(call(std::declval<F&>(), std::declval<E>()))>;
+
+// The dataset that a callable of flat_map or interleave expands elements to.
+template <class R>
+struct ExpandedTo {
+  static_assert(
+      requires { typename R::dataset_type; },
+      "flat_map and interleave take a callable that returns a dataset; see map");
+  using type = typename R::dataset_type;
+};
+template <class F, class E>
+using expanded_by = typename ExpandedTo<result_of<F, E>>::type;
+
+// A state that starts as a number and goes on as a tensor is a tensor.
+template <class S, class R>
+using state_of = std::conditional_t<Number<S> && !Number<R>, Tensor, S>;
 
 template <class E>
 inline constexpr size_t plain_tensors = std::same_as<E, Tensor> ? 1 : 0;

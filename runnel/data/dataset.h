@@ -13,6 +13,7 @@
 // their arguments alone: they may be called in another order than elements come out, on other threads where parallel
 // calls were asked for, and again after a restore. Random ops inside draw numbers keyed by the stage, the pass and the
 // element.
+#include "runnel/data/csv_sources.h"
 #include "runnel/data/file_sources.h"
 #include "runnel/data/memory_sources.h"
 #include "runnel/data/typed_dataset.h"

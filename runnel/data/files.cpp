@@ -248,7 +248,7 @@ class FilesIterator : public IteratorNode {
     Tensor t = Tensor::empty(DType::string, {n});
     int64_t got = 0;
     try {
-      while (got < n && read(t.mutable_data<Bytes>()[got])) ++got;
+      while (got < n && in_stage(where_, [&] { return read(t.mutable_data<Bytes>()[got]); })) ++got;
     } catch (...) {
       error = std::current_exception();
     }
@@ -306,6 +306,7 @@ class FilesNode : public DatasetNode {
 
 // One file after the other, or several at a time in turns.
 NodePtr files(NodePtr paths, const char* name, OpenFn open, int parallel) {
+  check_parallel(name, "num_parallel_reads", parallel);
   if (parallel == 0) return std::make_shared<FilesNode>(std::move(paths), name, std::move(open));
   const auto one = [name, open = std::move(open)](Item& path) -> NodePtr {
     return std::make_shared<FilesNode>(nodes::tensors(path), name, open);
@@ -329,6 +330,7 @@ NodePtr nodes::text_lines(NodePtr paths, const TextLineOptions& options, Env& en
 }
 
 NodePtr nodes::csv_records(NodePtr paths, CsvOptions options, Env& env) {
+  check_parallel("csv", "num_parallel_calls", options.num_parallel_calls);
   if (options.field_delim.size() != 1)
     throw invalid_argument("[csv] the delimiter '{}' is not one character", options.field_delim);
   io::compression_from_name(options.compression_type);

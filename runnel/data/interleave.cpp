@@ -276,6 +276,8 @@ class InterleaveNode : public DatasetNode {
 
 NodePtr nodes::interleave(NodePtr input, ExpandFn f, const InterleaveOptions& options, const Structure* structure) {
   InterleaveOptions set = options;
+  check_parallel("interleave", "num_parallel_calls", set.num_parallel_calls);
+  check_parallel("interleave", "cycle_length", set.cycle_length);
   if (set.cycle_length <= 0) set.cycle_length = usable_cpus();
   if (set.block_length < 1) throw invalid_argument("[interleave] block_length is {}, not positive", set.block_length);
   return std::make_shared<InterleaveNode>(std::move(input), std::move(f), set,

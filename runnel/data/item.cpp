@@ -1,6 +1,8 @@
 #include "runnel/data/item.h"
 
 #include <mutex>
+#include <ostream>
+#include <sstream>
 
 #include "runnel/base/format.h"
 #include "runnel/data/state.h"
@@ -138,24 +140,32 @@ std::string leaf_text(const TensorSpec& spec) {
 }
 }  // namespace
 
-std::string str(const ElementSpec& spec) {
-  if (spec.is_leaf()) return leaf_text(spec.leaf());
+namespace {
+
+// `leaf` gives the text of a leaf.
+template <class Leaf, class F>
+std::string nest_text(const NestOf<Leaf>& nest, const F& leaf) {
+  if (nest.is_leaf()) return leaf(nest.leaf());
   std::string text;
-  for (size_t i = 0; i < spec.size(); ++i) {
+  for (size_t i = 0; i < nest.size(); ++i) {
     if (i > 0) text += ", ";
-    if (i < spec.keys().size()) text += fmt::format("'{}': ", spec.keys()[i]);
-    text += str(spec.items()[i]);
+    if (i < nest.keys().size()) text += fmt::format("'{}': ", nest.keys()[i]);
+    text += nest_text(nest.items()[i], leaf);
   }
-  switch (spec.kind()) {
+  switch (nest.kind()) {
     case NestKind::tuple: return fmt::format("({})", text);
     case NestKind::list: return fmt::format("[{}]", text);
     case NestKind::map: return fmt::format("{{{}}}", text);
     case NestKind::sparse: return fmt::format("SparseTensor({})", text);
     case NestKind::ragged: return fmt::format("RaggedTensor({})", text);
     case NestKind::slices: return fmt::format("IndexedSlices({})", text);
-    default: return spec.spec() ? spec.spec()->describe() : text;
+    default: return nest.spec() ? nest.spec()->describe() : text;
   }
 }
+
+}  // namespace
+
+std::string str(const ElementSpec& spec) { return nest_text(spec, leaf_text); }
 
 namespace {
 
@@ -222,13 +232,36 @@ TensorSpec scalar_spec(DType dtype) {
   return spec;
 }
 
+namespace {
+std::string structure_text(const Structure* s) {
+  if (s == nullptr) return "nothing";
+  auto next = [] { return TensorSpec{PartialShape::unknown(), DType::invalid, ""}; };
+  return str(nest::detail::fill<TensorSpec>(s->nest, next));
+}
+}  // namespace
+
 void detail::wrong_structure(const Structure* wanted, const Structure* got) {
-  const auto text = [](const Structure* s) {
-    if (s == nullptr) return std::string("nothing");
-    auto next = [] { return TensorSpec{PartialShape::unknown(), DType::invalid, ""}; };
-    return str(nest::detail::fill<TensorSpec>(s->nest, next));
-  };
-  throw invalid_argument("an element has the structure {}, not {}", text(got), text(wanted));
+  throw invalid_argument("an element has the structure {}, not {}", structure_text(got), structure_text(wanted));
+}
+
+void detail::require_structure(const ElementSpec& spec, const Structure* wanted) {
+  const bool unknown = spec.is_leaf() && spec.leaf().dtype == DType::invalid;
+  if (unknown || structure_of(spec) == wanted) return;
+  throw invalid_argument("[as] the elements are {}, not {}", str(spec), structure_text(wanted));
 }
 
 }  // namespace runnel::data
+
+namespace runnel {
+
+std::ostream& detail::show(std::ostream& out, const NestOf<TensorSpec>& spec) { return out << data::str(spec); }
+
+std::ostream& detail::show(std::ostream& out, const Nest& nest) {
+  return out << data::nest_text(nest, [](const Tensor& t) {
+           std::ostringstream text;
+           text << t;
+           return text.str();
+         });
+}
+
+}  // namespace runnel

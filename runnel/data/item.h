@@ -3,6 +3,7 @@
 // One element of a dataset as pipelines move it: its tensors in order, and what structure they make up.
 #include <concepts>
 #include <cstdint>
+#include <iosfwd>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -11,6 +12,22 @@
 #include "runnel/function/tensor_spec.h"
 #include "runnel/tensor/nest.h"
 #include "runnel/tensor/structure.h"
+
+namespace runnel {
+
+// A structure as text: (float32[28,28], {'a': int64[]}). Templates, so that nothing converts to a structure to be
+// shown.
+namespace detail {
+RUNNEL_API std::ostream& show(std::ostream& out, const NestOf<TensorSpec>& spec);
+RUNNEL_API std::ostream& show(std::ostream& out, const Nest& nest);
+}  // namespace detail
+template <class Leaf>
+  requires std::same_as<Leaf, TensorSpec> || std::same_as<Leaf, Tensor>
+std::ostream& operator<<(std::ostream& out, const NestOf<Leaf>& nest) {
+  return detail::show(out, nest);
+}
+
+}  // namespace runnel
 
 namespace runnel::data {
 
@@ -51,7 +68,7 @@ RUNNEL_API size_t bytes_of(const Item& item);
 RUNNEL_API ElementSpec spec_of(const Item& item);
 // Leaves at the same place: the dtype both have, and what both shapes say. An Error naming the place where they differ.
 RUNNEL_API ElementSpec relaxed(const ElementSpec& a, const ElementSpec& b, const char* what);
-RUNNEL_API std::string str(const ElementSpec& spec);
+RUNNEL_API std::string str(const ElementSpec& spec);  // "(float32[28,28], int64[])"
 // A structure as bytes, for files; composites made elsewhere have none, and are an Error.
 RUNNEL_API std::string encode_structure(const Structure* structure);
 RUNNEL_API const Structure* decode_structure(std::string_view bytes);
@@ -79,6 +96,8 @@ const Structure* fixed_structure() {
 }
 
 [[noreturn]] RUNNEL_API void wrong_structure(const Structure* wanted, const Structure* got);
+// An Error where elements are known not to have this structure.
+RUNNEL_API void require_structure(const ElementSpec& spec, const Structure* wanted);
 
 }  // namespace detail
 

@@ -12,6 +12,7 @@
 #include "runnel/function/tracing_turn.h"
 #include "runnel/graph/tracer.h"
 #include "runnel/op/builder.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/tensor/trackable.h"
 
@@ -47,8 +48,8 @@ template <class F>
 auto apart(const F& f) {
   const FlushDenormals flush;
   const ContextScope<&ThreadContext::training, &ThreadContext::layer_call, &ThreadContext::masks,
-                     &ThreadContext::destination, &ThreadContext::worker>
-      nobodys_guest(false, nullptr, nullptr, nullptr, true);
+                     &ThreadContext::destination, &ThreadContext::call_site, &ThreadContext::worker>
+      nobodys_guest(false, nullptr, nullptr, nullptr, nullptr, true);
   std::optional<OutsideTrace> outside;
   if (current_interceptor() != nullptr || current_recorder() != nullptr) outside.emplace();
   return f();
@@ -271,9 +272,11 @@ void get_next_traced(const Tensor& handle, const DatasetNode& node, Item& out) {
 
 }  // namespace
 
-void AnyIterator::get_next(Item& out) const {
-  if (current_interceptor() != nullptr) return get_next_traced(handle_, *impl_->node, out);
-  if (!impl_->take(out)) throw Error(Code::out_of_range, "[get_next] end of sequence");
+void AnyIterator::get_next(Item& out, SourceSite where) const {
+  composed(where, [&] {
+    if (current_interceptor() != nullptr) return get_next_traced(handle_, *impl_->node, out);
+    if (!impl_->take(out)) throw Error(Code::out_of_range, "[get_next] end of sequence");
+  });
 }
 
 TracedPass::TracedPass(const NodePtr& node, SourceSite where) : Loop("for", where), node_(node) {

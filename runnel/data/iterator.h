@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "runnel/base/source_site.h"
 #include "runnel/data/item.h"
 #include "runnel/data/node_ptr.h"
 
@@ -27,7 +28,7 @@ class RUNNEL_API AnyIterator {
   bool next(Item& out);
   // The next element; at the end an Error (out_of_range). In a function that is traced it becomes an op of its graph:
   // each run of the function takes the next one.
-  void get_next(Item& out) const;
+  void get_next(Item& out, SourceSite where = SourceSite::current()) const;
   const Tensor& handle() const;  // refers to this iterator
 
   // Where this pass stands: positions and seeds, a few kilobytes. An iterator of the same pipeline, in this program or
@@ -72,9 +73,9 @@ class Iterator {
     if (!any_.next(item)) return std::nullopt;
     return to_value<value_type>(item);
   }
-  value_type get_next() {
+  value_type get_next(SourceSite where = SourceSite::current()) {
     Item item;
-    any_.get_next(item);
+    any_.get_next(item, where);
     return to_value<value_type>(item);
   }
   std::string save() const { return any_.save(); }

@@ -39,7 +39,7 @@ class MapView : public Indexed {
       known_not_.store(true, std::memory_order_relaxed);
       return Indexed::collect(indices, out);
     }
-    call_keyed(*f_, key_, indices.front(), in, out);
+    in_stage(where, [&] { call_keyed(*f_, key_, indices.front(), in, out); });
   }
 
  private:
@@ -282,6 +282,7 @@ bool is_elementwise(const ConcreteFunction& f) {
 }
 
 NodePtr nodes::map(NodePtr input, ItemFn f, const MapOptions& options) {
+  check_parallel("map", "num_parallel_calls", options.num_parallel_calls);
   return std::make_shared<MapNode>(std::move(input), std::move(f), options);
 }
 

@@ -7,12 +7,33 @@
 #include "runnel/data/nodes.h"
 #include "runnel/data/rows.h"
 #include "runnel/data/runner.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/random_context.h"
 #include "runnel/tensor/output_destination.h"
 
 namespace runnel::data {
 
+void detail::run_as_call(const SourceSite& where, FunctionRef<void()> call) { composed(where, call); }
+
+void detail::no_dataset() {
+  throw Error(Code::failed_precondition,
+              "[Dataset] this dataset was default-constructed: assign one to it before it is used");
+}
+
+void rethrow_from_stage(const Error& e, const SourceSite& where) {
+  // Errors without a frame are the user's own.
+  const auto named = [](const ErrorFrame& frame) { return frame.where.known(); };
+  if (!where.known() || e.frames().empty() || std::ranges::any_of(e.frames(), named)) throw;
+  std::vector<ErrorFrame> frames = e.frames();
+  frames.front().where = where;
+  throw Error(e.code(), e.what() + where.at(), std::move(frames));
+}
+
 bool IteratorNode::next(Item& out) {
+  return in_stage(where_, [&] { return timed_next(out); });
+}
+
+bool IteratorNode::timed_next(Item& out) {
   if (stats_ == nullptr || !sampled()) {
     const bool got = produce(out);
     if (got && stats_ != nullptr) stats_->elements.fetch_add(1, std::memory_order_relaxed);
@@ -46,7 +67,7 @@ int64_t IteratorNode::produce_batch(int64_t n, Item& out, std::exception_ptr& er
     while (stacker.count() < n) {
       {
         const OutputDestination into_the_batch(stacker.room());
-        if (!produce(item)) break;
+        if (!in_stage(where_, [&] { return produce(item); })) break;
       }
       stacker.add(item);
     }
@@ -80,7 +101,7 @@ void timed(StageStats* stats, int64_t elements, const F& call) {
 }  // namespace
 
 void Indexed::at(int64_t i, Item& out) const {
-  timed(stats, 1, [&] { compute(i, out); });
+  timed(stats, 1, [&] { in_stage(where, [&] { compute(i, out); }); });
 }
 
 void Indexed::gather(std::span<const int64_t> indices, Item& out) const {
@@ -93,7 +114,7 @@ void Indexed::collect(std::span<const int64_t> indices, Item& out) const {
   for (const int64_t i : indices) {
     {
       const OutputDestination into_the_batch(stacker.room());
-      compute(i, item);
+      in_stage(where, [&] { compute(i, item); });
     }
     stacker.add(item);
   }
@@ -103,7 +124,10 @@ void Indexed::collect(std::span<const int64_t> indices, Item& out) const {
 std::shared_ptr<Indexed> DatasetNode::index(const Context& ctx) const {
   StageStats& stats = ctx.pipeline->stage(ctx.stage, name(), details());
   std::shared_ptr<Indexed> view = make_indexed(ctx.in_stage(stats));
-  if (view) view->stats = &stats;
+  if (view) {
+    view->stats = &stats;
+    view->where = where_;
+  }
   return view;
 }
 
@@ -111,19 +135,28 @@ IteratorPtr DatasetNode::iterate(const Context& ctx) const {
   StageStats& stats = ctx.pipeline->stage(ctx.stage, name(), details());
   const Context inner = ctx.in_stage(stats);
   if (std::shared_ptr<Indexed> view = make_indexed(inner)) {
+    view->where = where_;
     return iterate_indexed(inner, view, stats);
   }
   IteratorPtr it = make_iterator(inner);
   it->set_stats(&stats);
+  it->set_where(where_);
   return it;
 }
 
 IteratorPtr DatasetNode::iterate_ahead(const Context& ctx, int depth) const {
   StageStats& stats = ctx.pipeline->stage(ctx.stage, name(), details());
   IteratorPtr it = make_iterator_ahead(ctx.in_stage(stats), depth);
-  if (it) it->set_stats(&stats);
+  if (it) {
+    it->set_stats(&stats);
+    it->set_where(where_);
+  }
   return it;
 }
+
+DatasetNode::DatasetNode(std::vector<NodePtr> inputs)
+    : inputs_(std::move(inputs)),
+      where_(thread_context().call_site != nullptr ? *thread_context().call_site : SourceSite()) {}
 
 uint64_t DatasetNode::seed_in(const Context& ctx) const {
   const auto found = ctx.pipeline->seeds.find(this);
@@ -159,6 +192,17 @@ void Stacker::leave_shared_memory(Tensor& rows) const {
   rows = fresh;
 }
 
+namespace {
+
+// What a user does so that a row can be stacked on rows of this dtype and shape.
+const char* advice_to_stack(const Tensor& row, DType dtype, const Shape& shape) {
+  if (row.dtype() != dtype) return "give all elements one dtype, with cast() in a map before the batch";
+  if (row.rank() != shape.rank()) return "give all elements one rank, with reshape() in a map before the batch";
+  return "padded_batch fills them up to one shape, ragged_batch keeps rows of differing lengths";
+}
+
+}  // namespace
+
 void Stacker::add(const Item& item) {
   if (count_ == 0) {
     made_.structure = item.structure;
@@ -185,12 +229,10 @@ void Stacker::add(const Item& item) {
                       std::equal(from.shape().begin(), from.shape().end(), whole.begin() + 1);
     if (!fits) {
       const Shape first(std::span<const int64_t>(whole.begin() + 1, whole.size() - 1));
-      throw invalid_argument(
-          "[batch] element {} of the batch has {}{} at element{}, the ones before it {}{}; padded_batch and "
-          "ragged_batch "
-          "take elements of differing shapes",
-          count_, dtype_name(from.dtype()), from.shape().str(), path_ + made_.structure->parts[k].path,
-          dtype_name(to.dtype()), first.str());
+      const std::string path = path_ + made_.structure->parts[k].path;
+      throw invalid_argument("[batch] element {} of the batch is {}{}{}, the ones before it are {}{}: {}", count_,
+                             dtype_name(from.dtype()), from.shape().str(), path.empty() ? "" : " at " + path,
+                             dtype_name(to.dtype()), first.str(), advice_to_stack(from, to.dtype(), first));
     }
     const int64_t n = from.num_elements();
     if (is_plain(from.dtype())) {
@@ -225,6 +267,11 @@ Tensor row_of(const Tensor& t, int64_t i) {
   const auto begin =
       static_cast<size_t>(static_cast<const char*>(t.raw()) - static_cast<const char*>(t.impl()->buffer->data()));
   return Tensor(make_ref<TensorImpl>(t.dtype(), shape, t.impl()->buffer, begin + static_cast<size_t>(i) * bytes));
+}
+
+void check_parallel(const char* who, const char* option, int64_t n) {
+  if (n >= AUTOTUNE) return;
+  throw invalid_argument("[{}] {} is {}: give a positive number, data::AUTOTUNE (-1), or 0 for none", who, option, n);
 }
 
 void check_cancelled(const Pipeline& pipeline) {

@@ -12,13 +12,26 @@
 #include <string>
 #include <vector>
 
+#include "runnel/base/error.h"
 #include "runnel/base/export.h"
+#include "runnel/base/source_site.h"
 #include "runnel/data/item.h"
 #include "runnel/data/node_ptr.h"
 #include "runnel/data/pipeline.h"
 #include "runnel/data/state.h"
 
 namespace runnel::data {
+
+// f() as a part of a stage that the user made at `where`: an error in it that names no line yet names that one.
+[[noreturn]] void rethrow_from_stage(const Error& e, const SourceSite& where);
+template <class F>
+decltype(auto) in_stage(const SourceSite& where, const F& f) {
+  try {
+    return f();
+  } catch (const Error& e) {
+    rethrow_from_stage(e, where);
+  }
+}
 
 // A number that depends on all of these alone; scatters well.
 inline uint64_t mix(uint64_t a, uint64_t b) {
@@ -42,7 +55,7 @@ class RUNNEL_API IteratorNode {
  public:
   virtual ~IteratorNode() = default;
 
-  // The next element; false at the end. A call that throws has passed over the element in question: the following call
+  // The next element; false at the end. A call that throws has skipped the element in question: the following call
   // gives the one after it. Used by one thread at a time.
   bool next(Item& out);
   // Up to n elements, stacked; fewer at the end or before an error, which is handed back.
@@ -52,11 +65,16 @@ class RUNNEL_API IteratorNode {
   virtual void restore(StateReader& in) = 0;
 
   void set_stats(StageStats* stats) { stats_ = stats; }
+  void set_where(const SourceSite& where) { where_ = where; }
 
  protected:
   virtual bool produce(Item& out) = 0;
   virtual int64_t produce_batch(int64_t n, Item& out, std::exception_ptr& error);
   StageStats* stats_ = nullptr;
+  SourceSite where_;  // of the user's call that made the stage: errors name it
+
+ private:
+  bool timed_next(Item& out);
 };
 using IteratorPtr = std::unique_ptr<IteratorNode>;
 
@@ -81,6 +99,7 @@ class RUNNEL_API Indexed {
 
   Wish wish;
   StageStats* stats = nullptr;
+  SourceSite where;  // as IteratorNode's
 
  protected:
   virtual void compute(int64_t i, Item& out) const = 0;
@@ -91,7 +110,7 @@ inline constexpr int64_t kEndless = int64_t{1} << 62;  // the size of an infinit
 
 class RUNNEL_API DatasetNode : public std::enable_shared_from_this<DatasetNode> {
  public:
-  explicit DatasetNode(std::vector<NodePtr> inputs = {}) : inputs_(std::move(inputs)) {}
+  explicit DatasetNode(std::vector<NodePtr> inputs = {});
   virtual ~DatasetNode() = default;
 
   virtual std::string name() const = 0;  // "Map"
@@ -124,6 +143,7 @@ class RUNNEL_API DatasetNode : public std::enable_shared_from_this<DatasetNode> 
 
  private:
   std::vector<NodePtr> inputs_;
+  const SourceSite where_;  // of the user's call that makes it
 };
 
 // A node that is always indexed needs no iterator of its own.
@@ -175,6 +195,8 @@ inline void restore_nested(IteratorNode& it, StateReader& in) {
   it.restore(inner);
 }
 
+// An Error unless `n` is 0 or more, or AUTOTUNE.
+void check_parallel(const char* who, const char* option, int64_t n);
 RUNNEL_API void check_cancelled(const Pipeline& pipeline);
 // A seed from the program's generator, for stages that were given none.
 RUNNEL_API uint64_t draw_seed();

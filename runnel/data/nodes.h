@@ -7,9 +7,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "runnel/base/env.h"
+#include "runnel/base/function_ref.h"
+#include "runnel/base/source_site.h"
 #include "runnel/data/item.h"
 #include "runnel/data/node_ptr.h"
 #include "runnel/data/options.h"
@@ -19,6 +23,19 @@ class ConcreteFunction;
 }
 
 namespace runnel::data {
+
+namespace detail {
+RUNNEL_API void run_as_call(const SourceSite& where, FunctionRef<void()> call);
+[[noreturn]] RUNNEL_API void no_dataset();
+
+// f() as a call of the user at `where`: its errors name that line, and so do those of the stages that it makes.
+template <class F>
+auto called_at(const SourceSite& where, const F& f) {
+  std::optional<std::decay_t<std::invoke_result_t<const F&>>> made;
+  run_as_call(where, [&] { made.emplace(f()); });
+  return std::move(*made);
+}
+}  // namespace detail
 
 // A callable on elements. The input's tensors may be moved out of it.
 struct ItemFn {

@@ -42,9 +42,10 @@ Tensor pad_and_stack(const std::vector<Tensor>& rows, const PartialShape& wanted
     auto& size = row[static_cast<size_t>(d)];
     for (const Tensor& t : rows) {
       if (t.rank() != rank || t.dtype() != rows[0].dtype()) {
-        throw invalid_argument("[padded_batch] elements{} of one batch are {}{} and {}{}", path,
-                               dtype_name(rows[0].dtype()), rows[0].shape().str(), dtype_name(t.dtype()),
-                               t.shape().str());
+        throw invalid_argument(
+            "[padded_batch] elements{} of one batch are {}{} and {}{}: they must have one dtype and "
+            "one rank; cast() or reshape() them in a map before",
+            path, dtype_name(rows[0].dtype()), rows[0].shape().str(), dtype_name(t.dtype()), t.shape().str());
       }
       size = std::max(size, t.dim(d));
     }

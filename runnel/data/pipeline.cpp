@@ -120,7 +120,7 @@ std::string Pipeline::explain() const {
         100 * static_cast<double>(s.wait_ns.load()) / (elapsed * 1e9),
         i == slowest && load[i] > 0 ? "  <- bottleneck" : "");
     if (s.skipped.load() > 0)
-      text += fmt::format("{:>{}}errors passed over: {}\n", "", depth * 2 + 2, s.skipped.load());
+      text += fmt::format("{:>{}}errors skipped: {}\n", "", depth * 2 + 2, s.skipped.load());
     for (size_t k = n; k-- > 0;) {
       if (stages_[k]->parent == static_cast<int>(i)) stack.emplace_back(k, depth + 1);
     }

@@ -85,7 +85,7 @@ class OptionsNode : public DatasetNode {
 }  // namespace
 
 NodePtr nodes::prefetch(NodePtr input, int64_t buffer_size) {
-  if (buffer_size < AUTOTUNE) throw invalid_argument("[prefetch] buffer_size is {}", buffer_size);
+  check_parallel("prefetch", "buffer_size", buffer_size);
   if (buffer_size == 0) return input;
   return std::make_shared<PrefetchNode>(std::move(input), static_cast<int>(std::min<int64_t>(buffer_size, 1 << 20)));
 }

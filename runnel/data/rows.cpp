@@ -283,9 +283,10 @@ Tensor join_tensors(const std::vector<Tensor>& tensors, const std::string& path)
   for (const Tensor& t : tensors) {
     if (t.rank() == 0 || t.rank() != first.rank() || t.dtype() != first.dtype() ||
         !std::equal(t.shape().begin() + 1, t.shape().end(), dims.begin() + 1)) {
-      throw invalid_argument("[batch] elements{} of one batch are {}{} and {}{}: only the first dimension may differ",
-                             path, dtype_name(first.dtype()), first.shape().str(), dtype_name(t.dtype()),
-                             t.shape().str());
+      throw invalid_argument(
+          "[batch] elements{} of one batch are {}{} and {}{}: they must have one dtype and one "
+          "rank, and only their first dimensions may differ",
+          path, dtype_name(first.dtype()), first.shape().str(), dtype_name(t.dtype()), t.shape().str());
     }
     total += t.dim(0);
   }

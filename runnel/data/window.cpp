@@ -76,7 +76,7 @@ class WindowNode : public DatasetNode {
               return first;
             }) {}
       bool produce(Item& out) override {
-        // Elements between windows that lie apart are passed over.
+        // Elements between windows that lie apart are skipped.
         while (!ended && input.pulled() < first) {
           Item item;
           ended = !input.pull(item);

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "runnel/base/format.h"
+#include "runnel/op/composed.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
 #include "runnel/ops/operators.h"
@@ -16,7 +17,7 @@ Nest weight_nest(const Tensor& weight) { return weight.defined() ? Nest(weight) 
 }  // namespace
 
 data::AnyDataset batches_of(const SampleData& data, const BatchPlan& plan) {
-  if (data.batches) return data.batches->prefetch(2);
+  if (data.batches) return data.batches->prefetch(2, SourceSite());
   if (plan.batch_size <= 0) throw invalid_argument("[fit] batch_size must be positive, got {}", plan.batch_size);
   std::vector<Nest> parts{data.x};
   const bool has_labels = !nest::flatten(data.y).empty();
@@ -28,9 +29,11 @@ data::AnyDataset batches_of(const SampleData& data, const BatchPlan& plan) {
   const int64_t count = sample_count(data.x);
   check_same_counts({{"x", data.x}, {"y", data.y}, {"sample_weight", weight_nest(data.sample_weight)}});
   if (count == 0) throw invalid_argument("[fit] the data has no samples");
-  data::AnyDataset samples = data::AnyDataset::from_tensor_slices(Nest::tuple(std::move(parts)));
-  if (plan.shuffle) samples = samples.shuffle(count);
-  return samples.batch(plan.batch_size).prefetch(2);
+  return composed(SourceSite(), [&] {  // the line of the call is not known
+    data::AnyDataset samples = data::AnyDataset::from_tensor_slices(Nest::tuple(std::move(parts)));
+    if (plan.shuffle) samples = samples.shuffle(count);
+    return samples.batch(plan.batch_size).prefetch(2);
+  });
 }
 
 TrainingBatch unpack_batch(const Nest& element) {

@@ -130,8 +130,8 @@ data::AnyDataset load(const std::string& name, const std::string& split, const L
   Tensor x = images.size() == 1 ? images[0] : concat(images, 0);
   if (x.rank() == 3) x = x.with_shape(Shape{x.dim(0), x.dim(1), x.dim(2), 1});
   const Tensor y = cast(reshape(labels.size() == 1 ? labels[0] : concat(labels, 0), {-1}), int64);
-  if (options.as_supervised) return data::from_tensor_slices(x, y);
-  return data::from_tensor_slices(std::map<std::string, Tensor>{{"image", x}, {"label", y}});
+  if (options.as_supervised) return data::from_tensor_slices(x, y, SourceSite());
+  return data::from_tensor_slices(std::map<std::string, Tensor>{{"image", x}, {"label", y}}, SourceSite());
 }
 
 }  // namespace runnel::keras::datasets

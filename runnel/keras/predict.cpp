@@ -110,7 +110,7 @@ Predictions Model::predict(const data::AnyDataset& batches, const PredictOptions
   const int64_t steps = options.steps > 0 ? options.steps : std::max<int64_t>(batches.cardinality(), -1);
   PredictWatch watch(*this, options, steps);
   JoinedOutputs outputs;
-  data::AnyIterator iterator = batches.prefetch(2).make_iterator();
+  data::AnyIterator iterator = batches.prefetch(2, SourceSite()).make_iterator(SourceSite());
   for (int64_t step = 0; options.steps <= 0 || step < options.steps; ++step) {
     const std::optional<Nest> element = iterator.next();
     if (!element) break;

@@ -148,6 +148,7 @@ ClassList make_all() {
   add_options<data::TextLineOptions>(all, "dataset", "TextLineDataset");
   add_options<data::FixedLengthOptions>(all, "dataset", "FixedLengthRecordDataset");
   add_options<data::CsvOptions>(all, "dataset", "csv");
+  add_options<data::MakeCsvOptions>(all, "dataset", "make_csv_dataset");
   add_options<data::RecordOptions>(all, "dataset", "TFRecordDataset");
   std::ranges::stable_sort(all, {}, [](const ClassSettings& c) { return std::pair(c.kind, c.name); });
   return all;

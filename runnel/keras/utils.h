@@ -77,7 +77,8 @@ class ImageDataset : public data::AnyDataset {
 // 255. With labels elements are {images, labels}: `.as<Tensor, Tensor>()`. One seed gives the order of files, and so
 // the parts of a validation_split, that Keras has.
 RUNNEL_API ImageDataset image_dataset_from_directory(const std::string& directory,
-                                                     const ImageDatasetOptions& options = {});
+                                                     const ImageDatasetOptions& options = {},
+                                                     SourceSite where = SourceSite::current());
 
 struct GetFileOptions {
   std::string file_hash = {};  // sha256 or md5, by its length; empty: not checked

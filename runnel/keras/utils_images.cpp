@@ -6,6 +6,7 @@
 
 #include "runnel/base/format.h"
 #include "runnel/keras/utils.h"
+#include "runnel/op/composed.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/image.h"
 #include "runnel/ops/io.h"
@@ -170,9 +171,7 @@ data::AnyDataset shuffled_batches(const data::AnyDataset& elements, const ImageD
   return dataset.prefetch(data::AUTOTUNE);
 }
 
-}  // namespace
-
-ImageDataset image_dataset_from_directory(const std::string& directory, const ImageDatasetOptions& options) {
+ImageDataset images_of_folder(const std::string& directory, const ImageDatasetOptions& options) {
   check_options(options);
   const bool labelled = options.labels == "inferred" && options.label_mode != "none";
   if (!labelled && !options.class_names.empty()) {
@@ -209,6 +208,13 @@ ImageDataset image_dataset_from_directory(const std::string& directory, const Im
   if (!labelled) return {shuffled_batches(images, options, seed), {}, paths};
   const data::Dataset<Tensor> labels = label_dataset(files, options.label_mode, classes.size());
   return {shuffled_batches(data::zip(images, labels), options, seed), classes, paths};
+}
+
+}  // namespace
+
+ImageDataset image_dataset_from_directory(const std::string& directory, const ImageDatasetOptions& options,
+                                          SourceSite where) {
+  return composed(where, [&] { return images_of_folder(directory, options); });
 }
 
 }  // namespace runnel::keras::utils

@@ -101,7 +101,9 @@ std::vector<SavableValue> VariableSlot::savable_values() {
 }
 
 void VariableSlot::require_value() const {
-  if (!value.defined()) throw make_error(Code::failed_precondition, "{} has no value yet", describe());
+  if (value.defined()) return;
+  throw make_error(Code::failed_precondition, "{} has no value yet{}{}", describe(), advice.empty() ? "" : ": ",
+                   advice);
 }
 
 uint64_t VariableSlot::next_id() {

@@ -33,6 +33,7 @@ class RUNNEL_API VariableSlot : public Object, public Trackable {
   const DType dtype;
   const PartialShape shape;  // every value must be compatible with it
   const bool trainable;
+  std::string advice;  // what to do while there is no value, for errors; set before the slot is shared
   std::mutex mutex;
   Tensor value;
   uint64_t version = 0;

@@ -34,6 +34,25 @@ TEST(V1, TheHandbooksSum) {
   EXPECT_THAT(session.run(c, {{a, Tensor{1, 2}}, {b, 10}}).to_vector<int32_t>(), ElementsAre(11, 12));
 }
 
+TEST(V1, AVariableWithoutAValueIsNamedWithAdvice) {
+  Graph graph;
+  const auto scope = graph.as_default();
+  const Variable weight = get_variable("dense/weight", {2});
+  const Tensor twice = weight * 2.f;
+  const Tensor more = assign_add(weight, Tensor{1.f, 1.f});
+  const Operation init = global_variables_initializer();
+  Session session(graph);
+  const char* const advice =
+      "Variable 'dense/weight' has no value yet: run global_variables_initializer() in this session first";
+  expect_error([&] { session.run(twice); }, Code::failed_precondition, advice);
+  expect_error([&] { session.run(weight); }, Code::failed_precondition, advice);
+  expect_error([&] { session.run(more); }, Code::failed_precondition, advice);
+  session.run(init);
+  EXPECT_EQ(session.run(twice).shape(), (Shape{2}));
+  Session other(graph);  // has values of its own
+  expect_error([&] { other.run(twice); }, Code::failed_precondition, advice);
+}
+
 TEST(V1, TheHandbooksVariable) {
   Graph graph;
   const auto scope = graph.as_default();

@@ -164,6 +164,7 @@ TEST_F(Files, DamageComesInItsPlace) {
 }
 
 TEST_F(Files, CacheInAFile) {
+  Env::posix().create_dirs(path("cache"));
   const std::string file = path("cache/elements");
   std::atomic<int> calls{0};
   const auto make = [&] {

@@ -179,7 +179,7 @@ TEST(IgnoreErrors, CountsThem) {
                            parallel)
                        .ignore_errors(count, [&](const std::exception& e) { last = e.what(); });
     EXPECT_EQ(ints(d), (Ints{0, 2, 4}));
-    EXPECT_THAT(d.explain(), testing::HasSubstr("errors passed over: 3"));
+    EXPECT_THAT(d.explain(), testing::HasSubstr("errors skipped: 3"));
   }
   EXPECT_EQ(*count, 6);
   EXPECT_EQ(last, "odd");

@@ -1,0 +1,303 @@
+// What a user meets who makes a mistake: every error names the line that the mistake stands in.
+#include <sstream>
+
+#include "runnel/base/env.h"
+#include "tests/data/helpers.h"
+#include "tests/support/temp_dir.h"
+
+namespace runnel::data {
+namespace {
+
+// The error of f names this file and the line `line`, once.
+template <class F>
+void expect_named(const F& f, uint32_t line, const std::string& text) {
+  const std::string place = "usage_test.cpp:" + std::to_string(line) + ")";
+  try {
+    f();
+    ADD_FAILURE() << "no error, wanted: " << text;
+  } catch (const Error& e) {
+    const std::string said = e.what();
+    EXPECT_THAT(said, ::testing::HasSubstr(text));
+    EXPECT_THAT(said, ::testing::HasSubstr(place));
+    EXPECT_EQ(said.find(" (at "), said.rfind(" (at ")) << said;
+  }
+}
+#define EXPECT_LINE(statement, text) expect_named([&] { statement; }, __LINE__, text)
+
+TEST(Usage, SourcesNameTheLine) {
+  EXPECT_LINE(from_tensor_slices(Tensor(1)), "is a scalar");
+  EXPECT_LINE(from_tensor_slices(Tensor{1, 2}, Tensor{1, 2, 3}), "first dimensions differ");
+  EXPECT_LINE(from_tensor_slices(Tensor{1}, Tensor{1}, Tensor{1, 2}), "first dimensions differ");
+  EXPECT_LINE(from_tensor_slices(std::map<std::string, Tensor>{{"a", Tensor(1)}}), "component ['a'] is a scalar");
+  EXPECT_LINE(from_tensor_slices(RaggedTensor::of<int>({{1}}), Tensor{1, 2}), "rows");
+  EXPECT_LINE(AnyDataset::from_tensor_slices(Tensor(1)), "is a scalar");
+  EXPECT_LINE(AnyDataset::zip({}), "no dataset");
+  EXPECT_LINE(range(0, 10, 0), "the step is 0");
+  EXPECT_LINE(choose_from_datasets(std::vector<Dataset<Tensor>>{}, range(1)), "no dataset");
+  EXPECT_LINE(sample_from_datasets(std::vector{range(1)}, {0.5, 0.5}), "2 weights for 1 datasets");
+  EXPECT_LINE(list_files("/no/such/*.png"), "no file fits");
+  EXPECT_LINE(TFRecordDataset(Tensor{1, 2}), "paths must be a string or a vector of strings, not int32[2]");
+  EXPECT_LINE(TFRecordDataset("x", {.compression_type = "zip"}), "zip");
+  EXPECT_LINE(TextLineDataset("x", {.compression_type = "zip"}), "zip");
+  EXPECT_LINE(FixedLengthRecordDataset("x", {}), "record_bytes 0");
+  EXPECT_LINE(IndexedRecordDataset("/no/such/file"), "No such file");
+  EXPECT_LINE(csv("x", {Tensor(0.f)}, {.field_delim = ", "}), "not one character");
+}
+
+TEST(Usage, TransformationsNameTheLine) {
+  const Dataset<Tensor> d = range(9);
+  const AnyDataset any = d;
+  const auto same = [](Tensor t) { return t; };
+  EXPECT_LINE(d.batch(0), "batch size is 0");
+  EXPECT_LINE(any.batch(-1), "batch size is -1");
+  EXPECT_LINE(d.batch(1, {.num_parallel_calls = -2}), "num_parallel_calls is -2");
+  EXPECT_LINE(d.shuffle(0), "buffer_size is 0");
+  EXPECT_LINE(d.shuffle(0, 7), "buffer_size is 0");
+  EXPECT_LINE(d.shard(2, 2), "no shard 2 of 2");
+  EXPECT_LINE(d.prefetch(-3), "buffer_size is -3");
+  EXPECT_LINE(d.map(same, -5), "num_parallel_calls is -5");
+  EXPECT_LINE(d.map(same, {.num_parallel_calls = -5}), "num_parallel_calls is -5");
+  EXPECT_LINE(any.map([](const Nest& n) { return n; }, -5), "num_parallel_calls is -5");
+  EXPECT_LINE(d.interleave([](Tensor) { return range(2); }, {.block_length = 0}), "block_length is 0");
+  EXPECT_LINE(d.interleave([](Tensor) { return range(2); }, {.num_parallel_calls = -2}), "num_parallel_calls is -2");
+  EXPECT_LINE(TFRecordDataset("x", {.num_parallel_reads = -2}), "num_parallel_reads is -2");
+  EXPECT_LINE(csv("x", {Tensor(0.f)}, {.num_parallel_calls = -2}), "num_parallel_calls is -2");
+  EXPECT_LINE(d.padded_batch(0), "batch size is 0");
+  EXPECT_LINE(d.ragged_batch(0), "batch size is 0");
+  EXPECT_LINE(d.rebatch(0), "batch size is 0");
+  EXPECT_LINE(d.window(0), "size 0");
+  EXPECT_LINE(d.split({0.8, 0.3}), "add up to 1.1");
+  EXPECT_LINE(d.rejection_resample(same, {}), "0 target");
+  EXPECT_LINE(d.bucket_by_sequence_length([](Tensor) { return int64_t{1}; }, {2}, {1}), "need 2 batch sizes");
+  EXPECT_LINE((any.as<Tensor, Tensor>()), "[as] the elements are int64[], not (?, ?)");
+}
+
+TEST(Usage, ErrorsOfAPassNameTheStage) {
+  const auto rows = range(3).map([](Tensor x) { return zeros({x.item<int64_t>()}); });
+  const auto batches = rows.batch(2);
+  const uint32_t batch_line = __LINE__ - 1;
+  expect_named([&] { batches.make_iterator().next(); }, batch_line, "element 1 of the batch");
+  const auto streamed = stream(3).map([](Tensor x) { return zeros({x.item<int64_t>()}); }).batch(2);
+  const uint32_t streamed_line = __LINE__ - 1;
+  auto begun = streamed.make_iterator();
+  begun.next();  // what came before the error
+  expect_named([&] { begun.next(); }, streamed_line, "element 1 of the batch");
+  const auto parallel = rows.batch(2, {.num_parallel_calls = 2}).prefetch(2);
+  const uint32_t parallel_line = __LINE__ - 1;
+  expect_named([&] { parallel.make_iterator().next(); }, parallel_line, "element 1 of the batch");
+  const TextLineDataset lines("/no/such/file");
+  const uint32_t lines_line = __LINE__ - 1;
+  expect_named([&] { lines.batch(2).make_iterator().next(); }, lines_line, "No such file");
+  // An error of the user's own comes out as it is.
+  const auto own = range(2).map([](Tensor) -> Tensor { throw Error(Code::aborted, "mine"); });
+  try {
+    own.make_iterator().next();
+    ADD_FAILURE();
+  } catch (const Error& e) {
+    EXPECT_STREQ(e.what(), "mine");
+  }
+  auto it = range(1).make_iterator();
+  it.get_next();
+  EXPECT_LINE(it.get_next(), "end of sequence");
+}
+
+TEST(Usage, OpsOfCallablesKeepTheirLines) {
+  const auto d = range(2).map([](Tensor x) { return reshape(x, {2, 2}); });
+  const uint32_t op_line = __LINE__ - 1;
+  expect_named([&] { d.batch(2).make_iterator().next(); }, op_line, "[Reshape]");
+}
+
+TEST(Usage, AdviceForABatchFitsTheElements) {
+  const auto mixed = [](Tensor a, Tensor b) {
+    return from_tensors(std::vector<Tensor>{a}).concatenate(from_tensors(std::vector<Tensor>{b})).batch(2);
+  };
+  const auto message = [](const auto& dataset) -> std::string {
+    try {
+      dataset.make_iterator().next();
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  using ::testing::AllOf;
+  using ::testing::HasSubstr;
+  using ::testing::Not;
+  EXPECT_THAT(message(mixed(Tensor{1.f}, Tensor{1})),
+              AllOf(HasSubstr("is int32[1] at [0], the ones before it are float32[1]"), HasSubstr("cast()"),
+                    Not(HasSubstr("padded_batch"))));
+  EXPECT_THAT(message(mixed(Tensor{1.f}, Tensor{{1.f}})), AllOf(HasSubstr("reshape()"), Not(HasSubstr("padded"))));
+  EXPECT_THAT(message(mixed(Tensor{1.f}, Tensor{1.f, 2.f})), HasSubstr("padded_batch"));
+  const auto ragged = [](Tensor a, Tensor b) { return from_tensors(a).concatenate(from_tensors(b)); };
+  EXPECT_THAT(message(ragged(Tensor{1.f}, Tensor{1}).padded_batch(2)), HasSubstr("one dtype"));
+  EXPECT_THAT(message(ragged(Tensor{1.f}, Tensor{1}).ragged_batch(2)), HasSubstr("one dtype"));
+}
+
+TEST(Usage, FiltersTakeBools) {
+  EXPECT_EQ(ints(range(4).filter([](Tensor x) { return x > 1; })), (Ints{2, 3}));
+  EXPECT_EQ(ints(range(4).filter([](Tensor x) { return x.item<int64_t>() > 1; })), (Ints{2, 3}));
+  static_assert(!detail::decides<int> && !detail::decides<double>);
+  static_assert(detail::decides<bool> && detail::decides<Tensor>);
+  expect_error([] { ints(range(2).filter([](Tensor x) { return x; })); }, Code::invalid_argument,
+               "[filter] the callable gave int64[], not a bool");
+  expect_error([] { ints(range(2).take_while([](Tensor x) { return reshape(x > 1, {1}); })); }, Code::invalid_argument,
+               "[take_while] the callable gave bool[1], not a bool");
+  expect_error([] { AnyDataset(range(2)).filter([](const Nest& n) { return n.leaf(); }).make_iterator().next(); },
+               Code::invalid_argument, "[filter] the callable gave int64[]");
+}
+
+TEST(Usage, MissingFoldersAreErrors) {
+  const test::TempDir folder;
+  const auto cached = range(3).cache(folder.file("none/cache"));
+  const uint32_t line = __LINE__ - 1;
+  expect_named([&] { ints(cached); }, line, "none does not exist");
+  EXPECT_FALSE(Env::posix().exists(folder.file("none")));
+  expect_error([&] { io::TFRecordWriter(folder.file("none/a.tfrecord")); }, Code::not_found, "none/a.tfrecord");
+  expect_error([&] { io::TFRecordWriter(folder.file("none/a.tfrecord"), {.atomic = true}); }, Code::not_found, "none/");
+  EXPECT_FALSE(Env::posix().exists(folder.file("none")));
+  EXPECT_EQ(ints(range(3).snapshot(folder.file("made/here"))), iota(3));  // makes its folder, as TensorFlow's does
+}
+
+TEST(Usage, ADatasetMayBeAssignedLater) {
+  Dataset<Tensor> none;
+  AnyDataset nothing;
+  EXPECT_LINE(none.batch(2), "default-constructed");
+  EXPECT_LINE(none.map([](Tensor t) { return t; }), "default-constructed");
+  EXPECT_LINE(none.cardinality(), "default-constructed");
+  EXPECT_LINE(none.make_iterator(), "default-constructed");
+  EXPECT_LINE(for (const Tensor& t : none) print(t), "default-constructed");
+  EXPECT_LINE(for (const Nest& n : nothing) print(n.leaf()), "default-constructed");
+  expect_error([&] { nothing = none; }, Code::failed_precondition, "default-constructed");
+  EXPECT_LINE(zip(range(2), none), "default-constructed");
+  EXPECT_LINE(TFRecordDataset{none}, "default-constructed");
+  none = range(3);
+  nothing = none;
+  EXPECT_EQ(ints(none), iota(3));
+  EXPECT_EQ(nothing.cardinality(), 3);
+}
+
+TEST(Usage, ZipTakesDatasetsBracesAndTuples) {
+  const auto a = range(3);
+  const auto b = range(10, 20);
+  const auto sums = [](const Dataset<Tensor, Tensor>& d) {
+    Ints all;
+    for (auto [x, y] : d) all.push_back((x + y).item<int64_t>());
+    return all;
+  };
+  EXPECT_EQ(sums(zip(a, b)), (Ints{10, 12, 14}));
+  EXPECT_EQ(sums(zip({a, b})), (Ints{10, 12, 14}));
+  EXPECT_EQ(sums(zip(std::tuple{a, b})), (Ints{10, 12, 14}));
+  EXPECT_EQ(sums(zip(std::vector<AnyDataset>{a, b}).as<Tensor, Tensor>()), (Ints{10, 12, 14}));
+  const auto nested = zip(a, zip({a, b}));
+  static_assert(std::same_as<decltype(nested), const Dataset<Tensor, std::tuple<Tensor, Tensor>>>);
+  const AnyDataset mixed = zip({AnyDataset(a), AnyDataset(zip(a, b))}).map([](const Nest& n) { return n; });
+  EXPECT_EQ(str(mixed.element_spec()), "(int64[], (int64[], int64[]))");
+  EXPECT_EQ(zip(a, b, a, b, a).cardinality(), 3);
+}
+
+TEST(Usage, AnyDatasetsAreRangesToo) {
+  const AnyDataset any = from_tensor_slices(std::map<std::string, Tensor>{{"a", Tensor{1, 2}}, {"b", Tensor{3, 4}}});
+  Ints all;
+  for (const Nest& element : any) all.push_back((element["a"].leaf() * element["b"].leaf()).item<int32_t>());
+  EXPECT_EQ(all, (Ints{3, 8}));
+  const auto total = function([&](Tensor sum) {
+    for (const Nest& element : any) sum = sum + element["a"].leaf();
+    return sum;
+  });
+  EXPECT_EQ(total(Tensor(1)).item<int32_t>(), 4);
+  EXPECT_EQ(any.as<Nest>().window(2).cardinality(), 1);
+}
+
+TEST(Usage, StatesMayBeginAsNumbers) {
+  EXPECT_EQ(range(5).reduce(int64_t{0}, [](Tensor sum, Tensor x) { return sum + x; }).item<int64_t>(), 10);
+  EXPECT_EQ(range(5).reduce(0, [](int sum, Tensor x) { return sum + static_cast<int>(x.item<int64_t>()); }), 10);
+  const auto sums = range(4).scan(int64_t{0}, [](Tensor sum, Tensor x) { return std::tuple{sum + x, sum + x}; });
+  EXPECT_EQ(ints(sums), (Ints{0, 1, 3, 6}));
+}
+
+TEST(Usage, SlicesTakeBraces) {
+  const auto d = from_tensor_slices({{1, 2}, {3, 4}}, {0, 1});
+  static_assert(std::same_as<decltype(d), const Dataset<Tensor, Tensor>>);
+  EXPECT_EQ(str(d.element_spec()), "(int32[2], int32[])");
+}
+
+TEST(Usage, SpecsAndElementsCanBePrinted) {
+  std::ostringstream out;
+  out << from_tensor_slices(std::map<std::string, Tensor>{{"a", Tensor{1.f}}}, Tensor{"x"}).element_spec();
+  EXPECT_EQ(out.str(), "({'a': float32[]}, string[])");
+  std::ostringstream element;
+  element << Nest(std::tuple{Tensor(1), Tensor{2, 3}});
+  EXPECT_THAT(element.str(), ::testing::StartsWith("("));
+  EXPECT_THAT(element.str(), ::testing::HasSubstr(", "));
+}
+
+class Tables : public ::testing::Test {
+ protected:
+  std::string table(const std::string& name, const std::string& text) {
+    io::write_file(folder_.file(name), text);
+    return folder_.file(name);
+  }
+  test::TempDir folder_;
+};
+
+TEST_F(Tables, ColumnsTakeDtypesAndDefaults) {
+  const std::string path = table("a.csv", "x,y,z\n1,2.5,a\n2,,\n");
+  std::vector<std::string> words;
+  Ints numbers;
+  for (const std::vector<Tensor>& row : experimental::CsvDataset(path, {int64, 7.f, "none"}, {.header = true})) {
+    numbers.push_back(row[0].item<int64_t>());
+    words.push_back(row[2].item<std::string>());
+  }
+  EXPECT_THAT(numbers, ElementsAre(1, 2));
+  EXPECT_THAT(words, ElementsAre("a", "none"));
+  const experimental::CsvDataset strict(path, {int32, float32, DType::string}, {.header = true});
+  auto it = strict.make_iterator();
+  it.next();
+  expect_error([&] { it.next(); }, Code::invalid_argument, "field 1");
+}
+
+TEST_F(Tables, NamesAndDtypesAreFound) {
+  table("1.csv", "id,big,share,word,empty\n1,1,1,1,\n2,5000000000,0.5,x,\n");
+  table("2.csv", "id,big,share,word,empty\n3,2,1e300,\"a,b\",\n");
+  const auto d = experimental::make_csv_dataset(folder_.file("*.csv"), 2, {.num_epochs = 1, .shuffle = false});
+  std::vector<experimental::CsvBatch> batches;
+  for (const auto& batch : d) batches.push_back(batch);
+  ASSERT_EQ(batches.size(), 2u);
+  EXPECT_EQ(batches[0].at("id").dtype(), DType::int32);
+  EXPECT_EQ(batches[0].at("big").dtype(), DType::int64);
+  EXPECT_EQ(batches[0].at("share").dtype(), DType::float64);
+  EXPECT_EQ(batches[0].at("empty").dtype(), DType::string);
+  EXPECT_THAT(batches[0].at("big").to_vector<int64_t>(), ElementsAre(1, 5000000000));
+  EXPECT_THAT(batches[1].at("word").to_vector<std::string>(), ElementsAre("a,b"));
+}
+
+TEST_F(Tables, ALabelIsTakenOut) {
+  const std::string path = table("a.csv", "a,b,y\n1,2,0\n3,4,1\n5,6,1\n");
+  const auto d = experimental::make_csv_dataset(path, 2, "y", {.select_columns = {"y", "b"}, .shuffle = false});
+  EXPECT_LT(d.cardinality(), 0);
+  auto it = d.make_iterator();
+  auto [features, label] = *it.next();
+  EXPECT_EQ(features.size(), 1u);
+  EXPECT_THAT(features.at("b").to_vector<int32_t>(), ElementsAre(2, 4));
+  EXPECT_THAT(label.to_vector<int32_t>(), ElementsAre(0, 1));
+  EXPECT_THAT(std::get<1>(*it.next()).to_vector<int32_t>(), ElementsAre(1, 0));  // goes on at the beginning
+  Ints all;
+  for (auto [x, y] : experimental::make_csv_dataset(path, 1, "y", {.num_epochs = 2, .shuffle_seed = 3})) {
+    all.push_back(x.at("a").item<int32_t>());
+  }
+  EXPECT_THAT(all, ::testing::UnorderedElementsAre(1, 1, 3, 3, 5, 5));
+}
+
+TEST_F(Tables, MistakesNameTheLine) {
+  namespace e = experimental;
+  const std::string path = table("a.csv", "a,b\n1,2\n");
+  EXPECT_LINE(e::make_csv_dataset(folder_.file("none*"), 2), "no file fits");
+  EXPECT_LINE(e::make_csv_dataset(path, 2, "c"), "the label 'c' is no column; they are a, b");
+  EXPECT_LINE(e::make_csv_dataset(path, 2, {.select_columns = {"c"}}), "select_columns has 'c'");
+  EXPECT_LINE(e::make_csv_dataset(path, 2, {.header = false}), "column_names");
+  EXPECT_LINE(e::make_csv_dataset(path, 2, {.column_defaults = {Tensor(0)}}), "1 column_defaults for 2 columns");
+  EXPECT_LINE(e::make_csv_dataset(path, 0), "batch size is 0");
+  EXPECT_LINE(e::make_csv_dataset(table("b.csv", "a,a\n1,2\n"), 2), "two columns have one name");
+}
+
+}  // namespace
+}  // namespace runnel::data
