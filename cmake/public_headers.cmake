@@ -132,11 +132,13 @@ set(RUNNEL_PUBLIC_HEADERS
   runnel/keras/model.h
   runnel/keras/named_callable.h
   runnel/keras/namespaces.h
+  runnel/keras/nest_arg.h
   runnel/keras/optimizer.h
   runnel/keras/optimizers.h
   runnel/keras/plot.h
   runnel/keras/plot_model.h
   runnel/keras/policy.h
+  runnel/keras/positional.h
   runnel/keras/progbar.h
   runnel/keras/schedules.h
   runnel/keras/sequential.h

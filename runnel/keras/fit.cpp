@@ -195,7 +195,7 @@ class Fitting {
   bool warned_ = false;
 };
 
-History Model::fit(const Nest& x, const Nest& y, const FitOptions& options) {
+History Model::fit(const NestArg& x, const NestArg& y, const FitOptions& options) {
   prepare_steps();
   track_train_function();
   SampleData train(x, y, options.sample_weight);
@@ -228,7 +228,7 @@ History Model::fit(const data::AnyDataset& batches, const FitOptions& options) {
   return Fitting(*this, options).fit(batches, options.validation_data);
 }
 
-Logs Model::evaluate(const Nest& x, const Nest& y, const EvaluateOptions& options) {
+Logs Model::evaluate(const NestArg& x, const NestArg& y, const EvaluateOptions& options) {
   prepare_steps();
   return Fitting(*this, {}).evaluate(SampleData(x, y, options.sample_weight), options);
 }
@@ -265,13 +265,13 @@ void Model::track_train_function() {
   track("train_function", step);
 }
 
-Logs Model::train_on_batch(const Nest& x, const Nest& y, const Tensor& sample_weight, bool reset) {
+Logs Model::train_on_batch(const NestArg& x, const NestArg& y, const Tensor& sample_weight, bool reset) {
   Training& steps = prepare_steps();
   if (reset) reset_metrics();
   return Logs(steps.train(x, y, sample_weight));
 }
 
-Logs Model::test_on_batch(const Nest& x, const Nest& y, const Tensor& sample_weight, bool reset) {
+Logs Model::test_on_batch(const NestArg& x, const NestArg& y, const Tensor& sample_weight, bool reset) {
   Training& steps = prepare_steps();
   if (reset) reset_metrics();
   return Logs(steps.test(x, y, sample_weight));

@@ -31,6 +31,11 @@ std::string shapes_text(const Nest& inputs) {
 
 }  // namespace
 
+void detail::argument_given_twice(const char* class_name) {
+  throw invalid_argument("[{}] a setting is given twice: as the main argument and by its name. Leave one out",
+                         class_name);
+}
+
 Layer::Layer(LayerOptions options)
     : name_(std::move(options.name)),
       policy_(options.dtype.defined() ? std::move(options.dtype) : mixed_precision::global_policy()),
@@ -77,6 +82,25 @@ Layer::Layer(Layer&& other) noexcept(false)
       activity_regularizer_(std::move(other.activity_regularizer_)),
       input_spec_(std::move(other.input_spec_)) {}
 
+Layer& Layer::operator=(Layer&& other) noexcept(false) {
+  if (this == &other) return *this;
+  Trackable::operator=(std::move(other));
+  CallLosses::forget(id_);
+  name_ = std::move(other.name_);
+  policy_ = std::move(other.policy_);
+  batch_input_shape_ = std::move(other.batch_input_shape_);
+  trainable_ = other.trainable_;
+  built_ = other.built_;
+  prepared_ = other.prepared_;
+  supports_masking_ = other.supports_masking_;
+  autocast_ = other.autocast_;
+  names_weights_ = other.names_weights_;
+  rules_ = std::move(other.rules_);
+  activity_regularizer_ = std::move(other.activity_regularizer_);
+  input_spec_ = std::move(other.input_spec_);
+  return *this;
+}
+
 Layer::~Layer() { CallLosses::forget(id_); }
 
 const std::string& Layer::name() const {
@@ -93,6 +117,9 @@ void Layer::set_trainable(bool trainable) {
 
 Tensor Layer::operator()(const Tensor& input, const CallArgs& args) { return run(Nest(input), args).leaf(); }
 Nest Layer::operator()(const Nest& inputs, const CallArgs& args) { return run(inputs, args); }
+Predictions Layer::operator()(std::initializer_list<NestArg> inputs, const CallArgs& args) {
+  return run(NestArg(inputs), args);
+}
 
 Tensor Layer::call(const Tensor& input, const CallArgs& args) {
   CallScope* scope = CallScope::current();

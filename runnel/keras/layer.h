@@ -2,6 +2,7 @@
 
 #include <concepts>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,7 +11,9 @@
 #include "runnel/keras/activations.h"
 #include "runnel/keras/config.h"
 #include "runnel/keras/initializers.h"
+#include "runnel/keras/nest_arg.h"
 #include "runnel/keras/policy.h"
+#include "runnel/keras/positional.h"
 #include "runnel/keras/serialization.h"
 #include "runnel/ops/state.h"
 #include "runnel/tensor/nest.h"
@@ -103,6 +106,8 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
   // result describes the call, for a functional model.
   Tensor operator()(const Tensor& input, const CallArgs& args = {});
   Nest operator()(const Nest& inputs, const CallArgs& args = {});
+  // model({a, b})
+  Predictions operator()(std::initializer_list<NestArg> inputs, const CallArgs& args = {});
 
   // Checks the settings and says what calls need (set_input_spec, ...): runs once, before anything else.
   virtual void prepare() {}
@@ -207,6 +212,8 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
   Layer(const Layer& other);
   // With all that is in it; an Error where parts are members of the layer.
   Layer(Layer&& other) noexcept(false);
+  // The layer becomes the other one, wherever it is registered.
+  Layer& operator=(Layer&& other) noexcept(false);
 
  private:
   // What goes with a weight of this layer.
@@ -253,7 +260,8 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
 
 using LayerPtr = std::shared_ptr<Layer>;
 
-// A layer whose settings are a struct with `name`, `dtype`, `trainable` and a list of fields():
+// A layer whose settings are a struct with `name`, `dtype`, `trainable`, a list of fields() and, if it has main
+// arguments, `using Positional` (positional.h):
 //   class Dense : public LayerOf<Dense, DenseOptions>
 // `Self::kClassName` is its name in configurations. A layer not yet used may be moved into a model or applied in
 // place: x = Dense({.units = 10})(x). Base is Layer or a kind of layer with the same constructors.
@@ -261,10 +269,21 @@ template <class Self, class OptionsType, class Base = Layer>
 class LayerOf : public Base {
  public:
   using Options = OptionsType;
+  using First = typename PositionalOf<Options>::First;
+  using Second = typename PositionalOf<Options>::Second;
   explicit LayerOf(Options options = {})
       : Base(base_layer_options(options, Self::kClassName)), options_(std::move(options)) {}
   LayerOf(Layer* parent, const std::string& attribute, Options options = {})
       : Base(parent, attribute, base_layer_options(options, Self::kClassName)), options_(std::move(options)) {}
+  // Main arguments, then settings.
+  explicit LayerOf(First first) : LayerOf(with({}, first)) {}
+  LayerOf(First first, Options options) : LayerOf(with(std::move(options), first)) {}
+  LayerOf(First first, Second second, Options options = {}) : LayerOf(with(std::move(options), first, second)) {}
+  LayerOf(Layer* parent, const std::string& attribute, First first) : LayerOf(parent, attribute, with({}, first)) {}
+  LayerOf(Layer* parent, const std::string& attribute, First first, Options options)
+      : LayerOf(parent, attribute, with(std::move(options), first)) {}
+  LayerOf(Layer* parent, const std::string& attribute, First first, Second second, Options options = {})
+      : LayerOf(parent, attribute, with(std::move(options), first, second)) {}
 
   const Options& options() const { return options_; }
   std::string class_name() const override { return Self::kClassName; }
@@ -285,6 +304,10 @@ class LayerOf : public Base {
   Options options_;
 
  private:
+  template <class... Values>
+  static Options with(Options options, Values&... values) {
+    return PositionalOf<Options>::with(std::move(options), Self::kClassName, values...);
+  }
   static constexpr auto all_fields() { return joined_fields(layer_fields<Options>(), Options::fields()); }
   std::shared_ptr<Layer> to_heap() { return std::make_shared<Self>(static_cast<Self&>(*this)); }
 };
@@ -305,6 +328,18 @@ class Shared : public std::shared_ptr<L> {
 template <class L>
 Shared<L> make(typename L::Options options = {}) {
   return std::make_shared<L>(std::move(options));
+}
+template <class L>
+Shared<L> make(typename L::First first) {
+  return std::make_shared<L>(std::move(first));
+}
+template <class L>
+Shared<L> make(typename L::First first, typename L::Options options) {
+  return std::make_shared<L>(std::move(first), std::move(options));
+}
+template <class L>
+Shared<L> make(typename L::First first, typename L::Second second, typename L::Options options = {}) {
+  return std::make_shared<L>(std::move(first), std::move(second), std::move(options));
 }
 
 // Names of layers start anew (dense, dense_1, ...), as after a fresh start of the program.

@@ -28,6 +28,14 @@ double Logs::operator[](std::string_view name) const {
   throw make_error(Code::not_found, "[keras] the logs have no '{}'; there are: {}", name, names);
 }
 
+double Logs::operator[](size_t i) const {
+  if (i < values_.size()) return values_[i].second;
+  std::string names;
+  for (const auto& [known, value] : values_) names += (names.empty() ? "" : ", ") + known;
+  throw make_error(Code::out_of_range, "[keras] the logs have {} values, asked for number {}; there are: {}",
+                   values_.size(), i, names);
+}
+
 void Logs::set(const std::string& name, double value) {
   for (auto& [known, old] : values_) {
     if (known == name) {
@@ -38,18 +46,24 @@ void Logs::set(const std::string& name, double value) {
   values_.emplace_back(name, value);
 }
 
-std::ostream& operator<<(std::ostream& out, const Logs& logs) {
+std::ostream& operator<<(std::ostream& out, const EpochValues& values) {
   const char* before = "[";
-  for (const auto& [name, value] : logs) {
+  for (const double value : values) {
     const std::string digits = fmt::format("{}", value);
     const bool whole = digits.find_first_not_of("-0123456789") == std::string::npos;
     out << before << digits << (whole ? ".0" : "");
     before = ", ";
   }
-  return out << (logs.empty() ? "[]" : "]");
+  return out << (values.empty() ? "[]" : "]");
 }
 
-const std::vector<double>& History::operator[](const std::string& name) const {
+std::ostream& operator<<(std::ostream& out, const Logs& logs) {
+  EpochValues values;
+  for (const auto& [name, value] : logs) values.push_back(value);
+  return out << values;
+}
+
+const EpochValues& History::operator[](const std::string& name) const {
   const auto found = history.find(name);
   if (found == history.end()) throw make_error(Code::not_found, "[History] nothing was recorded as '{}'", name);
   return found->second;

@@ -23,6 +23,8 @@ class RUNNEL_API Logs {
 
   const double* find(std::string_view name) const;
   double operator[](std::string_view name) const;  // an Error that lists the names there are
+  double operator[](size_t i) const;               // in order: the loss is 0
+  double operator[](int i) const { return (*this)[static_cast<size_t>(i)]; }
   void set(const std::string& name, double value);
   bool empty() const { return values_.empty(); }
   size_t size() const { return values_.size(); }
@@ -36,12 +38,19 @@ class RUNNEL_API Logs {
 // The numbers alone, as the list that evaluate gives in Python: [0.25, 0.9].
 RUNNEL_API std::ostream& operator<<(std::ostream& out, const Logs& logs);
 
+// A number of every epoch; shown as a list of Python: [0.5, 0.25].
+class EpochValues : public std::vector<double> {
+ public:
+  using vector::vector;
+};
+RUNNEL_API std::ostream& operator<<(std::ostream& out, const EpochValues& values);
+
 // What fit returns: the values of every epoch.
 struct RUNNEL_API History {
   std::vector<int64_t> epoch;
-  std::map<std::string, std::vector<double>> history;
+  std::map<std::string, EpochValues> history;
 
-  const std::vector<double>& operator[](const std::string& name) const;
+  const EpochValues& operator[](const std::string& name) const;
   void add(int64_t epoch_number, const Logs& logs);
 };
 

@@ -86,6 +86,14 @@ inline constexpr PairFunctionOf<"squared_hinge", functions::squared_hinge> squar
 // max(largest wrong - right + 1, 0); labels are one-hot.
 inline constexpr PairFunctionOf<"categorical_hinge", functions::categorical_hinge> categorical_hinge;
 
+// Keras's short names.
+inline constexpr auto mse = mean_squared_error, MSE = mse;
+inline constexpr auto mae = mean_absolute_error, MAE = mae;
+inline constexpr auto mape = mean_absolute_percentage_error, MAPE = mape;
+inline constexpr auto msle = mean_squared_logarithmic_error, MSLE = msle;
+inline constexpr auto kld = kl_divergence, KLD = kld, kullback_leibler_divergence = kld;
+inline constexpr auto logcosh = log_cosh;
+
 // A loss as models use it. To make one of your own, give the values per sample:
 //   struct Quartic : keras::Loss {
 //     Tensor call(const Tensor& y_true, const Tensor& y_pred) override { return reduce_mean(pow(y_pred - y_true, 4),

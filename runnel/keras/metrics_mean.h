@@ -49,6 +49,8 @@ using losses::categorical_crossentropy;
 using losses::categorical_hinge;
 using losses::hinge;
 using losses::kl_divergence;
+using losses::kld, losses::KLD, losses::logcosh, losses::mae, losses::MAE, losses::mape, losses::MAPE, losses::mse,
+    losses::MSE, losses::msle, losses::MSLE;
 using losses::log_cosh;
 using losses::mean_absolute_error;
 using losses::mean_absolute_percentage_error;

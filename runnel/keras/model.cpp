@@ -10,7 +10,7 @@ namespace runnel::keras {
 Model::Model(LayerOptions options) : Layer(std::move(options)) {}
 Model::Model(Layer* parent, const std::string& attribute, LayerOptions options)
     : Layer(parent, attribute, std::move(options)) {}
-Model::Model(const Nest& inputs, const Nest& outputs, LayerOptions options) : Layer(std::move(options)) {
+Model::Model(const NestArg& inputs, const NestArg& outputs, LayerOptions options) : Layer(std::move(options)) {
   set_graph(std::make_unique<FunctionalGraph>(inputs, outputs));
 }
 Model::~Model() = default;
@@ -24,6 +24,16 @@ Model::Model(Model&& other) noexcept(false)
       graph_(std::move(other.graph_)),
       training_(std::move(other.training_)) {
   forget_training_functions();
+}
+
+Model& Model::operator=(Model&& other) noexcept(false) {
+  if (this == &other) return *this;
+  Layer::operator=(std::move(other));
+  stop_training = other.stop_training;
+  graph_ = std::move(other.graph_);
+  training_ = std::move(other.training_);
+  forget_training_functions();
+  return *this;
 }
 
 void Model::set_graph(std::unique_ptr<FunctionalGraph> graph) {

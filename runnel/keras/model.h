@@ -11,6 +11,7 @@
 #include "runnel/keras/functional.h"
 #include "runnel/keras/layer.h"
 #include "runnel/keras/logs.h"
+#include "runnel/keras/nest_arg.h"
 #include "runnel/keras/training_options.h"
 
 namespace runnel::keras {
@@ -20,14 +21,15 @@ namespace runnel::keras {
 //   Model(inputs, outputs), where outputs come from keras::Input through layers;
 //   Sequential({Flatten(), Dense({.units = 10})}).
 // Then compile and fit, or your own loop over GradientTape and trainable_variables().
-// Functional and sequential models can be moved and returned from functions. A class of your own whose members are
-// registered by {this, "name"} cannot (an Error): make it with std::make_shared and pass the pointer on.
+// Functional and sequential models can be moved, assigned and returned from functions. A class of your own whose
+// members are registered by {this, "name"} cannot (an Error): make it with std::make_shared and pass the pointer on.
 class RUNNEL_API Model : public Layer {
  public:
   explicit Model(LayerOptions options = {});
   Model(Layer* parent, const std::string& attribute, LayerOptions options = {});
-  Model(const Nest& inputs, const Nest& outputs, LayerOptions options = {});
+  Model(const NestArg& inputs, const NestArg& outputs, LayerOptions options = {});
   Model(Model&& other) noexcept(false);
+  Model& operator=(Model&& other) noexcept(false);  // model = make_model()
   ~Model() override;
 
   using Layer::call;
@@ -75,14 +77,15 @@ class RUNNEL_API Model : public Layer {
   virtual std::vector<Metric*> metrics();
   void reset_metrics();
 
-  // Trains on samples (first dimension: the samples) or on a dataset of batches: x, (x, y) or (x, y, sample_weight).
-  History fit(const Nest& x, const Nest& y, const FitOptions& options = {});
+  // Trains on samples (first dimension: the samples; {a, b} where the model has two inputs) or on a dataset of batches:
+  // x, (x, y) or (x, y, sample_weight).
+  History fit(const NestArg& x, const NestArg& y, const FitOptions& options = {});
   History fit(const data::AnyDataset& batches, const FitOptions& options = {});
   template <class... T>
   History fit(const data::Dataset<T...>& batches, const FitOptions& options = {}) {
     return fit(data::AnyDataset(batches), options);
   }
-  Logs evaluate(const Nest& x, const Nest& y, const EvaluateOptions& options = {});
+  Logs evaluate(const NestArg& x, const NestArg& y, const EvaluateOptions& options = {});
   Logs evaluate(const data::AnyDataset& batches, const EvaluateOptions& options = {});
   template <class... T>
   Logs evaluate(const data::Dataset<T...>& batches, const EvaluateOptions& options = {}) {
@@ -90,16 +93,16 @@ class RUNNEL_API Model : public Layer {
   }
   // The outputs for all samples, joined.
   Tensor predict(const Tensor& x, const PredictOptions& options = {});
-  Predictions predict(const Nest& x, const PredictOptions& options = {});
+  Predictions predict(const NestArg& x, const PredictOptions& options = {});
   Predictions predict(const data::AnyDataset& batches, const PredictOptions& options = {});
   template <class... T>
   Predictions predict(const data::Dataset<T...>& batches, const PredictOptions& options = {}) {
     return predict(data::AnyDataset(batches), options);
   }
 
-  Logs train_on_batch(const Nest& x, const Nest& y, const Tensor& sample_weight = {}, bool reset_metrics = true);
-  Logs test_on_batch(const Nest& x, const Nest& y, const Tensor& sample_weight = {}, bool reset_metrics = true);
-  Nest predict_on_batch(const Nest& x);
+  Logs train_on_batch(const NestArg& x, const NestArg& y, const Tensor& sample_weight = {}, bool reset_metrics = true);
+  Logs test_on_batch(const NestArg& x, const NestArg& y, const Tensor& sample_weight = {}, bool reset_metrics = true);
+  Nest predict_on_batch(const NestArg& x);
 
   bool stop_training = false;  // set by callbacks
 

@@ -68,7 +68,7 @@ class PredictWatch {
 
 }  // namespace
 
-Nest Model::predict_on_batch(const Nest& x) {
+Nest Model::predict_on_batch(const NestArg& x) {
   if (!prediction_) {
     prediction_ = [this](const Nest& in) {
       const TracedLosses nothing_stays;
@@ -83,7 +83,7 @@ Nest Model::predict_on_batch(const Nest& x) {
 
 Tensor Model::predict(const Tensor& x, const PredictOptions& options) { return predict(Nest(x), options).leaf(); }
 
-Predictions Model::predict(const Nest& x, const PredictOptions& options) {
+Predictions Model::predict(const NestArg& x, const PredictOptions& options) {
   if (options.batch_size <= 0)
     throw invalid_argument("[predict] batch_size must be positive, got {}", options.batch_size);
   int64_t count = sample_count(x);

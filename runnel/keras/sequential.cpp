@@ -3,6 +3,7 @@
 #include <span>
 
 #include "runnel/base/format.h"
+#include "runnel/keras/layers/activation_layers.h"
 
 namespace runnel::keras {
 
@@ -14,10 +15,18 @@ LayerArg::LayerArg(const Tensor& input) {
   layer_ = d.node->layer;
 }
 
+LayerArg::LayerArg(const Activation& activation) : layer_(std::make_shared<ActivationLayer>(activation)) {}
+
 Sequential::Sequential(std::initializer_list<LayerArg> layers, LayerOptions options) : Model(std::move(options)) {
   set_names_weights(false);
   set_autocast(false);
   for (const LayerArg& layer : layers) add(layer);
+}
+
+Sequential::Sequential(Layer* parent, const std::string& attribute, std::initializer_list<LayerArg> layers,
+                       LayerOptions options)
+    : Sequential(layers, std::move(options)) {
+  parent->track(attribute, *this);
 }
 
 Sequential::Sequential(const std::vector<LayerPtr>& layers, LayerOptions options)

@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runnel/keras/model.h"
@@ -22,6 +23,7 @@ class RUNNEL_API LayerArg {
   template <std::derived_from<Layer> L>
   LayerArg(const Shared<L>& layer) : layer_(layer) {}  // NOLINT
   LayerArg(const Tensor& input);                       // NOLINT: keras::Input, at the beginning
+  LayerArg(const Activation& activation);              // NOLINT: Activation("relu") as a layer
   const LayerPtr& layer() const { return layer_; }
 
  private:
@@ -29,13 +31,21 @@ class RUNNEL_API LayerArg {
 };
 
 // Layers one after the other:
-//   keras::Sequential model({keras::Flatten(), keras::Dense({.units = 100, .activation = "relu"}), ...});
+//   keras::Sequential model({keras::Flatten(), keras::Dense(100, {.activation = "relu"}), ...});
+// or on the heap, std::make_shared<keras::Sequential>(keras::Flatten(), keras::Dense(100)).
 // Weights are made when the shape of the input is known: from keras::Input at the beginning, .input_shape of the first
 // layer, by build_for_shape, or at the first call.
 class RUNNEL_API Sequential : public Model {
  public:
   Sequential(std::initializer_list<LayerArg> layers = {}, LayerOptions options = {});
+  template <std::convertible_to<LayerArg>... L>
+    requires(sizeof...(L) > 1)
+  explicit Sequential(L&&... layers) : Sequential({LayerArg(std::forward<L>(layers))...}) {}
+  // A member of a model: keras::Sequential body{this, "body", {keras::Dense(10), keras::Dropout(0.5)}};
+  Sequential(Layer* parent, const std::string& attribute, std::initializer_list<LayerArg> layers = {},
+             LayerOptions options = {});
   Sequential(Sequential&&) = default;
+  Sequential& operator=(Sequential&&) = default;
   explicit Sequential(const std::vector<LayerPtr>& layers, LayerOptions options = {});
   void add(const LayerArg& argument);
   void pop();  // takes the last layer away
@@ -58,5 +68,11 @@ class RUNNEL_API Sequential : public Model {
   DType build_dtype_ = DType::float32;
   LayerPtr input_;  // the InputLayer, if one was given
 };
+
+// make<Sequential>({Flatten(), Dense(10)})
+template <std::same_as<Sequential> S>
+Shared<S> make(std::initializer_list<LayerArg> layers, LayerOptions options = {}) {
+  return std::make_shared<S>(layers, std::move(options));
+}
 
 }  // namespace runnel::keras

@@ -65,7 +65,9 @@ Config default_of(const T& value) {
 // is said first.
 template <class Options, class List>
 std::vector<Setting> settings_in(List list) {
-  static_assert(has_member_count<Options, count_names(list())>, "a member of the struct is not among its fields");
+  constexpr size_t guards = requires(Options& o) { o.named_only; } ? 1 : 0;  // of type NamedOnly
+  static_assert(has_member_count<Options, count_names(list()) + guards>,
+                "a member of the struct is not among its fields");
   std::vector<Setting> all;
   const Options defaults{};
   list()([&](const auto& field) {

@@ -55,7 +55,7 @@ MetricList& MetricList::operator=(const MetricList& other) = default;
 MetricList& MetricList::operator=(MetricList&& other) noexcept = default;
 MetricList::~MetricList() = default;
 
-SampleData::SampleData(Nest x, Nest y, Tensor sample_weight)
+SampleData::SampleData(NestArg x, NestArg y, Tensor sample_weight)
     : x(std::move(x)), y(std::move(y)), sample_weight(std::move(sample_weight)) {}
 SampleData::SampleData(data::AnyDataset batches) : batches(std::move(batches)) {}
 SampleData::SampleData(const SampleData& other) = default;
@@ -63,5 +63,17 @@ SampleData::SampleData(SampleData&& other) noexcept = default;
 SampleData& SampleData::operator=(const SampleData& other) = default;
 SampleData& SampleData::operator=(SampleData&& other) noexcept = default;
 SampleData::~SampleData() = default;
+
+ValidationData::ValidationData() = default;
+ValidationData::ValidationData(std::optional<SampleData> data) : optional(std::move(data)) {}
+ValidationData::ValidationData(SampleData data) : optional(std::move(data)) {}
+ValidationData::ValidationData(NestArg x, NestArg y, Tensor sample_weight)
+    : optional(std::in_place, std::move(x), std::move(y), std::move(sample_weight)) {}
+ValidationData::ValidationData(data::AnyDataset batches) : optional(std::in_place, std::move(batches)) {}
+ValidationData::ValidationData(const ValidationData& other) = default;
+ValidationData::ValidationData(ValidationData&& other) noexcept = default;
+ValidationData& ValidationData::operator=(const ValidationData& other) = default;
+ValidationData& ValidationData::operator=(ValidationData&& other) noexcept = default;
+ValidationData::~ValidationData() = default;
 
 }  // namespace runnel::keras

@@ -10,6 +10,7 @@
 #include "runnel/keras/callbacks.h"
 #include "runnel/keras/losses.h"
 #include "runnel/keras/metrics.h"
+#include "runnel/keras/nest_arg.h"
 #include "runnel/keras/optimizers.h"
 #include "runnel/tensor/nest.h"
 
@@ -55,6 +56,9 @@ class RUNNEL_API PerOutput {
 struct RUNNEL_API MetricList {
   static constexpr const char* kTypeName = "list(Metric) or dict(str, list(Metric))";
   MetricList();
+  template <class M>
+    requires std::convertible_to<M, MetricArg>
+  MetricList(M&& one) : MetricList({MetricArg(std::forward<M>(one))}) {}  // NOLINT: implicit, as below
   MetricList(std::initializer_list<MetricArg> all);
   MetricList(std::vector<MetricArg> all);                               // NOLINT
   MetricList(std::map<std::string, std::vector<MetricArg>> by_output);  // NOLINT
@@ -94,7 +98,7 @@ struct TrainingBatch {
 
 // Samples, or a dataset of batches.
 struct RUNNEL_API SampleData {
-  SampleData(Nest x, Nest y, Tensor sample_weight = {});
+  SampleData(NestArg x, NestArg y, Tensor sample_weight = {});
   SampleData(data::AnyDataset batches);  // NOLINT: implicit
   template <class... T>
   SampleData(const data::Dataset<T...>& batches) : SampleData(data::AnyDataset(batches)) {}  // NOLINT
@@ -108,13 +112,31 @@ struct RUNNEL_API SampleData {
   std::optional<data::AnyDataset> batches;
 };
 
+// {x, y}, {x, y, sample_weight}, a dataset of batches, or nothing.
+class RUNNEL_API ValidationData : public std::optional<SampleData> {
+ public:
+  static constexpr const char* kTypeName = "optional(SampleData)";  // in listings of settings
+  ValidationData();
+  ValidationData(std::optional<SampleData> data);                   // NOLINT: implicit, as all below
+  ValidationData(SampleData data);                                  // NOLINT
+  ValidationData(NestArg x, NestArg y, Tensor sample_weight = {});  // NOLINT
+  ValidationData(data::AnyDataset batches);                         // NOLINT
+  template <class... T>
+  ValidationData(const data::Dataset<T...>& batches) : ValidationData(data::AnyDataset(batches)) {}  // NOLINT
+  ValidationData(const ValidationData& other);
+  ValidationData(ValidationData&& other) noexcept;
+  ValidationData& operator=(const ValidationData& other);
+  ValidationData& operator=(ValidationData&& other) noexcept;
+  ~ValidationData();
+};
+
 struct FitOptions {
   int64_t batch_size = 32;
   int64_t epochs = 1;
   int verbose = 1;
   CallbackList callbacks = {};
   double validation_split = 0;
-  std::optional<SampleData> validation_data = {};
+  ValidationData validation_data = {};
   bool shuffle = true;
   std::map<int64_t, double> class_weight = {};
   Tensor sample_weight = {};
@@ -157,14 +179,6 @@ struct EvaluateOptions {
                       field("steps", &O::steps, "batches; 0: until the data end"),
                       field("callbacks", &O::callbacks, "what is told of every step"));
   }
-};
-
-// What predict gives: the structure of the outputs; of a model with one output, the tensor.
-class Predictions : public Nest {
- public:
-  Predictions(Nest outputs) : Nest(std::move(outputs)) {}             // NOLINT: implicit
-  operator Tensor() const { return leaf(); }                          // NOLINT
-  operator Operand() const { return Operand(leaf(), SourceSite{}); }  // NOLINT
 };
 
 struct PredictOptions {

@@ -9,8 +9,23 @@ namespace runnel {
 
 Trackable::~Trackable() = default;
 
-Trackable::Trackable(Trackable&& other) {
-  for (const Edge& edge : other.edges_) {
+Trackable::Trackable(Trackable&& other) { *this = std::move(other); }
+
+Trackable& Trackable::operator=(Trackable&& other) {
+  if (this == &other) return *this;
+  check_movable();
+  other.check_movable();
+  edges_ = std::move(other.edges_);
+  waiting_ = std::move(other.waiting_);
+  waiting_slots_ = std::move(other.waiting_slots_);
+  restored_by_ = other.restored_by_;
+  self_ = std::move(other.self_);
+  if (self_) *self_ = this;
+  return *this;
+}
+
+void Trackable::check_movable() const {
+  for (const Edge& edge : edges_) {
     if (edge.owner) continue;
     throw make_error(
         Code::failed_precondition,
@@ -19,12 +34,6 @@ Trackable::Trackable(Trackable&& other) {
         "the pointer",
         edge.name, edge.name);
   }
-  edges_ = std::move(other.edges_);
-  waiting_ = std::move(other.waiting_);
-  waiting_slots_ = std::move(other.waiting_slots_);
-  restored_by_ = other.restored_by_;
-  self_ = std::move(other.self_);
-  if (self_) *self_ = this;
 }
 
 const Trackable::Edge* Trackable::find_edge(std::string_view name) const {

@@ -99,6 +99,8 @@ class RUNNEL_API Trackable {
  protected:
   // An Error for an object with parts that are members of it: their edges would lead into the old object.
   Trackable(Trackable&& other);
+  // The parts it had are let go. Likewise an Error where either object has members as parts.
+  Trackable& operator=(Trackable&& other);
 
   void track_handle(const std::string& name, const Tensor& handle);
   // A node without values. Keras's graphs have one wherever an object has a list of settings as an attribute.
@@ -118,6 +120,7 @@ class RUNNEL_API Trackable {
     size_t node;
   };
   void add(Edge edge);
+  void check_movable() const;
   // How an edge is replaced: the old one stands without a name, and goes when the new one, the last, takes its place.
   // The number of edges stands for none.
   size_t hide_edge(std::string_view name);

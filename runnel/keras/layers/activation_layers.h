@@ -7,6 +7,7 @@ namespace runnel::keras {
 struct ActivationOptions {
   Activation activation = "linear";
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&ActivationOptions::activation>;
   static constexpr auto fields() {
     return field_list(field("activation", &ActivationOptions::activation, "applied to the result; none: linear"));
   }
@@ -26,6 +27,7 @@ using Activation = ActivationLayer;
 struct SoftmaxOptions {
   AxisTuple axis = {-1};
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&SoftmaxOptions::axis>;
   static constexpr auto fields() { return field_list(field("axis", &SoftmaxOptions::axis, "the axis, or axes")); }
 };
 // Positive numbers that sum to 1 over `axis`. Elements where the mask of the call (of the input's shape, or broadcast
@@ -43,6 +45,7 @@ struct ReLUOptions {
   double negative_slope = 0;
   double threshold = 0;
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&ReLUOptions::max_value>;
   static constexpr auto fields() {
     return field_list(field("max_value", &ReLUOptions::max_value, "the largest output"),
                       field("negative_slope", &ReLUOptions::negative_slope, "the slope below the threshold"),
@@ -61,6 +64,7 @@ class RUNNEL_API ReLU : public LayerOf<ReLU, ReLUOptions> {
 struct LeakyReLUOptions {
   double alpha = 0.3;
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&LeakyReLUOptions::alpha>;
   static constexpr auto fields() {
     return field_list(field("alpha", &LeakyReLUOptions::alpha, "the slope of negative values"));
   }
@@ -77,6 +81,7 @@ class RUNNEL_API LeakyReLU : public LayerOf<LeakyReLU, LeakyReLUOptions> {
 struct ELUOptions {
   double alpha = 1;
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&ELUOptions::alpha>;
   static constexpr auto fields() {
     return field_list(field("alpha", &ELUOptions::alpha, "the slope of negative values"));
   }

@@ -41,6 +41,7 @@ struct MultiHeadAttentionOptions {
   IntTuple attention_axes = {};
   RUNNEL_KERNEL_OPTIONS;
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&MultiHeadAttentionOptions::num_heads, &MultiHeadAttentionOptions::key_dim>;
   static constexpr auto fields() {
     using O = MultiHeadAttentionOptions;
     return joined_fields(field_list(field("num_heads", &O::num_heads, "the number of heads"),

@@ -135,6 +135,7 @@ struct SimpleRNNCellOptions {
   double dropout = 0;
   double recurrent_dropout = 0;
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&SimpleRNNCellOptions::units, &SimpleRNNCellOptions::activation>;
   static constexpr auto fields() { return CellFields<SimpleRNNCellOptions>(); }
 };
 // h = activation(x . kernel + h . recurrent_kernel + bias)
@@ -171,6 +172,7 @@ struct LSTMCellOptions {
   double recurrent_dropout = 0;
   int64_t implementation = 2;
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&LSTMCellOptions::units, &LSTMCellOptions::activation>;
   static constexpr auto fields() {
     using O = LSTMCellOptions;
     return joined_fields(CellFields<O>(), implementation_fields<O>());
@@ -214,6 +216,7 @@ struct GRUCellOptions {
   bool reset_after = true;
   int64_t implementation = 2;
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&GRUCellOptions::units, &GRUCellOptions::activation>;
   static constexpr auto fields() {
     using O = GRUCellOptions;
     return joined_fields(CellFields<O>(), reset_fields<O>(), implementation_fields<O>());

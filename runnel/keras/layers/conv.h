@@ -29,6 +29,7 @@ constexpr auto multiplier_fields() {
 }
 
 struct RUNNEL_API ConvOptions {
+  NamedOnly named_only = {};
   int64_t filters = 0;
   IntTuple kernel_size = {};
   IntTuple strides = {1};
@@ -40,6 +41,7 @@ struct RUNNEL_API ConvOptions {
   bool use_bias = true;
   RUNNEL_KERNEL_OPTIONS;
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&ConvOptions::filters, &ConvOptions::kernel_size>;
   static constexpr auto fields() {
     using O = ConvOptions;
     return joined_fields(
@@ -50,6 +52,7 @@ struct RUNNEL_API ConvOptions {
 };
 
 struct RUNNEL_API Conv2DTransposeOptions {
+  NamedOnly named_only = {};
   int64_t filters = 0;
   IntTuple kernel_size = {};
   IntTuple strides = {1};
@@ -61,6 +64,7 @@ struct RUNNEL_API Conv2DTransposeOptions {
   bool use_bias = true;
   RUNNEL_KERNEL_OPTIONS;
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&Conv2DTransposeOptions::filters, &Conv2DTransposeOptions::kernel_size>;
   static constexpr auto fields() {
     using O = Conv2DTransposeOptions;
     return joined_fields(
@@ -72,6 +76,7 @@ struct RUNNEL_API Conv2DTransposeOptions {
 };
 
 struct RUNNEL_API DepthwiseConv2DOptions {
+  NamedOnly named_only = {};
   IntTuple kernel_size = {};
   IntTuple strides = {1};
   std::string padding = "valid";
@@ -88,6 +93,7 @@ struct RUNNEL_API DepthwiseConv2DOptions {
   Constraint depthwise_constraint = {};
   Constraint bias_constraint = {};
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&DepthwiseConv2DOptions::kernel_size>;
   static constexpr auto fields() {
     using O = DepthwiseConv2DOptions;
     return joined_fields(
@@ -104,6 +110,7 @@ struct RUNNEL_API DepthwiseConv2DOptions {
 };
 
 struct RUNNEL_API SeparableConv2DOptions {
+  NamedOnly named_only = {};
   int64_t filters = 0;
   IntTuple kernel_size = {};
   IntTuple strides = {1};
@@ -124,6 +131,7 @@ struct RUNNEL_API SeparableConv2DOptions {
   Constraint pointwise_constraint = {};
   Constraint bias_constraint = {};
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&SeparableConv2DOptions::filters, &SeparableConv2DOptions::kernel_size>;
   static constexpr auto fields() {
     using O = SeparableConv2DOptions;
     return joined_fields(

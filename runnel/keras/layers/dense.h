@@ -11,6 +11,7 @@ struct DenseOptions {
   RUNNEL_KERNEL_OPTIONS;
   int64_t input_dim = 0;
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&DenseOptions::units, &DenseOptions::activation>;
   PartialShape default_input_shape() const { return input_dim > 0 ? PartialShape{input_dim} : PartialShape::unknown(); }
   static constexpr auto fields() {
     using O = DenseOptions;

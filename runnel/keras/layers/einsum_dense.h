@@ -11,6 +11,7 @@ struct EinsumDenseOptions {
   std::string bias_axes = {};
   RUNNEL_KERNEL_OPTIONS;
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&EinsumDenseOptions::equation, &EinsumDenseOptions::output_shape>;
   static constexpr auto fields() {
     using O = EinsumDenseOptions;
     return joined_fields(

@@ -14,6 +14,7 @@ struct EmbeddingOptions {
   bool mask_zero = false;
   std::optional<int64_t> input_length = {};
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&EmbeddingOptions::input_dim, &EmbeddingOptions::output_dim>;
   PartialShape default_input_shape() const {
     return input_length ? PartialShape{*input_length} : PartialShape::unknown();
   }

@@ -91,6 +91,7 @@ class RUNNEL_API Minimum : public ElementwiseMerge<Minimum> {
 struct ConcatenateOptions {
   int64_t axis = -1;
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&ConcatenateOptions::axis>;
   static constexpr auto fields() {
     return field_list(field("axis", &ConcatenateOptions::axis, "along which they stand"));
   }
@@ -106,9 +107,11 @@ class RUNNEL_API Concatenate : public MergeOf<Concatenate, ConcatenateOptions> {
 };
 
 struct DotOptions {
+  NamedOnly named_only = {};
   IntTuple axes = {};
   bool normalize = false;
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&DotOptions::axes>;
   static constexpr auto fields() {
     return field_list(field("axes", &DotOptions::axes, "of both inputs, or one of each"),
                       field("normalize", &DotOptions::normalize, "the cosine of the angle in place of the product"));

@@ -26,6 +26,7 @@ struct ScaleAndShiftFields {
 };
 
 struct BatchNormalizationOptions {
+  NamedOnly named_only = {};
   IntTuple axis = {-1};
   double momentum = 0.99;
   double epsilon = 1e-3;
@@ -40,6 +41,7 @@ struct BatchNormalizationOptions {
   Constraint beta_constraint = {};
   Constraint gamma_constraint = {};
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&BatchNormalizationOptions::axis>;
   static constexpr auto fields() {
     using O = BatchNormalizationOptions;
     return joined_fields(
@@ -70,6 +72,7 @@ class RUNNEL_API BatchNormalization : public LayerOf<BatchNormalization, BatchNo
 };
 
 struct LayerNormalizationOptions {
+  NamedOnly named_only = {};
   IntTuple axis = {-1};
   double epsilon = 1e-3;
   bool center = true;
@@ -81,6 +84,7 @@ struct LayerNormalizationOptions {
   Constraint beta_constraint = {};
   Constraint gamma_constraint = {};
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&LayerNormalizationOptions::axis>;
   static constexpr auto fields() {
     using O = LayerNormalizationOptions;
     return joined_fields(field_list(field("axis", &O::axis, "the dimensions of a sample that are normalised together")),

@@ -5,11 +5,13 @@
 namespace runnel::keras {
 
 struct RUNNEL_API PoolingOptions {
+  NamedOnly named_only = {};
   IntTuple pool_size = {2};
   IntTuple strides = {};
   std::string padding = "valid";
   std::string data_format = "channels_last";
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&PoolingOptions::pool_size>;
   static constexpr auto fields() {
     using O = PoolingOptions;
     return field_list(field("pool_size", &O::pool_size, "one value for every spatial dimension, or one for all"),

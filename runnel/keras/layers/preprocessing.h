@@ -12,6 +12,7 @@ struct RescalingOptions {
   double scale = 1;
   double offset = 0;
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&RescalingOptions::scale, &RescalingOptions::offset>;
   static constexpr auto fields() {
     return field_list(field("scale", &RescalingOptions::scale, "what is multiplied by"),
                       field("offset", &RescalingOptions::offset, "what is added"));
@@ -32,6 +33,7 @@ struct ResizingOptions {
   std::string interpolation = "bilinear";
   bool crop_to_aspect_ratio = false;
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&ResizingOptions::height, &ResizingOptions::width>;
   static constexpr auto fields() {
     using O = ResizingOptions;
     return field_list(
@@ -54,6 +56,7 @@ struct NormalizationOptions {
   std::vector<double> mean = {}, variance = {};
   bool invert = false;
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&NormalizationOptions::axis>;
   static constexpr auto fields() {
     using O = NormalizationOptions;
     return field_list(

@@ -9,6 +9,7 @@ struct RandomFlipOptions {
   std::string mode = "horizontal_and_vertical";
   std::optional<int64_t> seed = {};
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&RandomFlipOptions::mode>;
   static constexpr auto fields() {
     return field_list(field("mode", &RandomFlipOptions::mode, "or \"horizontal\", \"vertical\""),
                       field("seed", &RandomFlipOptions::seed, "a stream of its own under the global seed"));
@@ -44,6 +45,7 @@ struct RandomRotationOptions {
   std::optional<int64_t> seed = {};
   double fill_value = 0;
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&RandomRotationOptions::factor>;
   static constexpr auto fields() {
     using O = RandomRotationOptions;
     return field_list(
@@ -66,6 +68,7 @@ class RUNNEL_API RandomRotation : public LayerOf<RandomRotation, RandomRotationO
 };
 
 struct RandomZoomOptions {
+  NamedOnly named_only = {};
   FactorRange height_factor = {};
   std::optional<FactorRange> width_factor = {};
   std::string fill_mode = "reflect";
@@ -73,6 +76,7 @@ struct RandomZoomOptions {
   std::optional<int64_t> seed = {};
   double fill_value = 0;
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&RandomZoomOptions::height_factor>;
   static constexpr auto fields() {
     using O = RandomZoomOptions;
     return field_list(
@@ -99,6 +103,7 @@ struct RandomCropOptions {
   int64_t width = 0;
   std::optional<int64_t> seed = {};
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&RandomCropOptions::height, &RandomCropOptions::width>;
   static constexpr auto fields() {
     using O = RandomCropOptions;
     return field_list(field("height", &O::height, "of the result"), field("width", &O::width, "of the result"),

@@ -128,6 +128,7 @@ struct RNNOptions {
   bool unroll = false;
   bool time_major = false;
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&RNNOptions::cell>;
   static constexpr auto fields() {
     using O = RNNOptions;
     return joined_fields(sequence_fields<O>(), field_list(field("cell", &O::cell, "one, or a list: {lower, upper}")));
@@ -162,6 +163,7 @@ struct SimpleRNNOptions {
   double recurrent_dropout = 0;
   RUNNEL_SEQUENCE_OPTIONS;
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&SimpleRNNOptions::units, &SimpleRNNOptions::activation>;
   static constexpr auto fields() {
     using O = SimpleRNNOptions;
     return joined_fields(sequence_fields<O>(), CellFields<O>());
@@ -195,6 +197,7 @@ struct LSTMOptions {
   RUNNEL_SEQUENCE_OPTIONS;
   int64_t implementation = 2;
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&LSTMOptions::units, &LSTMOptions::activation>;
   static constexpr auto fields() {
     using O = LSTMOptions;
     return joined_fields(sequence_fields<O>(), CellFields<O>(), implementation_fields<O>());
@@ -229,6 +232,7 @@ struct GRUOptions {
   bool reset_after = true;
   int64_t implementation = 2;
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&GRUOptions::units, &GRUOptions::activation>;
   static constexpr auto fields() {
     using O = GRUOptions;
     return joined_fields(sequence_fields<O>(), CellFields<O>(), implementation_fields<O>(), reset_fields<O>());

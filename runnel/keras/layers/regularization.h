@@ -9,6 +9,7 @@ struct DropoutOptions {
   PartialShape noise_shape = PartialShape::unknown();
   std::optional<int64_t> seed = {};
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&DropoutOptions::rate>;
   static constexpr auto fields() {
     return field_list(field("rate", &DropoutOptions::rate, "the share of elements that become 0"),
                       field("noise_shape", &DropoutOptions::noise_shape,
@@ -31,6 +32,7 @@ struct SpatialDropout2DOptions {
   std::string data_format = "channels_last";
   std::optional<int64_t> seed = {};
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&SpatialDropout2DOptions::rate>;
   static constexpr auto fields() {
     using O = SpatialDropout2DOptions;
     return field_list(field("rate", &O::rate, "the share of elements that become 0"),
@@ -51,6 +53,7 @@ struct GaussianNoiseOptions {
   double stddev = 0;
   std::optional<int64_t> seed = {};
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&GaussianNoiseOptions::stddev>;
   static constexpr auto fields() {
     return field_list(field("stddev", &GaussianNoiseOptions::stddev, "the standard deviation"),
                       field("seed", &GaussianNoiseOptions::seed, "a stream of its own under the global seed"));

@@ -24,6 +24,7 @@ class RUNNEL_API Flatten : public LayerOf<Flatten, FlattenOptions> {
 struct ReshapeOptions {
   IntTuple target_shape = {};
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&ReshapeOptions::target_shape>;
   static constexpr auto fields() {
     return field_list(field("target_shape", &ReshapeOptions::target_shape,
                             "without the batch; one size may be -1 and is worked out"));
@@ -41,6 +42,7 @@ class RUNNEL_API Reshape : public LayerOf<Reshape, ReshapeOptions> {
 struct PermuteOptions {
   IntTuple dims = {};
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&PermuteOptions::dims>;
   static constexpr auto fields() {
     return field_list(
         field("dims", &PermuteOptions::dims, "of the input, counted from 1: {2, 1} swaps the two after the batch"));
@@ -58,6 +60,7 @@ class RUNNEL_API Permute : public LayerOf<Permute, PermuteOptions> {
 struct RepeatVectorOptions {
   int64_t n = 0;
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&RepeatVectorOptions::n>;
   static constexpr auto fields() { return field_list(field("n", &RepeatVectorOptions::n, "how many times")); }
 };
 // [batch, features] n times: [batch, n, features].

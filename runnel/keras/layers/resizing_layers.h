@@ -22,9 +22,11 @@ class RUNNEL_API Margins {
 };
 
 struct ZeroPadding2DOptions {
+  NamedOnly named_only = {};
   Margins padding = 1;
   std::string data_format = "channels_last";
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&ZeroPadding2DOptions::padding>;
   static constexpr auto fields() {
     using O = ZeroPadding2DOptions;
     return field_list(field("padding", &O::padding,
@@ -43,9 +45,11 @@ class RUNNEL_API ZeroPadding2D : public LayerOf<ZeroPadding2D, ZeroPadding2DOpti
 };
 
 struct Cropping2DOptions {
+  NamedOnly named_only = {};
   Margins cropping = 0;
   std::string data_format = "channels_last";
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&Cropping2DOptions::cropping>;
   static constexpr auto fields() {
     using O = Cropping2DOptions;
     return field_list(field("cropping", &O::cropping, "rows and columns that are cut off, as ZeroPadding2D has them"),
@@ -66,6 +70,7 @@ struct UpSampling2DOptions {
   std::string data_format = "channels_last";
   std::string interpolation = "nearest";
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&UpSampling2DOptions::size>;
   static constexpr auto fields() {
     using O = UpSampling2DOptions;
     return field_list(field("size", &O::size, "factors of height and width"),

@@ -29,6 +29,7 @@ struct BidirectionalOptions {
   std::string merge_mode = "concat";
   LayerSetting backward_layer = {};
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&BidirectionalOptions::layer, &BidirectionalOptions::merge_mode>;
   static constexpr auto fields() {
     using O = BidirectionalOptions;
     return field_list(
@@ -65,6 +66,7 @@ class RUNNEL_API Bidirectional : public LayerOf<Bidirectional, BidirectionalOpti
 struct TimeDistributedOptions {
   LayerSetting layer = {};
   RUNNEL_LAYER_OPTIONS;
+  using Positional = PositionalSettings<&TimeDistributedOptions::layer>;
   static constexpr auto fields() {
     return field_list(field("layer", &TimeDistributedOptions::layer, "the layer that is wrapped"));
   }
