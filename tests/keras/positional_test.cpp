@@ -24,9 +24,9 @@ void expect_same(const L& by_position, const L& by_name) {
 TEST(KerasPositional, MainArgumentsStandFirst) {
   expect_same(Dense(10), Dense({.units = 10}));
   expect_same(Dense(10, "relu"), Dense({.units = 10, .activation = "relu"}));
-  expect_same(Dense(10, nn::relu), Dense({.units = 10, .activation = "relu"}));
   expect_same(Dense(10, {.activation = "relu"}), Dense({.units = 10, .activation = "relu"}));
   expect_same(Dense(10, "relu", {.use_bias = false}), Dense({.units = 10, .activation = "relu", .use_bias = false}));
+  EXPECT_EQ(Dense(1, nn::relu).options().activation(Tensor(-1.f)).item<float>(), 0);
   expect_same(Dropout(0.5), Dropout({.rate = 0.5}));
   expect_same(Dropout(0.5, {.seed = 3}), Dropout({.rate = 0.5, .seed = 3}));
   expect_same(Embedding(1000, 16, {.mask_zero = true}),
