@@ -42,6 +42,7 @@ RUNNEL_API std::ostream& operator<<(std::ostream& out, const Logs& logs);
 class EpochValues : public std::vector<double> {
  public:
   using vector::vector;
+  EpochValues(std::vector<double> values) : vector(std::move(values)) {}  // NOLINT: implicit
 };
 RUNNEL_API std::ostream& operator<<(std::ostream& out, const EpochValues& values);
 

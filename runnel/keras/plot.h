@@ -7,10 +7,11 @@
 #include <vector>
 
 #include "runnel/base/export.h"
+#include "runnel/keras/logs.h"
 
 namespace runnel::keras::utils {
 
-using MetricsHistory = std::map<std::string, std::vector<double>>;
+using MetricsHistory = std::map<std::string, EpochValues>;
 
 struct PlotHistoryOptions {
   std::vector<std::string> metrics = {};  // the ones to draw, with or without "val_"; empty: all
