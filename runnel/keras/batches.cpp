@@ -84,9 +84,16 @@ Nest sample_range(const Nest& samples, int64_t begin, int64_t end) {
 
 Tensor class_weight_table(const std::map<int64_t, double>& class_weight) {
   if (class_weight.empty()) return {};
-  if (class_weight.begin()->first < 0) throw invalid_argument("[fit] class_weight names a negative class");
-  std::vector<float> table(static_cast<size_t>(class_weight.rbegin()->first) + 1, 1.0f);
-  for (const auto& [number, weight] : class_weight) table[static_cast<size_t>(number)] = static_cast<float>(weight);
+  std::vector<float> table;
+  for (const auto& [number, weight] : class_weight) {
+    if (number != static_cast<int64_t>(table.size())) {
+      throw invalid_argument(
+          "[fit] Expected `class_weight` to have the classes from 0 to one less than their number, each with a weight; "
+          "class {} is followed by {}",
+          static_cast<int64_t>(table.size()) - 1, number);
+    }
+    table.push_back(static_cast<float>(weight));
+  }
   return Tensor::of(table);
 }
 
@@ -95,11 +102,15 @@ Tensor weights_by_class(const Tensor& table, const Nest& y, const Tensor& sample
   if (!y.is_leaf()) throw invalid_argument("[fit] class_weight needs a model with one output");
   Tensor classes = y.leaf();
   const Shape& shape = classes.shape();
-  if (shape.rank() > 1) classes = shape[1] == 1 ? squeeze(classes, {1}) : argmax(classes, 1);
+  if (shape.rank() > 1) classes = shape[shape.rank() - 1] == 1 ? squeeze(classes, {-1}) : argmax(classes, -1);
+  if (is_float(classes.dtype())) classes = round(classes);
   classes = cast(classes, DType::int64);
-  const Tensor largest(static_cast<int64_t>(table.num_elements() - 1));
-  const Tensor named = gather(table, minimum(classes, largest));
-  const Tensor weights = where(classes > largest, ones_like(named), named);
+  for (const int64_t label : classes.to_vector<int64_t>()) {
+    if (label >= 0 && label < table.num_elements()) continue;
+    throw invalid_argument("[fit] class_weight has the classes 0 to {}, but a label is {}: give every class a weight",
+                           table.num_elements() - 1, label);
+  }
+  const Tensor weights = gather(table, classes);
   return sample_weight.defined() ? weights * cast(sample_weight, DType::float32) : weights;
 }
 

@@ -20,7 +20,7 @@ void check_same_counts(const std::vector<std::pair<const char*, Nest>>& data);
 int64_t sample_count(const Nest& samples);  // the first dimension
 // Samples `begin` to `end`.
 Nest sample_range(const Nest& samples, int64_t begin, int64_t end);
-// Weights by class, as a table over class numbers; a class that is not named counts 1.
+// Weights by class, as a table over class numbers, which go from 0 without a gap; a label outside is an Error.
 Tensor class_weight_table(const std::map<int64_t, double>& class_weight);
 Tensor weights_by_class(const Tensor& table, const Nest& y, const Tensor& sample_weight);
 

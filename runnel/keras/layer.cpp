@@ -44,6 +44,10 @@ Layer::Layer(LayerOptions options)
       trainable_(options.trainable) {}
 
 Layer::Layer(Layer* parent, const std::string& attribute, LayerOptions options) : Layer(std::move(options)) {
+  if (!parent) {
+    throw invalid_argument(
+        "[Layer] the layer '{0}' is a member of nothing: {{nullptr, \"{0}\"}}. Write {{this, \"{0}\"}}", attribute);
+  }
   parent->track(attribute, *this);
 }
 
@@ -115,7 +119,14 @@ void Layer::set_trainable(bool trainable) {
 
 // --- calls ---
 
-Tensor Layer::operator()(const Tensor& input, const CallArgs& args) { return run(Nest(input), args).leaf(); }
+Tensor Layer::operator()(const Tensor& input, const CallArgs& args) {
+  const Nest out = run(Nest(input), args);
+  if (out.is_leaf()) return out.leaf();
+  throw invalid_argument(
+      "[{0}] layer '{1}' gives {2}, not one tensor. Call it with a Nest, which returns all of them: const Nest out = "
+      "{1}(Nest(x)); Tensor first = out[0].leaf()",
+      class_name(), name(), nest::detail::describe(out.kind(), out.size(), out.keys()));
+}
 Nest Layer::operator()(const Nest& inputs, const CallArgs& args) { return run(inputs, args); }
 Predictions Layer::operator()(std::initializer_list<NestArg> inputs, const CallArgs& args) {
   return run(NestArg(inputs), args);

@@ -57,7 +57,14 @@ Tensor crossentropy_of(const Tensor& y_true, const Tensor& y_pred, bool from_log
 
 Tensor binary_crossentropy_of(const Tensor& y_true, const Tensor& y_pred, bool from_logits, double label_smoothing,
                               int axis) {
-  Tensor labels = labels_for("binary_crossentropy", y_true, y_pred);
+  // Of another shape they would broadcast, and the loss would be one of pairs that do not belong together.
+  if (!y_true.partial_shape().compatible_with(y_pred.partial_shape())) {
+    throw invalid_argument(
+        "[binary_crossentropy] logits and labels must have the same shape, received y_pred of shape {} and y_true of "
+        "shape {}",
+        y_pred.partial_shape().str(), y_true.partial_shape().str());
+  }
+  Tensor labels = to_dtype(y_true, y_pred.dtype());
   if (label_smoothing != 0) labels = labels * (1 - label_smoothing) + 0.5 * label_smoothing;
   if (from_logits) return reduce_mean(nn::sigmoid_cross_entropy_with_logits(labels, y_pred), axis);
   const Tensor p = clipped(y_pred);

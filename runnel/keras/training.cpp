@@ -258,11 +258,11 @@ void Model::apply_gradients(const Tensor& loss, GradientTape& tape) {
   Optimizer& optimizer = *training().optimizer;
   const std::vector<Variable> variables = trainable_variables();
   if (variables.empty()) {
-    throw make_error(Code::failed_precondition,
-                     "[fit] model '{}' has no trainable weights. Layers that are members must be registered: "
-                     "keras::Dense dense{{this, \"dense\", {{...}}}}; those held by shared_ptr are handed to "
-                     "track(\"name\", layer)",
-                     name());
+    const bool is_frozen = !weights().empty();
+    throw make_error(Code::failed_precondition, "[fit] model '{}' has no trainable weights. {}", name(),
+                     is_frozen ? "All its layers are frozen: set_trainable(true) of those that are to be trained"
+                               : "Layers that are members must be registered: keras::Dense dense{this, \"dense\", "
+                                 "{...}}; those held by shared_ptr are handed to track(\"name\", layer)");
   }
   optimizer.minimize(loss, variables, tape, [this](const Variable& v) { return constraint_of(v); });
 }

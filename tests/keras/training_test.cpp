@@ -112,7 +112,8 @@ TEST(KerasTraining, DatasetsSampleWeightsAndClassWeights) {
   // Class 3 counts nothing: as if its samples had weight 0.
   const Tensor without = cast(data.y < 3, float32);
   const auto by_class = weights_after([&](Model& m) {
-    m.fit(data.x, data.y, {.batch_size = 8, .verbose = 0, .shuffle = false, .class_weight = {{3, 0.0}}});
+    m.fit(data.x, data.y,
+          {.batch_size = 8, .verbose = 0, .shuffle = false, .class_weight = {{0, 1.0}, {1, 1.0}, {2, 1.0}, {3, 0.0}}});
   });
   const auto by_sample = weights_after([&](Model& m) {
     m.fit(data.x, data.y, {.batch_size = 8, .verbose = 0, .shuffle = false, .sample_weight = without});
