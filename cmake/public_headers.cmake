@@ -52,6 +52,7 @@ set(RUNNEL_PUBLIC_HEADERS
   runnel/ops/bitwise.h
   runnel/ops/composite.h
   runnel/ops/control.h
+  runnel/ops/debugging.h
   runnel/ops/cumulative.h
   runnel/ops/einsum.h
   runnel/ops/histogram.h
@@ -83,9 +84,11 @@ set(RUNNEL_PUBLIC_HEADERS
   runnel/graph/graph_def.h
   runnel/graph/plan_options.h
   # function, control flow, IF and WHILE
+  runnel/function/call_key.h
   runnel/function/concrete_function.h
   runnel/function/control_flow.h
   runnel/function/function.h
+  runnel/function/function_core.h
   runnel/function/structure.h
   runnel/function/tensor_spec.h
   runnel/function/traced_blocks.h

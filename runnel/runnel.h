@@ -17,6 +17,7 @@
 #include "runnel/ops/bitwise.h"
 #include "runnel/ops/composite.h"
 #include "runnel/ops/control.h"
+#include "runnel/ops/debugging.h"
 #include "runnel/ops/image.h"
 #include "runnel/ops/io.h"
 #include "runnel/ops/linalg.h"

@@ -156,35 +156,43 @@ void GradientTape::watch(const Variable& variable) { state_->watch(variable.hand
 
 Tensor GradSource::zeros() const { return zeros_like(variable_.defined() ? variable_.value() : key_); }
 
+std::string GradSource::described() const {
+  if (variable_.defined()) return fmt::format("Variable '{}'", variable_.name());
+  if (!key_.defined()) return "a tensor that refers to nothing";
+  return fmt::format("a tensor, {}{}", dtype_name(key_.dtype()), key_.partial_shape().str());
+}
+
 std::vector<Gradient> GradientTape::gradient(const std::vector<Tensor>& targets, const std::vector<GradSource>& sources,
                                              const std::vector<Tensor>& output_gradients,
-                                             UnconnectedGradients unconnected) {
+                                             UnconnectedGradients unconnected, SourceSite where) {
   const State::Question question(*state_, "gradient()");
-  require_unspent();
+  require_unspent(where);
   for (size_t i = 0; i < targets.size(); ++i) {
-    if (!targets[i].defined()) throw invalid_argument("[GradientTape] target {} refers to nothing", i);
+    if (!targets[i].defined()) throw invalid_argument("[GradientTape] target {} refers to nothing{}", i, where.at());
     if (i < output_gradients.size() && output_gradients[i].defined() &&
         !(output_gradients[i].partial_shape() == targets[i].partial_shape())) {
-      throw invalid_argument("[GradientTape] the output gradient has shape {}, the target {}",
-                             output_gradients[i].partial_shape().str(), targets[i].partial_shape().str());
+      throw invalid_argument("[GradientTape] the output gradient has shape {}, the target {}{}",
+                             output_gradients[i].partial_shape().str(), targets[i].partial_shape().str(), where.at());
     }
   }
   std::optional<Pause> pause;
   if (state_->was_made_here()) pause.emplace(*this);  // elsewhere the question itself keeps steps away
   const Finish finish_at_end(*this);
   std::vector<Gradient> result = state_->gradient(targets, sources, output_gradients, !state_->options().persistent);
-  if (unconnected == UnconnectedGradients::zero) {
-    for (size_t i = 0; i < result.size(); ++i) {
-      if (!result[i].defined()) result[i] = sources[i].zeros();
-    }
+  for (size_t i = 0; i < result.size(); ++i) {
+    if (result[i].defined()) continue;
+    result[i] = unconnected == UnconnectedGradients::zero ? Gradient(sources[i].zeros())
+                                                          : Gradient::none_of(sources[i].described());
   }
   return result;
 }
 
-void GradientTape::require_unspent() const {
+void GradientTape::require_unspent(const SourceSite& where) const {
   if (!state_->spent) return;
-  throw make_error(Code::failed_precondition,
-                   "[GradientTape] a tape that is not persistent was asked twice: make it with {{.persistent = true}}");
+  throw make_error(
+      Code::failed_precondition,
+      "[GradientTape] a tape that is not persistent was asked twice: make it with {{.persistent = true}}{}",
+      where.at());
 }
 
 void GradientTape::finish() {
@@ -195,13 +203,13 @@ void GradientTape::finish() {
 }
 
 Gradient GradientTape::gradient(const Tensor& target, const GradSource& source, const Tensor& output_gradient,
-                                UnconnectedGradients unconnected) {
-  return gradient(std::vector<Tensor>{target}, {source}, {output_gradient}, unconnected)[0];
+                                UnconnectedGradients unconnected, SourceSite where) {
+  return gradient(std::vector<Tensor>{target}, {source}, {output_gradient}, unconnected, where)[0];
 }
 
-Tensor GradientTape::jacobian(const Tensor& target, const GradSource& source) {
+Tensor GradientTape::jacobian(const Tensor& target, const GradSource& source, SourceSite where) {
   const State::Question question(*state_, "jacobian()");
-  require_unspent();
+  require_unspent(where);
   std::optional<Pause> pause;
   if (state_->was_made_here()) pause.emplace(*this);  // elsewhere the question itself keeps steps away
   const Finish finish_at_end(*this);

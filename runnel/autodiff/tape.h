@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "runnel/op/gradient.h"
@@ -18,6 +19,7 @@ class RUNNEL_API GradSource {
   GradSource(const Variable& v) : key_(v.handle()), variable_(v) {}  // NOLINT: implicit
   const Tensor& key() const { return key_; }                         // what the tape knows it by
   Tensor zeros() const;
+  std::string described() const;  // "Variable 'w'", "a tensor, float32[2,3]"
 
  private:
   Tensor key_;
@@ -55,28 +57,33 @@ class RUNNEL_API GradientTape {
     for (const T& t : all) watch(t);
   }
 
-  // d target / d source. With `output_gradient`, the derivative is weighted by it (ones otherwise: a target with
-  // several elements is summed).
+  // d target / d source; none (see Gradient) where the target does not depend on it. With `output_gradient`, the
+  // derivative is weighted by it (ones otherwise: a target with several elements is summed).
   Gradient gradient(const Tensor& target, const GradSource& source, const Tensor& output_gradient = {},
-                    UnconnectedGradients unconnected = UnconnectedGradients::none);
+                    UnconnectedGradients unconnected = UnconnectedGradients::none,
+                    SourceSite where = SourceSite::current());
   template <class S>
   std::vector<Gradient> gradient(const Tensor& target, const std::vector<S>& sources,
                                  const Tensor& output_gradient = {},
-                                 UnconnectedGradients unconnected = UnconnectedGradients::none) {
+                                 UnconnectedGradients unconnected = UnconnectedGradients::none,
+                                 SourceSite where = SourceSite::current()) {
     return gradient(std::vector<Tensor>{target}, std::vector<GradSource>(sources.begin(), sources.end()),
-                    {output_gradient}, unconnected);
+                    {output_gradient}, unconnected, where);
   }
   std::vector<Gradient> gradient(const Tensor& target, std::initializer_list<GradSource> sources,
                                  const Tensor& output_gradient = {},
-                                 UnconnectedGradients unconnected = UnconnectedGradients::none) {
-    return gradient(std::vector<Tensor>{target}, std::vector<GradSource>(sources), {output_gradient}, unconnected);
+                                 UnconnectedGradients unconnected = UnconnectedGradients::none,
+                                 SourceSite where = SourceSite::current()) {
+    return gradient(std::vector<Tensor>{target}, std::vector<GradSource>(sources), {output_gradient}, unconnected,
+                    where);
   }
   std::vector<Gradient> gradient(const std::vector<Tensor>& targets, const std::vector<GradSource>& sources,
                                  const std::vector<Tensor>& output_gradients = {},
-                                 UnconnectedGradients unconnected = UnconnectedGradients::none);
+                                 UnconnectedGradients unconnected = UnconnectedGradients::none,
+                                 SourceSite where = SourceSite::current());
 
   // Every element of target by every element of source: shape target.shape + source.shape. Needs no persistent tape.
-  Tensor jacobian(const Tensor& target, const GradSource& source);
+  Tensor jacobian(const Tensor& target, const GradSource& source, SourceSite where = SourceSite::current());
 
   // Forgets everything recorded and goes on recording.
   void reset();
@@ -88,7 +95,7 @@ class RUNNEL_API GradientTape {
   class State;
 
  private:
-  void require_unspent() const;
+  void require_unspent(const SourceSite& where) const;
   void finish();  // a tape that is not persistent forgets
   // The end of a walk, also by an error.
   struct Finish {

@@ -25,4 +25,10 @@ struct SourceSite {
   RUNNEL_API std::string at() const;
 };
 
+// The same for calls with arguments in braces: nothing converts to it, so that no argument is taken for the place.
+struct CallSite {
+  explicit CallSite(const SourceSite& site) : site(site) {}
+  SourceSite site;
+};
+
 }  // namespace runnel

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -29,13 +30,31 @@ class RUNNEL_API Axes {
   bool given_ = false;
 };
 
-// The parameter of ops that take a shape: sizes, a Shape, or an int32/int64 tensor (which may be traced).
+// One size of a shape: a number, or an integer scalar tensor (which may be traced).
+class ShapeSize {
+ public:
+  ShapeSize(int64_t size) : number_(size) {}  // NOLINT: implicit
+  template <std::floating_point T>
+  ShapeSize(T) = delete;  // it would be cut
+  template <TensorIndex T>
+  ShapeSize(const T& size) : tensor_(size) {}  // NOLINT
+  bool is_tensor() const { return tensor_.has_value(); }
+  int64_t number() const { return number_; }
+  const Tensor& tensor() const { return *tensor_; }
+
+ private:
+  int64_t number_ = 0;
+  std::optional<Tensor> tensor_;
+};
+
+// The parameter of ops that take a shape: sizes, numbers or tensors; a Shape; or an int32/int64 vector (which may be
+// traced).
+//   zeros({2, 3}), zeros({shape(x)[0], 4}), zeros(x.shape()), zeros(shape(x))
 class RUNNEL_API ShapeArg {
  public:
   using Location = SourceSite;
-  ShapeArg(std::initializer_list<int64_t> dims, Location where = Location::current())  // NOLINT: implicit
-      : dims_(dims), where_(where) {}
-  ShapeArg(const Shape& shape, Location where = Location::current())  // NOLINT
+  ShapeArg(std::initializer_list<ShapeSize> sizes, Location where = Location::current());  // NOLINT: implicit
+  ShapeArg(const Shape& shape, Location where = Location::current())                       // NOLINT
       : dims_(shape.dims()), where_(where) {}
   ShapeArg(const Dims& dims, Location where = Location::current()) : dims_(dims), where_(where) {}  // NOLINT
   ShapeArg(const std::vector<int64_t>& dims, Location where = Location::current())                  // NOLINT

@@ -62,7 +62,9 @@ void check_inputs(const OpDef& op, Inputs inputs, TypeBinding& binding, bool sym
   for (int i = 0; i < n; ++i) {
     const Tensor& t = *inputs[static_cast<size_t>(i)];
     if (!t.defined()) [[unlikely]] {
-      throw invalid_argument("{} refers to nothing: the Tensor was never given a value", op.input_name(i));
+      const bool told = t.impl() && t.impl()->symbol;
+      throw invalid_argument("{} refers to nothing: {}", op.input_name(i),
+                             told ? t.impl()->symbol->described() : "the Tensor was never given a value");
     }
     if (t.is_symbolic() && !symbolic_too) [[unlikely]] {
       throw make_error(Code::failed_precondition,

@@ -3,6 +3,7 @@
 #include <iosfwd>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "runnel/tensor/composite.h"
@@ -13,26 +14,33 @@ namespace runnel {
 struct OpDef;
 
 // A derivative: nothing (the target does not depend on the source), a Tensor, or IndexedSlices (of a gather).
-// Converts to a Tensor on demand.
+// Converts to a Tensor on demand. In a condition it means whether there is one: `if (grads[0]) ...`, unlike a Tensor,
+// which means its value.
 class RUNNEL_API Gradient {
  public:
   Gradient() = default;
   Gradient(Tensor dense) : dense_(std::move(dense)) {}  // NOLINT: implicit
   Gradient(IndexedSlices slices);                       // NOLINT: implicit
+  // None, of this source ("Variable 'w'"): errors of those who need a tensor name it.
+  static Gradient none_of(std::string source);
 
   bool defined() const { return dense_.defined() || slices_; }
+  explicit operator bool() const { return defined(); }
   bool is_slices() const { return slices_ != nullptr; }
-  const IndexedSlices& slices() const { return *slices_; }
+  const IndexedSlices& slices() const& { return *slices_; }
+  IndexedSlices slices() const&& { return *slices_; }
   // As a Tensor; IndexedSlices are added up row by row. An Error when there is no gradient.
   Tensor value(SourceSite where = SourceSite::current()) const;  // defined with the array ops
   operator Tensor() const { return value(SourceSite()); }        // NOLINT: implicit
   // The tensor itself when it is dense (undefined otherwise): no conversion.
-  const Tensor& dense() const { return dense_; }
+  const Tensor& dense() const& { return dense_; }
+  Tensor dense() const&& { return dense_; }
 
  private:
-  Tensor dense_;
+  Tensor dense_;  // of none_of: refers to nothing and knows why
   std::shared_ptr<const IndexedSlices> slices_;
 };
+inline bool operator!(const Gradient& gradient) { return !gradient.defined(); }
 
 RUNNEL_API std::ostream& operator<<(std::ostream& out, const Gradient& gradient);
 

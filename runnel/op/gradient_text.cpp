@@ -1,8 +1,29 @@
 #include <ostream>
 
+#include "runnel/base/format.h"
 #include "runnel/op/gradient.h"
 
 namespace runnel {
+namespace {
+
+class NoGradient : public Symbol {
+ public:
+  explicit NoGradient(std::string source) : source_(std::move(source)) {}
+  const PartialShape& shape() const override { return shape_; }
+  std::string described() const override {
+    return fmt::format("there is no gradient by {}: the target does not depend on it", source_);
+  }
+
+ private:
+  PartialShape shape_ = PartialShape::unknown();
+  std::string source_;
+};
+
+}  // namespace
+
+Gradient Gradient::none_of(std::string source) {
+  return Tensor(make_ref<TensorImpl>(DType::invalid, std::make_shared<NoGradient>(std::move(source))));
+}
 
 Gradient::Gradient(IndexedSlices slices) : slices_(std::make_shared<const IndexedSlices>(std::move(slices))) {}
 

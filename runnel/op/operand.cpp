@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "runnel/base/decimal.h"
 #include "runnel/base/format.h"
 #include "runnel/tensor/type_sets.h"
 
@@ -17,6 +18,15 @@ Tensor scalar(T value) {
 
 [[noreturn]] void misfit(const std::string& value, DType dtype) {
   throw invalid_argument("the literal {} cannot be a value of dtype {}", value, dtype_name(dtype));
+}
+
+template <class T>
+std::string number_text(T v) {
+  if constexpr (std::floating_point<T>) {
+    return general_text(v);  // never "-nan"
+  } else {
+    return fmt::format("{}", v);
+  }
 }
 
 template <class T>
@@ -51,10 +61,10 @@ To convert_literal(From v) {
     if constexpr (std::same_as<To, bool>) return v;
     misfit(v ? "true" : "false", dtype_of<To>);
   } else if constexpr (std::same_as<To, bool>) {
-    misfit(fmt::format("{}", v), DType::bool_);
+    misfit(number_text(v), DType::bool_);
   } else if constexpr (std::floating_point<From>) {
     if constexpr (std::integral<To>) {
-      misfit(fmt::format("{}", v), dtype_of<To>);
+      misfit(number_text(v), dtype_of<To>);
     } else if constexpr (std::same_as<To, double>) {
       return static_cast<double>(v);
     } else {

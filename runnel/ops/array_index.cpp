@@ -3,6 +3,7 @@
 
 #include "runnel/base/format.h"
 #include "runnel/ops/array.h"
+#include "runnel/ops/array_util.h"
 #include "runnel/ops/math.h"
 
 namespace runnel {
@@ -21,21 +22,16 @@ void check_index_tensor(const Tensor& t, const SourceSite& where) {
 // The starts or stops of the indices as a vector: of numbers a constant, else joined by an op.
 ShapeArg bounds_vector(std::initializer_list<Index> indices, const Dims& numbers, Tensor Index::*tensor,
                        const SourceSite& where) {
-  bool numbers_only = true, narrow = true;
+  bool numbers_only = true;
+  std::vector<ShapeSize> parts;
   for (size_t k = 0; k < numbers.size(); ++k) {
     const Tensor& t = indices.begin()[k].*tensor;
     if (t.defined()) check_index_tensor(t, where);
     numbers_only = numbers_only && !t.defined();
-    narrow = narrow && (t.defined() ? t.dtype() != DType::int64 : numbers[k] == static_cast<int32_t>(numbers[k]));
+    parts.push_back(t.defined() ? ShapeSize(t) : ShapeSize(numbers[k]));
   }
   if (numbers_only) return ShapeArg(numbers, where);
-  const DType dtype = narrow ? DType::int32 : DType::int64;
-  std::vector<Tensor> parts;
-  for (size_t k = 0; k < numbers.size(); ++k) {
-    const Tensor& t = indices.begin()[k].*tensor;
-    parts.push_back(t.defined() ? cast(Operand(t, where), dtype) : Operand(numbers[k], where).as(dtype));
-  }
-  return ShapeArg(stack(OperandList(std::move(parts), where)), where);
+  return ShapeArg(join_sizes(parts, where), where);
 }
 
 }  // namespace

@@ -260,7 +260,10 @@ Tensor Gradient::value(SourceSite where) const {
   if (dense_.defined()) return dense_;
   return composed(where, [&] {
     if (!slices_) {
-      throw make_error(Code::failed_precondition, "there is no gradient: the target does not depend on the source");
+      const TensorImpl* none = dense_.impl().get();
+      throw make_error(Code::failed_precondition, "{}",
+                       none && none->symbol ? none->symbol->described()
+                                            : "there is no gradient: the target does not depend on the source");
     }
     return scatter_nd(expand_dims(slices_->indices, 1), slices_->values, slices_->dense_shape);
   });

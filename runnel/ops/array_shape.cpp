@@ -1,5 +1,9 @@
 // Shapes: reading them, changing them, checking them.
+#include <algorithm>
 #include <cstring>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "runnel/base/format.h"
 #include "runnel/kernels/cpu/broadcast.h"
@@ -362,6 +366,43 @@ Tensor squeeze(const Operand& input, const Axes& axis) {
 Tensor ensure_shape(const Operand& input, const PartialShape& shape) {
   static const Op<EnsureShapeAttrs> op("EnsureShape");
   return op({input}, {.shape = shape});
+}
+
+Tensor join_sizes(std::span<const ShapeSize> sizes, const SourceSite& where) {
+  const bool narrow = std::all_of(sizes.begin(), sizes.end(), [](const ShapeSize& s) {
+    return s.is_tensor() ? s.tensor().dtype() != DType::int64 : std::in_range<int32_t>(s.number());
+  });
+  const DType dtype = narrow ? DType::int32 : DType::int64;
+  std::vector<Tensor> parts;
+  for (const ShapeSize& s : sizes) {
+    parts.push_back(s.is_tensor() ? cast(Operand(s.tensor(), where), dtype) : Operand(s.number(), where).as(dtype));
+  }
+  return stack(OperandList(std::move(parts), where));
+}
+
+ShapeArg::ShapeArg(std::initializer_list<ShapeSize> sizes, Location where) : where_(where) {
+  bool numbers_only = true;
+  for (const ShapeSize& s : sizes) {
+    numbers_only = numbers_only && !s.is_tensor();
+    if (!s.is_tensor()) dims_.push_back(s.number());
+  }
+  if (numbers_only) return;
+  composed(where, [&] {
+    for (const ShapeSize& s : sizes) {
+      if (!s.is_tensor()) continue;
+      const Tensor& t = s.tensor();
+      if (!t.defined()) throw invalid_argument("a size in a list of sizes is a Tensor that was never given a value");
+      const PartialShape shape = t.partial_shape();
+      if ((t.dtype() == DType::int32 || t.dtype() == DType::int64) && (!shape.has_rank() || shape.rank() == 0))
+        continue;
+      throw invalid_argument(
+          "a tensor in a list of sizes must be a scalar of dtype int32 or int64, got {}{}: a vector of all sizes "
+          "stands "
+          "without braces",
+          dtype_name(t.dtype()), shape.str());
+    }
+    tensor_ = join_sizes(std::span(sizes.begin(), sizes.size()), where);
+  });
 }
 
 ShapeArg shape_arg(const Tensor& x, const SourceSite& where) {

@@ -178,6 +178,10 @@ Tensor cast(const Operand& x, DType dtype) {
   return op({x}, {.DstT = dtype});
 }
 
+Tensor cast(const Operand& x, std::string_view dtype) {
+  return composed(x.where(), [&] { return cast(x, dtype_from_name(dtype)); });
+}
+
 Tensor saturate_cast(const Operand& value, DType dtype) {
   return composed(value.where(), [&]() -> Tensor {
     Tensor x = value.value();

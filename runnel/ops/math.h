@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string_view>
+
 #include "runnel/op/axes.h"
 #include "runnel/op/operand.h"
 #include "runnel/ops/cumulative.h"
@@ -96,6 +98,7 @@ RUNNEL_API Tensor logical_not(const Operand& x);
 
 // Another dtype: floating values lose their fraction when they become integers, complex ones their imaginary part.
 RUNNEL_API Tensor cast(const Operand& x, DType dtype);
+RUNNEL_API Tensor cast(const Operand& x, std::string_view dtype);  // by its name: "float32"
 // As cast, but values outside the range of the dtype become its nearest end.
 RUNNEL_API Tensor saturate_cast(const Operand& value, DType dtype);
 // The same bytes read as another dtype; a smaller one adds a last dimension, a larger one takes it away.
@@ -195,5 +198,8 @@ struct MatMulOptions {
 };
 // The product of the matrices in the last two dimensions; leading dimensions broadcast.
 RUNNEL_API Tensor matmul(const Operand& a, const Operand& b, const MatMulOptions& options = {});
+namespace linalg {
+using runnel::matmul;
+}  // namespace linalg
 
 }  // namespace runnel

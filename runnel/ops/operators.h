@@ -2,19 +2,22 @@
 
 // Operators of tensors: + - * / % and comparisons, & | ^ ~ ! on bool and integer tensors. At least one operand is
 // a Tensor or stands for one (Variable, Gradient); the other may be a number. Comparisons give bool tensors.
-// `x += y` is `x = x + y`: the handle x refers to another value from then on, copies of it do not. A Variable has
-// assign_add for that.
+// `x += y` is `x = x + y`: the handle x refers to another value from then on, copies of it do not. Of a Variable it
+// changes the value, for all its copies: `w += y` is `w.assign_add(y)`.
 
 #include <concepts>
 #include <type_traits>
 
 #include "runnel/op/operand.h"
+#include "runnel/ops/state.h"
 
 namespace runnel {
 
-// What an operator takes as a tensor. Types that test as bool (std::optional<Tensor>) keep their own operators.
+// What an operator takes as a tensor. Types that test as bool (std::optional<Tensor>) keep their own operators; a
+// Gradient says so whether there is one, and computes as a tensor.
 template <class V>
-concept TensorLike = HasTensorValue<V> && !std::derived_from<V, Operand> && !std::is_constructible_v<bool, const V&>;
+concept TensorLike = HasTensorValue<V> && !std::derived_from<V, Operand> &&
+                     (std::same_as<V, Gradient> || !std::is_constructible_v<bool, const V&>);
 
 // The two kinds of operands never convert from the same thing: every expression has one reading, and expressions
 // without a tensor never get here. Both keep the line of the expression.
@@ -81,6 +84,15 @@ inline Tensor& operator+=(Tensor& x, const Operand& y) { return x = add(Operand(
 inline Tensor& operator-=(Tensor& x, const Operand& y) { return x = subtract(Operand(x, y.where()), y); }
 inline Tensor& operator*=(Tensor& x, const Operand& y) { return x = multiply(Operand(x, y.where()), y); }
 inline Tensor& operator/=(Tensor& x, const Operand& y) { return x = divide(Operand(x, y.where()), y); }
+
+inline const Variable& operator+=(const Variable& w, const Operand& y) { return w.assign_add(y); }
+inline const Variable& operator-=(const Variable& w, const Operand& y) { return w.assign_sub(y); }
+inline const Variable& operator*=(const Variable& w, const Operand& y) {
+  return w.assign(multiply(Operand(w, y.where()), y));
+}
+inline const Variable& operator/=(const Variable& w, const Operand& y) {
+  return w.assign(divide(Operand(w, y.where()), y));
+}
 
 inline Tensor operator-(const TensorOperand& x) { return negative(x); }
 inline Tensor operator~(const TensorOperand& x) { return detail::operator_invert(x); }

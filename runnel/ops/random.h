@@ -64,6 +64,7 @@ class RUNNEL_API Generator {
   void skip(int64_t delta);  // passes over delta numbers
   void reset_from_seed(int64_t seed);
   void reset_from_state(const Operand& state);
+  void reset(const Operand& state) { reset_from_state(state); }
 
   Tensor key() const;
   const Variable& state() const { return state_; }

@@ -19,10 +19,14 @@ struct Choose {
   }
 };
 
+// T stands for elements of its size.
 template <class T>
 void choose(KernelContext& c, const Dims& condition) {
-  cpu::ternary_broadcast<Choose, bool, T, T, T>(c.in<bool>(0), condition, c.in<T>(1), c.in(1).shape().dims(),
-                                                c.in<T>(2), c.in(2).shape().dims(), c.out<T>(), c.out().shape().dims());
+  const auto* x = static_cast<const T*>(c.in(1).raw());
+  const auto* y = static_cast<const T*>(c.in(2).raw());
+  auto* chosen = static_cast<T*>(static_cast<void*>(c.out<char>()));
+  cpu::ternary_broadcast<Choose, bool, T, T, T>(c.in<bool>(0), condition, x, c.in(1).shape().dims(), y,
+                                                c.in(2).shape().dims(), chosen, c.out().shape().dims());
 }
 
 // Elements are only moved: their size decides. Strings move as pointers first, which broadcast like numbers.

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <concepts>
 #include <iosfwd>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "runnel/op/gradient.h"
 #include "runnel/op/operand.h"
@@ -25,6 +27,13 @@ class RUNNEL_API Variable {
  public:
   Variable() = default;
   explicit Variable(const Operand& initial_value, const VariableOptions& options = {});
+  // `Variable w = zeros({2});`
+  template <std::same_as<Tensor> T>
+  Variable(T&& initial_value, const CallSite& where = CallSite(SourceSite::current()))  // NOLINT: implicit
+      : Variable(Operand(std::move(initial_value), where.site)) {}
+  // Would make `w` another variable: `w.assign(value)` changes its value.
+  template <std::same_as<Tensor> T>
+  Variable& operator=(const T& value) = delete;
   static Variable from_handle(const Tensor& handle);
 
   bool defined() const { return handle_.defined(); }
@@ -36,6 +45,15 @@ class RUNNEL_API Variable {
   Tensor value(SourceSite where = SourceSite::current()) const;
   Tensor read_value(SourceSite where = SourceSite::current()) const { return value(where); }
   operator Tensor() const { return value(SourceSite()); }  // NOLINT: implicit
+
+  // Parts of the value, as of a Tensor: w[0], w(all, slice(0, 4)).
+  Tensor operator[](const Index& i) const { return value(i.where)[i]; }
+  Tensor operator()(const Index& i) const { return value(i.where)(i); }
+  Tensor operator()(const Index& i, const Index& j) const { return value(i.where)(i, j); }
+  Tensor operator()(const Index& i, const Index& j, const Index& k) const { return value(i.where)(i, j, k); }
+  Tensor operator()(const Index& i, const Index& j, const Index& k, const Index& l) const {
+    return value(i.where)(i, j, k, l);
+  }
 
   // Each returns the variable, so that calls can be chained; the value's dtype and shape must fit.
   const Variable& assign(const Operand& value) const;

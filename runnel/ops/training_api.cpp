@@ -26,7 +26,9 @@ IndexedSlices without_repeats(const IndexedSlices& s) {
 template <class Rule>
 void apply(const char* dense, const char* rows, const std::vector<const Variable*>& variables,
            const std::vector<double>& scalars, const Gradient& grad, const typename Rule::Attrs& attrs = {}) {
-  if (!grad.defined()) throw invalid_argument("[{}] there is no gradient to apply", dense);
+  if (!grad.defined()) {
+    throw invalid_argument("[{}] there is no gradient to apply to Variable '{}'", dense, variables[0]->name());
+  }
   const DType dtype = variables[0]->dtype();
   std::vector<Tensor> inputs;
   for (const Variable* v : variables) inputs.push_back(v->handle());

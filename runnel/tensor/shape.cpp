@@ -31,6 +31,14 @@ PartialShape PartialShape::merged_with(const PartialShape& other) const {
   return PartialShape(dims);
 }
 
+void PartialShape::no_dimension(const DimIndex& i) const {
+  if (!known_rank_) {
+    throw invalid_argument("dimension {} of a shape of unknown rank is not known{}", i.at, i.where.at());
+  }
+  throw invalid_argument("dimension {} of the shape {} of rank {}: it must be in [{}, {}){}", i.at, str(), rank(),
+                         -rank(), rank(), i.where.at());
+}
+
 std::string PartialShape::str() const {
   if (!known_rank_) return "<unknown>";
   std::string text = "[";

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <iosfwd>
@@ -9,12 +10,22 @@
 
 #include "runnel/base/export.h"
 #include "runnel/base/small_vector.h"
+#include "runnel/base/source_site.h"
 
 namespace runnel {
 
 using Dims = SmallVector<int64_t, 6>;
 
 inline constexpr int64_t kUnknownDim = -1;
+
+// Which dimension of a shape, counted from the end when negative. Remembers the line of the expression, for errors.
+struct DimIndex {
+  template <std::integral T>
+  constexpr DimIndex(T at, SourceSite where = SourceSite::current())  // NOLINT: implicit
+      : at(static_cast<int64_t>(at)), where(where) {}
+  int64_t at;
+  SourceSite where;
+};
 
 // What is known of a shape: nothing, its rank, or some or all of its dimensions (kUnknownDim where unknown).
 class RUNNEL_API PartialShape {
@@ -33,9 +44,18 @@ class RUNNEL_API PartialShape {
   bool has_rank() const { return known_rank_; }
   int rank() const { return known_rank_ ? static_cast<int>(dims_.size()) : -1; }
   bool is_static() const;  // every dimension is known
-  int64_t dim(int i) const { return dims_[static_cast<size_t>(i)]; }
-  int64_t operator[](int i) const { return dim(i); }
-  const Dims& dims() const { return dims_; }
+  // Of a shape of known rank; an Error where there is no such dimension.
+  int64_t dim(DimIndex i) const {
+    const auto n = static_cast<int64_t>(dims_.size());
+    const int64_t at = i.at < 0 ? i.at + n : i.at;
+    if (at < 0 || at >= n) [[unlikely]] {
+      no_dimension(i);
+    }
+    return dims_[static_cast<size_t>(at)];
+  }
+  int64_t operator[](DimIndex i) const { return dim(i); }
+  const Dims& dims() const& { return dims_; }
+  Dims dims() const&& { return dims_; }
   const int64_t* begin() const { return dims_.begin(); }
   const int64_t* end() const { return dims_.end(); }
 
@@ -48,6 +68,9 @@ class RUNNEL_API PartialShape {
   friend bool operator==(const PartialShape& a, const PartialShape& b) {
     return a.known_rank_ == b.known_rank_ && a.dims_ == b.dims_;
   }
+
+ private:
+  [[noreturn]] void no_dimension(const DimIndex& i) const;
 
  protected:
   Dims dims_;

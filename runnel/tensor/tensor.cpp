@@ -114,13 +114,20 @@ Tensor Tensor::to(Device& target) const {
 }
 
 Tensor::operator bool() const {
+  if (!defined()) refers_to_nothing("its value");
   if (is_symbolic()) {
-    throw make_error(Code::failed_precondition,
-                     "a tensor of a graph that is being built is neither true nor false: use IF (...), WHILE (...) or "
-                     "cond() for it; {}",
-                     impl_->symbol->described());
+    throw make_error(
+        Code::failed_precondition,
+        "a tensor of a graph that is being built is neither true nor false: use IF (...), WHILE (...) or "
+        "cond() for it, logical_and(a, b), logical_or(a, b) and logical_not(a) in the place of &&, || and !, "
+        "where(c, a, b) in that of c ? a : b; {}",
+        impl_->symbol->described());
   }
-  check_single({});
+  require_value("its value");
+  if (num_elements() != 1) {
+    throw invalid_argument(
+        "a condition is one value, not a tensor of shape {}: reduce_all or reduce_any makes one of it", shape().str());
+  }
   Tensor t = to_host();
   if (dtype() == DType::bool_) return *t.data<bool>();
   bool truth = false;
@@ -136,6 +143,56 @@ Tensor::operator bool() const {
   });
   if (!known) throw invalid_argument("a {} tensor is neither true nor false", dtype_name(dtype()));
   return truth;
+}
+
+double Tensor::as_real() const {
+  check_single({});
+  const Tensor t = to_host();
+  double number = 0;
+  bool known = false;
+  (real_numbers + Types<bool>{}).for_each([&]<class T>() {
+    if (dtype_of<T> != t.dtype()) return;
+    known = true;
+    if constexpr (std::integral<T> || std::floating_point<T>) {
+      number = static_cast<double>(*t.data<T>());
+    } else {
+      number = static_cast<double>(static_cast<float>(*t.data<T>()));
+    }
+  });
+  if (!known) throw invalid_argument("a {} tensor is no C++ number: cast it first", dtype_name(dtype()));
+  return number;
+}
+
+int64_t Tensor::as_integer() const {
+  check_single({});
+  const Tensor t = to_host();
+  int64_t number = 0;
+  bool known = false;
+  (integers + Types<bool>{}).for_each([&]<class T>() {
+    if (dtype_of<T> != t.dtype()) return;
+    known = true;
+    if (!std::in_range<int64_t>(static_cast<uint64_t>(*t.data<T>())) && std::unsigned_integral<T>) does_not_fit();
+    number = static_cast<int64_t>(*t.data<T>());
+  });
+  if (known) return number;
+  const double real = as_real();
+  // -2^63 is an int64, 2^63 is not; NaN compares false.
+  if (!(real >= -9223372036854775808.0 && real < 9223372036854775808.0)) does_not_fit();
+  return static_cast<int64_t>(real);
+}
+
+void Tensor::does_not_fit() const {
+  throw invalid_argument("the value {} does not fit the C++ integer it is asked for as", str());
+}
+
+void Tensor::no_elements(DType asked) const {
+  if (!defined()) refers_to_nothing("its elements");
+  require_value("its elements");
+  if (!device().is_host()) {
+    throw make_error(Code::failed_precondition, "the elements are on {}: to_host() brings them here", device().name());
+  }
+  check_access(asked, {});
+  throw invalid_argument("the tensor has no elements to be read");
 }
 
 void Tensor::ragged_literal(size_t depth, int64_t expected, int64_t got) {
@@ -164,7 +221,11 @@ void Tensor::check_single(const SourceSite& where) const {
   }
 }
 
-void Tensor::refers_to_nothing(const char* asked, const SourceSite& where) {
+void Tensor::refers_to_nothing(const char* asked, const SourceSite& where) const {
+  if (impl_ && impl_->symbol) {
+    throw make_error(Code::failed_precondition, "{} cannot be read: {}{}", asked, impl_->symbol->described(),
+                     where.at());
+  }
   throw make_error(Code::failed_precondition,
                    "this Tensor refers to nothing, so {} cannot be read: it was never given a value{}", asked,
                    where.at());

@@ -1,15 +1,18 @@
 #pragma once
 
 #include <atomic>
+#include <compare>
 #include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <iosfwd>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "runnel/base/export.h"
@@ -70,18 +73,53 @@ concept Text = std::convertible_to<T, std::string_view> && !std::same_as<T, Byte
 template <class T>
 concept Element = Number<T> || Text<T> || std::same_as<T, Bytes>;
 
-// Elements read from a tensor on the host; keeps them alive. Converts to std::span.
+// Elements read from a tensor on the host; keeps them alive as long as it lives itself. Converts to std::span where it
+// has a name: a span or an address taken of a temporary one would refer to nothing, and does not compile.
+//   const auto values = x.host<float>();
+//   const std::span<const float> some = values;
 template <class T>
 class HostView {
  public:
+  // No pointer: std::span takes temporaries of anything that has contiguous iterators.
+  class Iterator {
+   public:
+    using iterator_category = std::random_access_iterator_tag;
+    using value_type = T;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const T*;
+    using reference = const T&;
+    Iterator() = default;
+    explicit Iterator(const T* at) : at_(at) {}
+    reference operator*() const { return *at_; }
+    pointer operator->() const { return at_; }
+    reference operator[](difference_type n) const { return at_[n]; }
+    Iterator& operator+=(difference_type n) { return at_ += n, *this; }
+    Iterator& operator-=(difference_type n) { return at_ -= n, *this; }
+    Iterator& operator++() { return ++at_, *this; }
+    Iterator& operator--() { return --at_, *this; }
+    Iterator operator++(int) { return Iterator(at_++); }
+    Iterator operator--(int) { return Iterator(at_--); }
+    friend Iterator operator+(Iterator i, difference_type n) { return i += n; }
+    friend Iterator operator+(difference_type n, Iterator i) { return i += n; }
+    friend Iterator operator-(Iterator i, difference_type n) { return i -= n; }
+    friend difference_type operator-(Iterator a, Iterator b) { return a.at_ - b.at_; }
+    friend auto operator<=>(Iterator, Iterator) = default;
+
+   private:
+    const T* at_ = nullptr;
+  };
+
   HostView(Ref<Buffer> keep, const T* data, size_t n) : keep_(std::move(keep)), span_(data, n) {}
-  const T* begin() const { return span_.data(); }
-  const T* end() const { return span_.data() + span_.size(); }
-  const T* data() const { return span_.data(); }
+  Iterator begin() const { return Iterator(span_.data()); }
+  Iterator end() const { return Iterator(span_.data() + span_.size()); }
+  const T* data() const& { return span_.data(); }
+  const T* data() const&& = delete;
   size_t size() const { return span_.size(); }
   bool empty() const { return span_.empty(); }
-  const T& operator[](size_t i) const { return span_[i]; }
-  operator std::span<const T>() const { return span_; }  // NOLINT
+  const T& operator[](size_t i) const& { return span_[i]; }
+  T operator[](size_t i) const&& { return span_[i]; }
+  operator std::span<const T>() const& { return span_; }  // NOLINT
+  operator std::span<const T>() const&& = delete;
 
  private:
   Ref<Buffer> keep_;
@@ -199,19 +237,20 @@ class RUNNEL_API Tensor {
   bool is_symbolic() const { return impl_ && impl_->symbol; }
   DType dtype() const { return value("its dtype").dtype; }
   // The shape of a value; of a symbolic tensor only when it is fully known (else an Error).
-  const Shape& shape() const {
+  const Shape& shape() const& {
     const TensorImpl& t = value("its shape");
     if (t.num_elements < 0) [[unlikely]] {
       require_value("its shape");
     }
     return t.shape;
   }
+  Shape shape() const&& { return static_cast<const Tensor&>(*this).shape(); }  // a reference would outlive the tensor
   PartialShape partial_shape() const {
     const TensorImpl& t = value("its shape");
     return t.symbol ? t.symbol->shape() : static_cast<const PartialShape&>(t.shape);
   }
   int rank() const { return shape().rank(); }
-  int64_t dim(int i) const { return shape()[normalize_axis(i, rank(), "dimension")]; }
+  int64_t dim(DimIndex i) const { return shape()[i]; }
   int64_t num_elements() const {
     const TensorImpl& t = value("its size");
     if (t.num_elements < 0) [[unlikely]] {
@@ -261,6 +300,20 @@ class RUNNEL_API Tensor {
 
   // Truth of a tensor with one element, so that `if (x > 0)` works eagerly.
   explicit operator bool() const;
+  // The one element as a C++ number, whatever its dtype: float(loss), int(count). Integers are cut towards zero; an
+  // Error where the value does not fit.
+  template <class T>
+    requires(std::is_arithmetic_v<T> && !std::same_as<T, bool>)
+  explicit operator T() const {
+    if constexpr (std::floating_point<T>) {
+      return static_cast<T>(as_real());
+    } else {
+      if (dtype_of<T> == DType::uint64 && dtype() == DType::uint64) return static_cast<T>(item<uint64_t>());
+      const int64_t value = as_integer();
+      if (!std::in_range<T>(value)) does_not_fit();
+      return static_cast<T>(value);
+    }
+  }
 
   // Same elements, another shape of the same size; shares the buffer.
   Tensor with_shape(const Shape& shape) const;
@@ -282,14 +335,16 @@ class RUNNEL_API Tensor {
   std::string str() const;   // what TensorFlow prints: tf.Tensor(1.0, shape=(), dtype=float32)
   std::string repr() const;  // <tf.Tensor: shape=(), dtype=float32, numpy=1.0>
 
-  // For kernels: the elements where they are. Only for tensors on the host (a kernel's inputs are).
+  // For kernels: the elements where they are, of a tensor on the host (a kernel's inputs are) that holds T; an Error
+  // otherwise. Its bytes as char. They live as long as the tensor: host() keeps them. Only who made a tensor may write
+  // to it, before anyone else sees it.
   template <class T>
   const T* data() const {
-    return static_cast<const T*>(impl_->data);
+    return elements<T>();
   }
   template <class T>
   T* mutable_data() const {
-    return static_cast<T*>(impl_->data);
+    return elements<T>();
   }
   const void* raw() const { return impl_->data; }
   const Ref<TensorImpl>& impl() const { return impl_; }
@@ -349,6 +404,29 @@ class RUNNEL_API Tensor {
     }
   }
   [[noreturn]] static void ragged_literal(size_t depth, int64_t expected, int64_t got);
+  template <class T>
+  T* elements() const {
+    static_assert(dtype_of<T> != DType::invalid || std::same_as<T, char> || std::is_class_v<T>,
+                  "no dtype has this C++ type");
+    // Types that no dtype has are for moving bytes; an unsigned integer may stand for the signed one of its size.
+    constexpr bool bytes = dtype_of<T> == DType::invalid;
+    constexpr DType other = [] {
+      if constexpr (std::unsigned_integral<T> && !std::same_as<T, bool>) {
+        return dtype_of<std::make_signed_t<T>>;
+      } else {
+        return dtype_of<T>;
+      }
+    }();
+    if (!impl_ || !impl_->buffer || !(bytes || impl_->dtype == dtype_of<T> || impl_->dtype == other) ||
+        !impl_->buffer->device().is_host()) [[unlikely]] {
+      no_elements(dtype_of<T>);
+    }
+    return static_cast<T*>(impl_->data);
+  }
+  [[noreturn]] void no_elements(DType asked) const;
+  double as_real() const;
+  int64_t as_integer() const;
+  [[noreturn]] void does_not_fit() const;
   // What the handle refers to; an Error naming what was asked for where that is nothing.
   const TensorImpl& value(const char* asked) const {
     if (!defined()) [[unlikely]] {
@@ -356,7 +434,7 @@ class RUNNEL_API Tensor {
     }
     return *impl_;
   }
-  [[noreturn]] static void refers_to_nothing(const char* asked, const SourceSite& where = {});
+  [[noreturn]] void refers_to_nothing(const char* asked, const SourceSite& where = {}) const;
   void check_count(size_t n) const;
   void check_access(DType asked, const SourceSite& where) const;
   void check_single(const SourceSite& where) const;

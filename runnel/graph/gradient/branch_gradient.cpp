@@ -101,7 +101,7 @@ void extend_branches(Node& node) {
   set_branches(node, result);
 }
 
-Gradients gradient_of(const CallSite& site, const Tensors& known, const std::vector<Gradient>& dy,
+Gradients gradient_of(const CalledNode& site, const Tensors& known, const std::vector<Gradient>& dy,
                       const std::vector<bool>& needed) {
   for (;;) {
     std::vector<bool> has_dy(static_cast<size_t>(site.node->num_outputs()), false);
@@ -153,7 +153,7 @@ Gradients gradient_of(const CallSite& site, const Tensors& known, const std::vec
 }
 
 struct Recorded {
-  CallSite site;
+  CalledNode site;
   Tensors outputs;
   std::vector<Gradient> dy;
   std::vector<bool> needed;
@@ -176,7 +176,7 @@ Recorded recorded(const GradCtx& g, size_t first) {
 
 }  // namespace
 
-Tensors widened_outputs(const CallSite& site, const Tensors& known, SiteGradientFn gradient) {
+Tensors widened_outputs(const CalledNode& site, const Tensors& known, SiteGradientFn gradient) {
   Tensors outputs = known;
   for (int i = static_cast<int>(known.size()); i < site.node->num_outputs(); ++i) {
     outputs.push_back(symbolic(site.graph, {site.node, i}));

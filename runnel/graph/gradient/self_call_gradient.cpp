@@ -162,7 +162,7 @@ const SelfDerivative& derive(const RecursivePtr& ref) {
 
 }  // namespace
 
-Gradients self_call_gradient(const CallSite& site, const Tensors& known, const std::vector<Gradient>& dy,
+Gradients self_call_gradient(const CalledNode& site, const Tensors& known, const std::vector<Gradient>& dy,
                              const std::vector<bool>& needed) {
   Node& node = *site.node;
   RecursivePtr ref = std::dynamic_pointer_cast<const RecursiveFunction>(node.attrs_as<CallAttrs>().f.body);

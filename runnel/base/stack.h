@@ -1,0 +1,13 @@
+#pragma once
+
+#include <cstddef>
+
+#include "runnel/base/export.h"
+
+namespace runnel {
+
+// Is there room for another call on the stack of this thread? What calls itself as deep as the user's program says asks
+// before it goes deeper, and throws an Error where the program would crash.
+RUNNEL_API bool stack_has_room();
+
+}  // namespace runnel
