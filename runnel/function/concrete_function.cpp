@@ -1,7 +1,7 @@
 #include "runnel/function/concrete_function.h"
 
 #include "runnel/base/format.h"
-#include "runnel/function/structure.h"
+#include "runnel/function/call_key.h"
 #include "runnel/graph/call.h"
 #include "runnel/graph/graph_function.h"
 #include "runnel/ops/variable_slot.h"

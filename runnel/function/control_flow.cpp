@@ -24,3 +24,17 @@ Described describe_result(const BranchFn& f) {
 }
 
 }  // namespace runnel::function_detail
+
+namespace runnel {
+
+Tensor case_(const std::vector<Case>& cases, const std::function<Tensor()>& otherwise, SourceSite where) {
+  std::function<Tensor()> chosen = otherwise;
+  for (auto c = cases.rbegin(); c != cases.rend(); ++c) {
+    chosen = [&each = *c, rest = std::move(chosen), where] {
+      return cond(Operand(each.condition, where), each.branch, rest);
+    };
+  }
+  return chosen();
+}
+
+}  // namespace runnel

@@ -2,7 +2,10 @@
 
 // Control flow by functions: cond, switch_case, while_loop and what is built on them. Eagerly they are plain C++;
 // inside a function they become nodes of its graph.
+#include <functional>
+#include <initializer_list>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -46,6 +49,27 @@ decltype(auto) call_with(F& f, const State& state) {
     return f(state);
   }
 }
+
+// What a loop keeps of its start: C++ numbers and variables become tensors, which the body can give back.
+template <class T>
+struct LoopState {
+  using type = T;
+};
+template <class T>
+  requires(Number<T> || std::same_as<T, Variable>)
+struct LoopState<T> {
+  using type = Tensor;
+};
+template <class... T>
+struct LoopState<std::tuple<T...>> {
+  using type = std::tuple<typename LoopState<T>::type...>;
+};
+template <class A, class B>
+struct LoopState<std::pair<A, B>> {
+  using type = std::pair<typename LoopState<A>::type, typename LoopState<B>::type>;
+};
+template <class T>
+using LoopStateOf = typename LoopState<T>::type;
 
 RUNNEL_API void require_branches(size_t count, const SourceSite& where);
 RUNNEL_API int64_t leading_dim(const Tensor& t);
@@ -102,15 +126,32 @@ auto switch_case(const Operand& index, std::vector<F> branches) {
   }
   return with_tensors(*like, add_case(i, std::move(bodies), index.where()));
 }
+// switch_case(i, {[&] { return x + 1; }, [&] { return x * 2; }}): callables of different types that give a tensor.
+inline Tensor switch_case(const Operand& index, std::initializer_list<std::function<Tensor()>> branches) {
+  return switch_case(index, std::vector<std::function<Tensor()>>(branches));
+}
 
-// state = body(state) while condition(state) holds. A tuple is handed over as several parameters.
+// The branch of the first condition, a bool, that holds; `otherwise` when none does.
+//   case_({{x < 0, [&] { return -x; }}, {x > 9, [&] { return x - 9; }}}, [&] { return x; })
+struct Case {
+  Tensor condition;
+  std::function<Tensor()> branch;
+};
+RUNNEL_API Tensor case_(const std::vector<Case>& cases, const std::function<Tensor()>& otherwise,
+                        SourceSite where = SourceSite::current());
+
+// state = body(state) while condition(state) holds. A tuple is handed over as several parameters; numbers in it are
+// tensors from then on.
 //   auto [i, sum] = while_loop([&](Tensor i, Tensor) { return i < n; },
-//                              [&](Tensor i, Tensor s) { return std::tuple{i + 1, s + f(i)}; }, std::tuple{Tensor(0),
+//                              [&](Tensor i, Tensor s) { return std::tuple{i + 1, s + f(i)}; }, std::tuple{0,
 //                              zero});
-template <class C, class B, class State>
-State while_loop(C condition, B body, const State& state, const WhileOptions& options = {},
-                 SourceSite where = SourceSite::current()) {
+template <class C, class B, class Start>
+function_detail::LoopStateOf<Start> while_loop(C condition, B body, const Start& start,
+                                               const WhileOptions& options = {},
+                                               SourceSite where = SourceSite::current()) {
   using namespace function_detail;
+  using State = LoopStateOf<Start>;
+  const State state(start);
   if (!is_tracing()) {
     State now = state;
     for (int64_t k = 0; options.maximum_iterations < 0 || k < options.maximum_iterations; ++k) {
@@ -126,9 +167,12 @@ State while_loop(C condition, B body, const State& state, const WhileOptions& op
 }
 
 // f(... f(f(initial, elems[0]), elems[1]) ..., elems[n - 1])
-template <class F, class A>
-A foldl(F f, const Tensor& elems, const A& initial, SourceSite where = SourceSite::current()) {
+template <class F, class Start>
+function_detail::LoopStateOf<Start> foldl(F f, const Tensor& elems, const Start& start,
+                                          SourceSite where = SourceSite::current()) {
   using namespace function_detail;
+  using A = LoopStateOf<Start>;
+  const A initial(start);
   if (!is_tracing()) {
     A acc = initial;
     for (int64_t i = 0; i < leading_dim(elems); ++i) acc = f(acc, elems[i]);

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runnel/function/function.h"
+#include "runnel/function/function_core.h"
 
 namespace runnel::function_detail {
 

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "runnel/base/format.h"
+#include "runnel/base/stack.h"
 #include "runnel/graph/call.h"
 #include "runnel/graph/executor/plan.h"
 #include "runnel/graph/graph_function.h"
@@ -82,14 +83,31 @@ void TracingCheck::traced_done(const std::vector<Tensor>& results) const {
   }
 }
 
+void Core::require_result(const CallText& result, const SourceSite& where) const {
+  for (const auto& [path, text] : result) {
+    if (text != tensor_text(Tensor())) continue;
+    throw make_error(Code::failed_precondition,
+                     "[{}] {} refers to nothing: the function returns a Tensor that was never given a value{}",
+                     options_.name, path, where.at());
+  }
+}
+
+void Core::require_stack(const SourceSite& where) const {
+  if (stack_has_room()) return;
+  throw make_error(Code::resource_exhausted,
+                   "[{}] the calls of the function inside one another have used up the stack: a function that calls "
+                   "itself must come to an end{}",
+                   options_.name, where.at());
+}
+
 void Core::call(const Trace& trace, const CallKey& key, Tensor* outputs) const {
   if (!options_.input_signature.empty()) {
     const std::vector<TensorSpec> wanted = specs_of(key);
     for (size_t i = 0; i < wanted.size(); ++i) {
       const Tensor& t = *key.tensors[i];
       if (t.dtype() != wanted[i].dtype || !wanted[i].shape.compatible_with(t.partial_shape())) {
-        throw invalid_argument("[{}] tensor {} of the arguments must be {} by the input signature, got {}",
-                               options_.name, i, wanted[i].str(), tensor_text(t));
+        throw invalid_argument("[{}] tensor {} of the arguments must be {} by the input signature, got {}{}",
+                               options_.name, i, wanted[i].str(), tensor_text(t), key.where.at());
       }
     }
   }

@@ -2,117 +2,42 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
-#include "runnel/function/concrete_function.h"
-#include "runnel/function/structure.h"
+#include "runnel/function/call_key.h"
+#include "runnel/function/function_core.h"
 #include "runnel/graph/control_flow.h"
-#include "runnel/graph/plan_options.h"
 
 namespace runnel {
-
-struct ThreadContext;
-
-enum class Retracing { allowed, error };
-
-struct FunctionOptions {
-  std::string name = "function";
-  // One trace serves every call whose tensors fit; another is an Error.
-  std::vector<TensorSpec> input_signature = {};
-  // A dimension that missed twice becomes unknown.
-  bool reduce_retracing = false;
-  Retracing retracing = Retracing::allowed;
-  size_t max_traces = 64;  // the least recently used is forgotten
-  PlanOptions plan = {};   // which passes its graphs go through
-};
-
-// Functions run as the plain C++ they are, op by op: for debugging.
-RUNNEL_API void run_functions_eagerly(bool eagerly);
-RUNNEL_API bool functions_run_eagerly();
-
-// Every call of a function also runs as plain C++, and the results and variables are compared; an Error where they
-// differ. For tests and debugging: finds code in traced blocks that changes plain C++ variables. Effects other than on
-// variables and random numbers happen twice.
-RUNNEL_API void check_tracing(bool check);
-RUNNEL_API bool tracing_is_checked();
-
 namespace function_detail {
 
-// Compares a traced call with the same call run eagerly before it.
-class RUNNEL_API TracingCheck {
- public:
-  explicit TracingCheck(const ConcreteFunction& f);
-  ~TracingCheck();
-  TracingCheck(const TracingCheck&) = delete;
-  TracingCheck& operator=(const TracingCheck&) = delete;
-  void eager_done(std::vector<Tensor> results);
-  void traced_done(const std::vector<Tensor>& results) const;
-
- private:
-  struct State;
-  std::unique_ptr<State> state_;
+// What a callable takes as its argument number I: a Tensor where that does not follow from its type (a generic lambda).
+template <class F>
+struct TakenBy {
+  using Types = std::tuple<>;
 };
-
-struct Trace {
-  SmallVector<uint64_t, 48> words;
-  SmallVector<uint32_t, 16> tensors_at;  // words that are of tensors, see CallKey
-  std::vector<uint32_t> any;             // words that may have any value
-  CallText text;
-  ConcreteFunction concrete;
-  std::shared_ptr<const void> result;  // the C++ result, with the tensors of the graph in it
-
-  bool fits(const CallKey& key) const;
-  // In all but its tensors, which an input signature speaks for.
-  bool fits_but_for_tensors(const CallKey& key) const;
+template <class F>
+  requires requires { &F::operator(); }
+struct TakenBy<F> : TakenBy<decltype(&F::operator())> {};
+template <class R, class... P>
+struct TakenBy<R (*)(P...)> {
+  using Types = std::tuple<std::decay_t<P>...>;
 };
-using TracePtr = std::shared_ptr<const Trace>;
-
-// What a trace gives back: the tensors of the result, and the result itself.
-struct TracedResult {
-  std::vector<Tensor> outputs;
-  std::shared_ptr<const void> result;
+template <class C, class R, class... P>
+struct TakenBy<R (C::*)(P...)> : TakenBy<R (*)(P...)> {};
+template <class C, class R, class... P>
+struct TakenBy<R (C::*)(P...) const> : TakenBy<R (*)(P...)> {};
+template <class Types, size_t I>
+struct ElementOr {
+  using type = Tensor;
 };
-using TraceFn = std::function<TracedResult(const std::vector<Tensor>& parameters)>;
-
-// What does not depend on the types of a function.
-class RUNNEL_API Core {
- public:
-  explicit Core(FunctionOptions options);
-  ~Core();
-  Core(const Core&) = delete;
-  Core& operator=(const Core&) = delete;
-
-  TracePtr find(const CallKey& key);
-  // Traces unless another thread has done so meanwhile: the first to be done counts. No lock is held over `body`.
-  // `num_fixed`: how many tensors a result has, -1 if that is not known before.
-  TracePtr trace(const CallKey& key, const CallText& text, int num_fixed, const TraceFn& body);
-  // While the function is being traced for this key on this thread: the outputs of a call of itself.
-  std::optional<std::vector<Tensor>> call_self(const CallKey& key, int num_fixed);
-  void call(const Trace& trace, const CallKey& key, Tensor* outputs) const;
-
-  const FunctionOptions& options() const { return options_; }
-  std::vector<std::string> why_retraced() const;
-  int num_traces() const;
-
- private:
-  friend class TracingTurn;
-  TracePtr find_locked(const CallKey& key);
-  std::vector<TensorSpec> specs_of(const CallKey& key) const;
-  void generalise(const CallKey& key, std::vector<TensorSpec>& specs, Trace& trace);
-  std::string difference(const CallKey& key, const CallText& text) const;
-  // Null when the function calls itself and the guess of its results' dtypes, or what was known of its captures, was
-  // wrong.
-  TracePtr build(const CallKey& key, const CallText& text, const std::vector<TensorSpec>& specs,
-                 const std::vector<DType>& guess, const TraceFn& body, const std::shared_ptr<Trace>& trace,
-                 bool& called_itself, std::vector<Tensor>& captures);
-
-  FunctionOptions options_;
-  const ThreadContext* traced_by_ = nullptr;  // the thread whose turn it is, see tracing_turn.h
-  struct State;
-  const std::unique_ptr<State> state_;
-};
+template <class Types, size_t I>
+  requires(I < std::tuple_size_v<Types>)
+struct ElementOr<Types, I> : std::tuple_element<I, Types> {};
+template <class F, size_t I>
+using Parameter = typename ElementOr<typename TakenBy<F>::Types, I>::type;
 
 // What is kept of an argument while the function runs.
 template <class T>
@@ -127,43 +52,37 @@ using Held = std::conditional_t<std::is_array_v<T>, const char*, std::decay_t<T>
 // Copies share their traces. Any number of threads may call it.
 template <class F>
 class TracedFunction {
+  template <size_t I>
+  using Parameter = function_detail::Parameter<F, I>;
+
  public:
   explicit TracedFunction(F f, FunctionOptions options = {})
       : state_(std::make_shared<State>(std::move(f), std::move(options))) {}
 
+  // A list in braces is an argument too: a Tensor, or what the callable takes there if it says so. Errors name the line
+  // of the call (with up to four arguments).
+  auto operator()(const CallSite& where = CallSite(SourceSite::current())) const { return call(where.site); }
+  template <class A = Parameter<0>>
+  auto operator()(const A& a, const CallSite& where = CallSite(SourceSite::current())) const {
+    return call(where.site, a);
+  }
+  template <class A = Parameter<0>, class B = Parameter<1>>
+  auto operator()(const A& a, const B& b, const CallSite& where = CallSite(SourceSite::current())) const {
+    return call(where.site, a, b);
+  }
+  template <class A = Parameter<0>, class B = Parameter<1>, class C = Parameter<2>>
+  auto operator()(const A& a, const B& b, const C& c, const CallSite& where = CallSite(SourceSite::current())) const {
+    return call(where.site, a, b, c);
+  }
+  template <class A = Parameter<0>, class B = Parameter<1>, class C = Parameter<2>, class D = Parameter<3>>
+  auto operator()(const A& a, const B& b, const C& c, const D& d,
+                  const CallSite& where = CallSite(SourceSite::current())) const {
+    return call(where.site, a, b, c, d);
+  }
   template <class... Args>
+    requires(sizeof...(Args) > 4)
   auto operator()(const Args&... args) const {
-    using R = function_detail::ReturnedAs<std::decay_t<std::invoke_result_t<F&, function_detail::Held<Args>&...>>>;
-    if (functions_run_eagerly()) {
-      if constexpr (std::is_void_v<R>) {
-        invoke(args...);
-        return;
-      } else {
-        return R(function_detail::returned(invoke(args...)));
-      }
-    }
-    function_detail::CallKey key(types_of<Args...>());
-    (add(key, args), ...);
-    auto& core = state_->core;
-    function_detail::TracePtr trace = core.find(key);
-    if (!trace) [[unlikely]] {
-      if constexpr (!std::is_void_v<R> && function_detail::fixed_tensors<R>() > 0) {
-        if (auto outputs = core.call_self(key, function_detail::fixed_tensors<R>())) {
-          size_t at = 0;
-          auto next = [&] { return (*outputs)[at++]; };
-          return structure::from_tensors<R>(next);
-        }
-      } else if constexpr (std::is_void_v<R>) {
-        if (core.call_self(key, 0)) return;
-      } else {
-        core.call_self(key, -1);
-      }
-      trace = make_trace(key, args...);
-    }
-    if (tracing_is_checked() && !is_tracing()) [[unlikely]] {
-      return checked<R>(*trace, key, args...);
-    }
-    return run_trace<R>(*trace, key);
+    return call(SourceSite(), args...);
   }
 
   // The graph for these arguments; a TensorSpec may stand for a tensor.
@@ -187,6 +106,42 @@ class TracedFunction {
     F f;
     function_detail::Core core;
   };
+
+  template <class... Args>
+  auto call(const SourceSite& where, const Args&... args) const {
+    using R = function_detail::ReturnedAs<std::decay_t<std::invoke_result_t<F&, function_detail::Held<Args>&...>>>;
+    if (functions_run_eagerly()) {
+      state_->core.require_stack(where);
+      if constexpr (std::is_void_v<R>) {
+        invoke(args...);
+        return;
+      } else {
+        return R(function_detail::returned(invoke(args...)));
+      }
+    }
+    function_detail::CallKey key(types_of<Args...>(), where);
+    (add(key, args), ...);
+    auto& core = state_->core;
+    function_detail::TracePtr trace = core.find(key);
+    if (!trace) [[unlikely]] {
+      if constexpr (!std::is_void_v<R> && function_detail::fixed_tensors<R>() > 0) {
+        if (auto outputs = core.call_self(key, function_detail::fixed_tensors<R>())) {
+          size_t at = 0;
+          auto next = [&] { return (*outputs)[at++]; };
+          return structure::from_tensors<R>(next);
+        }
+      } else if constexpr (std::is_void_v<R>) {
+        if (core.call_self(key, 0)) return;
+      } else {
+        core.call_self(key, -1);
+      }
+      trace = make_trace(key, args...);
+    }
+    if (tracing_is_checked() && !is_tracing()) [[unlikely]] {
+      return checked<R>(*trace, key, args...);
+    }
+    return run_trace<R>(*trace, key);
+  }
 
   template <class R>
   R run_trace(const function_detail::Trace& trace, const function_detail::CallKey& key) const {
@@ -274,6 +229,7 @@ class TracedFunction {
         std::apply(state_->f, traced);
       } else {
         auto result = std::make_shared<R>(function_detail::returned(std::apply(state_->f, traced)));
+        state_->core.require_result(function_detail::described(*result, "the result"), key.where);
         auto collect = [&](const Tensor& t) {
           made.outputs.push_back(t);
           return t;

@@ -68,8 +68,8 @@ std::vector<TensorSpec> Core::specs_of(const CallKey& key) const {
   if (options_.input_signature.empty()) return specs;
   const auto& wanted = options_.input_signature;
   if (wanted.size() != specs.size()) {
-    throw invalid_argument("[{}] has an input signature of {} tensors, called with {}", options_.name, wanted.size(),
-                           specs.size());
+    throw invalid_argument("[{}] has an input signature of {} tensors, called with {}{}", options_.name, wanted.size(),
+                           specs.size(), key.where.at());
   }
   return wanted;
 }

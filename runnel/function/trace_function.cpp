@@ -37,9 +37,10 @@ TracePtr Core::trace(const CallKey& key, const CallText& text, int num_fixed, co
   int depth = 0;
   for (const ActiveTrace* a = thread_context().tracing; a; a = a->outer) ++depth;
   if (depth > kDeepest) {
-    throw make_error(Code::failed_precondition,
-                     "[{}] functions are traced inside one another {} deep: one calls itself with ever new signatures",
-                     options_.name, depth);
+    throw make_error(
+        Code::failed_precondition,
+        "[{}] functions are traced inside one another {} deep: one calls itself with ever new signatures{}",
+        options_.name, depth, key.where.at());
   }
   std::vector<TensorSpec> specs = specs_of(key);
   auto trace = std::make_shared<Trace>();
@@ -48,8 +49,8 @@ TracePtr Core::trace(const CallKey& key, const CallText& text, int num_fixed, co
     if (!state_->traces.empty() || state_->traced > 0) {
       const std::string why = state_->traces.empty() ? "" : difference(key, text);
       if (options_.retracing == Retracing::error) {
-        throw make_error(Code::failed_precondition, "[{}] would be traced again, which its options forbid: {}",
-                         options_.name, why);
+        throw make_error(Code::failed_precondition, "[{}] would be traced again, which its options forbid: {}{}",
+                         options_.name, why, key.where.at());
       }
       state_->why.push_back(why);
       if (state_->why.size() > 1000) state_->why.erase(state_->why.begin());
@@ -76,9 +77,13 @@ TracePtr Core::trace(const CallKey& key, const CallText& text, int num_fixed, co
   for (size_t i = 0;;) {
     const std::vector<DType> guess(static_cast<size_t>(std::max(num_fixed, 0)), guesses[i]);
     bool called_itself = false;
+    bool made_variables = false;
     const size_t known = captures.size();
     try {
-      if (TracePtr made = build(key, text, specs, guess, body, trace, called_itself, captures)) return made;
+      if (TracePtr made = build(key, text, specs, guess, body, trace, called_itself, made_variables, captures)) {
+        return made;
+      }
+      if (made_variables) continue;
     } catch (const Error& e) {
       if (!trace->any.empty() && e.code() != Code::cancelled) {
         // The body needs a size that was left open: from now on every size gets a trace of its own.
@@ -99,15 +104,15 @@ TracePtr Core::trace(const CallKey& key, const CallText& text, int num_fixed, co
       throw make_error(
           Code::unimplemented,
           "[{}] calls itself, and its results have dtypes that cannot be guessed: let it return tensors of one "
-          "dtype, or write the recursion as while_loop",
-          options_.name);
+          "dtype, or write the recursion as while_loop{}",
+          options_.name, key.where.at());
     }
   }
 }
 
 TracePtr Core::build(const CallKey& key, const CallText& text, const std::vector<TensorSpec>& specs,
                      const std::vector<DType>& guess, const TraceFn& body, const std::shared_ptr<Trace>& trace,
-                     bool& called_itself, std::vector<Tensor>& captures) {
+                     bool& called_itself, bool& made_variables, std::vector<Tensor>& captures) {
   int number = 0;
   bool allow_variables = false;
   {
@@ -128,6 +133,11 @@ TracePtr Core::build(const CallKey& key, const CallText& text, const std::vector
   TracedResult made = body(parameters);
   tracer.set_outputs(made.outputs);
   tracer.close();
+  if (tracer.variables_created > 0) {
+    const std::lock_guard lock(state_->mutex);
+    state_->variables_made = made_variables = true;
+    return nullptr;
+  }
   if (called_itself) {
     for (size_t i = 0; i < guess.size(); ++i) {
       if (made.outputs[i].dtype() != guess[i]) return nullptr;
@@ -160,8 +170,8 @@ std::optional<std::vector<Tensor>> Core::call_self(const CallKey& key, int num_f
     if (a->core != this || !std::equal(a->words->begin(), a->words->end(), key.words.begin(), key.words.end()))
       continue;
     if (num_fixed < 0) {
-      throw make_error(Code::unimplemented, "[{}] calls itself, so it must return a Tensor or a tuple of tensors",
-                       options_.name);
+      throw make_error(Code::unimplemented, "[{}] calls itself, so it must return a Tensor or a tuple of tensors{}",
+                       options_.name, key.where.at());
     }
     *a->called_itself = true;
     auto again = std::make_shared<RecursiveFunction>();

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "runnel/base/error.h"
 #include "runnel/base/source_site.h"
 #include "runnel/graph/control_flow.h"
-#include "runnel/op/operand.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/operators.h"
 #include "runnel/tensor/handle_log.h"
@@ -55,10 +55,13 @@ class RUNNEL_API Scope : public HandleLog {
   std::vector<Change> changes_;
 };
 
+// To be called while the error of a condition is caught: throws it on with the line of the block, unless it names it.
+[[noreturn]] RUNNEL_API void rethrow_from_block(const Error& e, const SourceSite& where);
+
 // The hidden statement of IF: runs the real if-else twice while tracing.
 class RUNNEL_API Branch {
  public:
-  Branch(const Operand& condition);  // NOLINT: implicit
+  explicit Branch(const std::function<Tensor()>& condition, SourceSite where = SourceSite::current());
   ~Branch() noexcept(false);
   Branch(const Branch&) = delete;
   Branch& operator=(const Branch&) = delete;
@@ -71,7 +74,7 @@ class RUNNEL_API Branch {
   Tensor condition_;
   SourceSite where_;
   int exceptions_ = std::uncaught_exceptions();
-  bool traced_;
+  bool traced_ = false;
   bool truth_ = false;
   int pass_ = 0;
   bool lost_change_ = false;  // the second arm ended a handle that the first gave another value
@@ -89,7 +92,11 @@ class RUNNEL_API Loop {
 
   template <class C>
   bool test(C&& condition) {
-    if (!traced_) return static_cast<bool>(condition());
+    try {
+      if (!traced_) return static_cast<bool>(condition());
+    } catch (const Error& e) {
+      rethrow_from_block(e, where_);
+    }
     return step([&] { return condition(); });
   }
 
@@ -103,6 +110,7 @@ class RUNNEL_API Loop {
   void unbind();  // the state is again what it was before the loop
   void watch_state(Scope& scope);
   void require_state();
+  Tensor evaluate(const std::function<Tensor()>& condition) const;
   std::unique_ptr<Scope> trace_test(const std::function<Tensor()>& condition);
   void require_same(Scope& before, Scope& now, const char* part) const;
   const char* what_;

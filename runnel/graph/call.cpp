@@ -3,6 +3,7 @@
 
 #include "runnel/autodiff/record.h"
 #include "runnel/base/format.h"
+#include "runnel/base/stack.h"
 #include "runnel/graph/executor/plan.h"
 #include "runnel/graph/gradient/branch_gradient.h"
 #include "runnel/graph/register.h"
@@ -28,6 +29,12 @@ void no_value(KernelContext& c) {
 void run_call(KernelContext& c, const CallAttrs& a) {
   const GraphFunction* f = graph_function(a.f);
   if (!f) throw make_error(Code::failed_precondition, "the function '{}' does not exist any more", a.f.name);
+  if (!stack_has_room()) {
+    throw make_error(Code::resource_exhausted,
+                     "the calls of '{}' inside one another have used up the stack: a function that calls itself must "
+                     "come to an end, or be written as while_loop",
+                     a.f.name);
+  }
   const Plan& plan = f->plan();
   if (c.num_inputs() == plan.num_inputs()) return plan.run(c.inputs(), c.outputs());
   std::vector<const Tensor*> all(c.inputs().begin(), c.inputs().end());

@@ -7,6 +7,7 @@
 #include "runnel/graph/gradient/branch_gradient.h"
 #include "runnel/graph/register.h"
 #include "runnel/op/builder.h"
+#include "runnel/op/composed.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/state.h"
 #include "runnel/ops/variable_slot.h"
@@ -79,7 +80,7 @@ void define_case(B b) {
 }
 
 // The results of branches: as many, of the same dtypes; what their shapes have in common.
-void common_outputs(const std::vector<GraphFunctionPtr>& branches, std::vector<DType>& dtypes,
+void common_outputs(const char* what, const std::vector<GraphFunctionPtr>& branches, std::vector<DType>& dtypes,
                     std::vector<PartialShape>& shapes) {
   for (const NodeOutput& out : branches[0]->graph().outputs()) {
     dtypes.push_back(out.node->dtype(out.index));
@@ -88,12 +89,12 @@ void common_outputs(const std::vector<GraphFunctionPtr>& branches, std::vector<D
   for (const GraphFunctionPtr& f : branches) {
     const auto& outs = f->graph().outputs();
     if (outs.size() != dtypes.size()) {
-      throw invalid_argument("[cond] one branch gives {} tensors, another {}", dtypes.size(), outs.size());
+      throw invalid_argument("[{}] one branch gives {} tensors, another {}", what, dtypes.size(), outs.size());
     }
     for (size_t i = 0; i < outs.size(); ++i) {
       const DType t = outs[i].node->dtype(outs[i].index);
       if (t != dtypes[i]) {
-        throw invalid_argument("[cond] result {} is {} in one branch and {} in another: cast one of them", i,
+        throw invalid_argument("[{}] result {} is {} in one branch and {} in another: cast one of them", what, i,
                                dtype_name(dtypes[i]), dtype_name(t));
       }
       shapes[i] = relaxed(shapes[i], outs[i].node->shape(outs[i].index));
@@ -109,6 +110,13 @@ Tensor zero_gradient(const Tensor& x) {
   if (!handle) throw make_error(Code::unimplemented, "the derivative by a variable that is not known while tracing");
   const Variable v = Variable::from_handle(*handle);
   return v.slot().shape.is_static() ? zeros(Shape(v.slot().shape), v.dtype()) : zeros_like(v.value());
+}
+
+void require_single(const char* what, const PartialShape& condition, const SourceSite& where) {
+  if (!condition.is_static() || Shape(condition).num_elements() == 1) return;
+  throw invalid_argument(
+      "[{}] a condition is one value, not a tensor of shape {}: reduce_all or reduce_any makes one of it{}", what,
+      condition.str(), where.at());
 }
 
 PartialShape relaxed(const PartialShape& a, const PartialShape& b) {
@@ -161,7 +169,7 @@ Tensors add_case(const Tensor& index, std::vector<Body> branches, const SourceSi
     attrs.branches.push_back(func_attr(functions.back()));
     stateful = stateful || functions.back()->graph().has_stateful_ops();
   }
-  common_outputs(functions, attrs.Tout, attrs.output_shapes);
+  composed(where, [&] { common_outputs("switch_case", functions, attrs.Tout, attrs.output_shapes); });
   std::vector<const Tensor*> in{&index};
   for (const Tensor& t : inputs) {
     in.push_back(&t);
@@ -175,6 +183,7 @@ Tensors add_case(const Tensor& index, std::vector<Body> branches, const SourceSi
 
 Tensors add_cond(const Tensor& predicate, Body then_body, Body else_body, const SourceSite& where) {
   const UnloggedHandles unlogged;
+  require_single("cond", predicate.partial_shape(), where);
   IfAttrs attrs;
   std::vector<Body> both;
   both.push_back(std::move(then_body));
@@ -183,7 +192,7 @@ Tensors add_cond(const Tensor& predicate, Body then_body, Body else_body, const 
   const std::vector<GraphFunctionPtr> functions{finish(both[0]), finish(both[1])};
   attrs.then_branch = func_attr(functions[0]);
   attrs.else_branch = func_attr(functions[1]);
-  common_outputs(functions, attrs.Tout, attrs.output_shapes);
+  composed(where, [&] { common_outputs("cond", functions, attrs.Tout, attrs.output_shapes); });
   std::vector<const Tensor*> in{&predicate};
   for (const Tensor& t : inputs) {
     in.push_back(&t);

@@ -24,6 +24,9 @@ RUNNEL_API GraphFunctionPtr function_ptr(const FuncAttr& f);
 // Zeros in the place of a gradient of x; of a variable's handle, zeros like its value.
 RUNNEL_API Tensor zero_gradient(const Tensor& x);
 
+// An Error where a condition has surely more or fewer elements than one.
+void require_single(const char* what, const PartialShape& condition, const SourceSite& where);
+
 // What two shapes have in common.
 RUNNEL_API PartialShape relaxed(const PartialShape& a, const PartialShape& b);
 

@@ -284,9 +284,9 @@ Tensor Tracer::outside(const Tensor& symbolic) {
 void Tracer::variable_created(const std::string& name) {
   if (!allow_variables) {
     throw make_error(
-        Code::failed_precondition,
-        "[Variable] '{}' is created again when the function '{}' is traced for another signature: variables "
-        "are created once; keep it outside the function, or create it only when it does not exist yet",
+        Code::invalid_argument,
+        "[Variable] '{}' is created again when the function '{}' is traced again: a function makes variables on its "
+        "first call only. Keep the variable outside the function, or make it only where it is not defined() yet",
         name, graph_->name());
   }
   for (Tracer* t = this; t; t = t->parent_) ++t->variables_created;

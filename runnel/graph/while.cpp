@@ -128,20 +128,21 @@ Tensors add_while(const ConditionFn& cond, const StepFn& body, const Tensors& st
   for (;;) {
     step = trace_step("while_body", state, shapes, body);
     if (step.outputs.size() != state.size()) {
-      throw invalid_argument("[while_loop] the body gives {} tensors, the loop has {}", step.outputs.size(),
-                             state.size());
+      throw invalid_argument("[while_loop] the body gives {} tensors, the loop has {}{}", step.outputs.size(),
+                             state.size(), where.at());
     }
     bool changed = false;
     for (size_t i = 0; i < state.size(); ++i) {
       if (step.outputs[i].dtype() != state[i].dtype()) {
-        throw invalid_argument("[while_loop] variable {} is {} before the loop and {} after its body: cast one of them",
-                               i, dtype_name(state[i].dtype()), dtype_name(step.outputs[i].dtype()));
+        throw invalid_argument(
+            "[while_loop] variable {} is {} before the loop and {} after its body: cast one of them{}", i,
+            dtype_name(state[i].dtype()), dtype_name(step.outputs[i].dtype()), where.at());
       }
       const PartialShape common = relaxed(shapes[i], step.outputs[i].partial_shape());
       if (common == shapes[i]) continue;
       if (!options.shape_invariants.empty()) {
-        throw invalid_argument("[while_loop] variable {} has the shape invariant {}, the body gives {}", i,
-                               shapes[i].str(), step.outputs[i].partial_shape().str());
+        throw invalid_argument("[while_loop] variable {} has the shape invariant {}, the body gives {}{}", i,
+                               shapes[i].str(), step.outputs[i].partial_shape().str(), where.at());
       }
       shapes[i] = common;
       changed = true;
@@ -155,6 +156,8 @@ Tensors add_while(const ConditionFn& cond, const StepFn& body, const Tensors& st
 Tensors emit_while(Body test, Body step, const Tensors& state, const std::vector<PartialShape>& shapes,
                    const SourceSite& where, const Tensors& first_captures) {
   const UnloggedHandles unlogged;
+  const NodeOutput go = test.tracer->graph()->outputs().at(0);
+  require_single("while_loop", go.node->shape(go.index), where);
   const Tensors captures = unify_captures(test, step, state.size(), first_captures);
   WhileAttrs attrs;
   attrs.num_state = static_cast<int64_t>(state.size());

@@ -1,192 +1,17 @@
-#include "runnel/function/traced_blocks.h"
-
+// WHILE, and `for` over a tensor.
 #include <algorithm>
 
 #include "runnel/base/format.h"
+#include "runnel/function/traced_blocks.h"
+#include "runnel/function/traced_handles.h"
 #include "runnel/graph/control_flow_nodes.h"
 #include "runnel/graph/same_program.h"
+#include "runnel/graph/tracer.h"
+#include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
 
 namespace runnel {
 namespace traced_blocks {
-namespace {
-
-void rebind(Tensor* handle, const Ref<TensorImpl>& impl) {
-  const UnloggedHandles unlogged;
-  *handle = Tensor(impl);
-}
-
-// Behind a handle that may have no value when the program gets here: using it in the trace is an Error that says so.
-class NoValue : public Symbol {
- public:
-  explicit NoValue(std::string why) : why_(std::move(why)) {}
-  const PartialShape& shape() const override { return shape_; }
-  std::string described() const override { return why_; }
-
- private:
-  PartialShape shape_ = PartialShape::unknown();
-  std::string why_;
-};
-
-bool has_value(const Ref<TensorImpl>& impl) {
-  if (!impl || impl->dtype == DType::invalid) return false;
-  return !(impl->symbol && dynamic_cast<const NoValue*>(impl->symbol.get()));
-}
-
-// Variables and tables that a block makes live on; they are no values of the graph.
-bool is_lost_after_block(const Ref<TensorImpl>& impl) {
-  return has_value(impl) && (impl->symbol || (impl->dtype != DType::resource && impl->dtype != DType::variant));
-}
-
-// After the trace the handle is as it was before it was filled: a cache can be filled again.
-Tensor no_value(DType dtype, std::string why) {
-  const Tensor stand_in(make_ref<TensorImpl>(dtype, std::make_shared<NoValue>(std::move(why))));
-  Tracer::current()->void_at_end(stand_in);
-  return stand_in;
-}
-
-[[noreturn]] void left_early(const char* what, const SourceSite& where) {
-  throw make_error(Code::failed_precondition,
-                   "[{}] a traced block was left by break, continue or return, which a graph cannot do{}", what,
-                   where.at());
-}
-
-}  // namespace
-
-Scope::Scope(const std::string& name, Tracer* parent) : tracer_(std::make_unique<Tracer>(name, parent)) {}
-
-Scope::~Scope() {
-  if (!entered_) return;
-  log_.reset();
-  tracer_->close();
-  restore();  // the block was left by an error: what it was about to give has no meaning outside
-}
-
-void Scope::enter() {
-  outer_ = thread_context().handle_log;
-  log_.emplace(this);
-  entered_ = true;
-  tracer_->open();
-}
-
-void Scope::leave() {
-  tracer_->close();
-  entered_ = false;
-  log_.reset();
-  for (Change& c : changes_) c.after = c.handle->impl();
-}
-
-void Scope::restore() {
-  for (const Change& c : changes_) rebind(c.handle, c.before);
-}
-
-const Scope::Change* Scope::find(const Tensor* handle) const {
-  for (const Change& c : changes_) {
-    if (c.handle == handle) return &c;
-  }
-  return nullptr;
-}
-
-void Scope::assigned(Tensor* handle) {
-  if (!find(handle)) changes_.push_back({handle, handle->impl(), {}});
-  if (outer_) outer_->assigned(handle);
-}
-
-void Scope::forget(const Tensor* handle) {
-  std::erase_if(changes_, [&](const Change& c) { return c.handle == handle; });
-}
-
-void Scope::destroyed(Tensor* handle) {
-  forget(handle);
-  if (on_end) on_end(handle);
-  if (outer_) outer_->destroyed(handle);
-}
-
-Body Scope::take_body() {
-  Body body;
-  body.tracer = std::move(tracer_);
-  return body;
-}
-
-Branch::Branch(const Operand& condition)
-    : condition_(condition.value()), where_(condition.where()), traced_(Tracer::current() && condition_.is_symbolic()) {
-  if (!traced_) truth_ = static_cast<bool>(condition_);
-}
-
-Branch::~Branch() noexcept(false) {
-  if (!traced_ || pass_ == 3) return;
-  arms_.clear();
-  if (std::uncaught_exceptions() == exceptions_) left_early("IF", where_);
-}
-
-bool Branch::next() {
-  if (!traced_) return pass_++ == 0;
-  if (pass_ > 0) {
-    arms_.back()->leave();
-    arms_.back()->restore();
-  }
-  ++pass_;
-  if (pass_ == 3) {
-    emit();
-    return false;
-  }
-  arms_.push_back(std::make_unique<Scope>(pass_ == 1 ? "if_then" : "if_else", Tracer::current()));
-  if (pass_ == 2) arms_.back()->on_end = [this](Tensor* handle) { ended_in_else(handle); };
-  arms_.back()->enter();
-  return true;
-}
-
-void Branch::ended_in_else(Tensor* handle) {
-  const Scope::Change* c = arms_[0]->find(handle);
-  if (!c) return;
-  lost_change_ = lost_change_ || (has_value(c->before) && has_value(c->after) && c->before.get() != c->after.get());
-  arms_[0]->forget(handle);
-}
-
-void Branch::emit() {
-  if (lost_change_) {
-    throw make_error(Code::failed_precondition,
-                     "[IF] one arm changes a tensor that the other moves or destroys, as a vector does that grows: "
-                     "give vectors their size before the IF{}",
-                     where_.at());
-  }
-  std::vector<Tensor*> handles;
-  for (const auto& arm : arms_) {
-    for (const Scope::Change& c : arm->changes()) {
-      if (std::find(handles.begin(), handles.end(), c.handle) == handles.end()) handles.push_back(c.handle);
-    }
-  }
-  Tensors values[2];
-  std::vector<Tensor*> changed;
-  std::vector<std::pair<Tensor*, DType>> lost;  // have a value after one arm only
-  for (Tensor* h : handles) {
-    Ref<TensorImpl> now[2];
-    for (int k = 0; k < 2; ++k) {
-      const Scope::Change* c = arms_[static_cast<size_t>(k)]->find(h);
-      now[k] = c ? c->after : h->impl();
-    }
-    if (!has_value(now[0]) || !has_value(now[1])) {
-      const Ref<TensorImpl>& only = has_value(now[0]) ? now[0] : now[1];
-      if (is_lost_after_block(only)) lost.emplace_back(h, only->dtype);
-      continue;
-    }
-    changed.push_back(h);
-    for (int k = 0; k < 2; ++k) values[k].emplace_back(now[k]);
-  }
-  for (int k = 0; k < 2; ++k) arms_[static_cast<size_t>(k)]->tracer().set_outputs(values[k]);
-  Tensors out;
-  try {
-    out = add_cond(condition_, arms_[0]->take_body(), arms_[1]->take_body(), where_);
-  } catch (const Error& e) {
-    throw e.reworded(fmt::format("{}{}", e.what(), where_.at()));
-  }
-  for (size_t i = 0; i < changed.size(); ++i) *changed[i] = out[i];
-  for (const auto& [handle, dtype] : lost) {
-    *handle = no_value(dtype, fmt::format("the tensor gets a value in only one arm of the IF{}: give it one before the "
-                                          "IF, or in both arms",
-                                          where_.at()));
-  }
-}
 
 Loop::Loop(const char* what, SourceSite where) : what_(what), where_(where), traced_(Tracer::current() != nullptr) {}
 
@@ -230,12 +55,20 @@ void Loop::begin_pass() {
   scope_->enter();
 }
 
+Tensor Loop::evaluate(const std::function<Tensor()>& condition) const {
+  try {
+    return condition();
+  } catch (const Error& e) {
+    rethrow_from_block(e, where_);
+  }
+}
+
 std::unique_ptr<Scope> Loop::trace_test(const std::function<Tensor()>& condition) {
   auto test = std::make_unique<Scope>("while_cond", Tracer::current());
   watch_state(*test);
   bind(*test);
   test->enter();
-  const Ref<TensorImpl> go = condition().impl();  // no handle: one that is filled here counts as changed here
+  const Ref<TensorImpl> go = evaluate(condition).impl();  // no handle: one that is filled here counts as changed here
   test->leave();
   test->restore();
   require_state();
@@ -258,7 +91,7 @@ bool Loop::step(const std::function<Tensor()>& condition) {
     // The first pass finds out what the body changes.
     pass_ = Pass::discover;
     begin_pass();
-    condition();
+    evaluate(condition);
     return true;
   }
   scope_->leave();

@@ -1,5 +1,6 @@
-#include "runnel/function/structure.h"
+#include "runnel/function/call_key.h"
 
+#include "runnel/base/decimal.h"
 #include "runnel/base/format.h"
 #include "runnel/ops/variable_slot.h"
 
@@ -42,7 +43,7 @@ std::string tensor_text(const Tensor& t) {
   return t.defined() ? dtype_name(t.dtype()) + t.partial_shape().str() : "nothing";
 }
 
-std::string number_text(double value) { return fmt::format("{}", value); }
+std::string number_text(double value) { return general_text(value); }
 
 void nest_text(const Nest& n, const std::string& path, CallText& out) {
   if (n.is_leaf()) {
