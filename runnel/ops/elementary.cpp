@@ -51,6 +51,14 @@ constexpr auto conjugate = [](auto x) {
   }
 };
 
+// A value and the gradient that comes back for it: nothing broadcasts.
+void value_and_gradient(InferContext& c) {
+  if (!c.input(0).compatible_with(c.input(1))) {
+    throw invalid_argument("y and dy must have the same shape, got {} and {}", c.input(0).str(), c.input(1).str());
+  }
+  c.output(c.input(0).merged_with(c.input(1)));
+}
+
 // The derivatives of these functions are cheap in terms of their value: one kernel instead of several passes.
 Tensor tanh_grad(const Tensor& y, const Tensor& dy) {
   static const Op op("TanhGrad");
@@ -130,7 +138,7 @@ void register_exponentials(Registry& r) {
       .in("y", floating_or_complex)
       .in("dy")
       .out("z")
-      .shape(broadcast<0, 1>)
+      .shape(value_and_gradient)
       .cpu(fusible([](auto y, auto dy) { return dy * y * (decltype(y)(1) - y); }))
       .grad([](const GradCtx& g) {
         const Tensor y = conj(g.x(0));
@@ -139,7 +147,8 @@ void register_exponentials(Registry& r) {
       })
       .doc("dy * y * (1 - y): the gradient of sigmoid by its value.")
       .sample({.in = {Tensor{0.5f, 0.75f}, Tensor{1.f, 2.f}}, .out = {Tensor{0.25f, 0.375f}}})
-      .sample({.in = {Tensor{{0.25f}}, Tensor{{-1.f}}}, .out = {Tensor{{-0.1875f}}}});
+      .sample({.in = {Tensor{{0.25f}}, Tensor{{-1.f}}}, .out = {Tensor{{-0.1875f}}}})
+      .sample({.in = {Tensor{{1.f, 2.f}}, Tensor{{1.f}}}, .error = "[1,2] and [1,1]"});
 
   r.define("Tanh")
       .in("x", floating_or_complex)
@@ -156,7 +165,7 @@ void register_exponentials(Registry& r) {
       .in("y", floating_or_complex)
       .in("dy")
       .out("z")
-      .shape(broadcast<0, 1>)
+      .shape(value_and_gradient)
       .cpu(fusible([](auto y, auto dy) { return dy * (decltype(y)(1) - y * y); }))
       .grad([](const GradCtx& g) {
         const Tensor y = conj(g.x(0));
@@ -165,7 +174,8 @@ void register_exponentials(Registry& r) {
       })
       .doc("dy * (1 - y * y): the gradient of tanh by its value.")
       .sample({.in = {Tensor{0.5f, -0.5f}, Tensor{1.f, 2.f}}, .out = {Tensor{0.75f, 1.5f}}})
-      .sample({.in = {Tensor{{0.25f}}, Tensor{{-1.f}}}, .out = {Tensor{{-0.9375f}}}});
+      .sample({.in = {Tensor{{0.25f}}, Tensor{{-1.f}}}, .out = {Tensor{{-0.9375f}}}})
+      .sample({.in = {Tensor{{1.f, 2.f}}, Tensor{{1.f}}}, .error = "[1,2] and [1,1]"});
 }
 
 void register_roots(Registry& r) {
@@ -184,7 +194,7 @@ void register_roots(Registry& r) {
       .in("y", floating_or_complex)
       .in("dy")
       .out("z")
-      .shape(broadcast<0, 1>)
+      .shape(value_and_gradient)
       .cpu(elementwise([](auto y, auto dy) { return decltype(y)(0.5f) * dy / conjugate(y); }))
       .grad([](const GradCtx& g) {
         const Tensor part = g.dy() / g.x(0);
@@ -193,7 +203,8 @@ void register_roots(Registry& r) {
       })
       .doc("dy / (2 conj(y)): the gradient of sqrt by its value.")
       .sample({.in = {Tensor{1.f, 2.f}, Tensor{1.f, 2.f}}, .out = {Tensor{0.5f, 0.5f}}})
-      .sample({.in = {Tensor{{0.25f}}, Tensor{{-1.f}}}, .out = {Tensor{{-2.f}}}});
+      .sample({.in = {Tensor{{0.25f}}, Tensor{{-1.f}}}, .out = {Tensor{{-2.f}}}})
+      .sample({.in = {Tensor{{1.f, 2.f}}, Tensor{{1.f}}}, .error = "[1,2] and [1,1]"});
 
   r.define("Rsqrt")
       .in("x", floating_or_complex)
@@ -209,7 +220,7 @@ void register_roots(Registry& r) {
       .in("y", floating_or_complex)
       .in("dy")
       .out("z")
-      .shape(broadcast<0, 1>)
+      .shape(value_and_gradient)
       .cpu(elementwise([](auto y, auto dy) {
         const auto c = conjugate(y);
         return decltype(y)(-0.5f) * (dy * c) * (c * c);
@@ -221,7 +232,8 @@ void register_roots(Registry& r) {
       })
       .doc("-dy conj(y)^3 / 2: the gradient of rsqrt by its value.")
       .sample({.in = {Tensor{1.f, 2.f}, Tensor{1.f, 2.f}}, .out = {Tensor{-0.5f, -8.f}}})
-      .sample({.in = {Tensor{{0.5f}}, Tensor{{-1.f}}}, .out = {Tensor{{0.0625f}}}});
+      .sample({.in = {Tensor{{0.5f}}, Tensor{{-1.f}}}, .out = {Tensor{{0.0625f}}}})
+      .sample({.in = {Tensor{{1.f, 2.f}}, Tensor{{1.f}}}, .error = "[1,2] and [1,1]"});
 
   r.define("Reciprocal")
       .in("x", floating_or_complex)
@@ -238,7 +250,7 @@ void register_roots(Registry& r) {
       .in("y", floating_or_complex)
       .in("dy")
       .out("z")
-      .shape(broadcast<0, 1>)
+      .shape(value_and_gradient)
       .cpu(elementwise([](auto y, auto dy) {
         const auto c = conjugate(y);
         return -dy * c * c;
@@ -250,7 +262,8 @@ void register_roots(Registry& r) {
       })
       .doc("-dy conj(y)^2: the gradient of reciprocal by its value.")
       .sample({.in = {Tensor{1.f, 2.f}, Tensor{1.f, 2.f}}, .out = {Tensor{-1.f, -8.f}}})
-      .sample({.in = {Tensor{{0.5f}}, Tensor{{-1.f}}}, .out = {Tensor{{0.25f}}}});
+      .sample({.in = {Tensor{{0.5f}}, Tensor{{-1.f}}}, .out = {Tensor{{0.25f}}}})
+      .sample({.in = {Tensor{{1.f, 2.f}}, Tensor{{1.f}}}, .error = "[1,2] and [1,1]"});
   r.alias("InvGrad", "ReciprocalGrad");
 }
 
