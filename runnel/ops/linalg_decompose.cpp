@@ -49,7 +49,8 @@ Tensor qr_grad_tall(const Tensor& q, const Tensor& r, const Tensor& dq, const Te
   const Tensor qdq = matmul(q, dq, {.adjoint_a = true});
   const Tensor rdr = matmul(r, dr, {.adjoint_b = true});
   const Tensor skew = qdq - adjoint(qdq) + rdr - adjoint(rdr);
-  const Tensor lower = skew - band_part(skew, 0, -1);
+  // The diagonal, imaginary numbers (0 of real matrices), belongs half to each triangle.
+  const Tensor lower = linalg::set_diag(band_part(skew, -1, 0), diag_part(skew) * 0.5);
   return times(q, dr + right_solve(lower, r)) + right_solve(dq - times(q, qdq), r);
 }
 
@@ -58,9 +59,6 @@ Tensor qr_grad(const GradCtx& g) {
   const Tensor& r = g.y(1);
   const int64_t rows = matrix_rows(g.x());
   const int64_t cols = matrix_cols(g.x());
-  if (is_complex(g.x().dtype())) {
-    throw make_error(Code::unimplemented, "[Qr] the gradient is known for real matrices only");
-  }
   if (matrix_cols(q) != std::min(rows, cols)) {
     throw make_error(Code::unimplemented, "[Qr] there is no gradient with full_matrices of a tall matrix");
   }
@@ -75,9 +73,6 @@ Tensor qr_grad(const GradCtx& g) {
 }
 
 Tensor svd_grad(const GradCtx& g, const SvdAttrs& a) {
-  if (is_complex(g.x().dtype())) {
-    throw make_error(Code::unimplemented, "[Svd] the gradient is known for real matrices only");
-  }
   const int64_t rows = matrix_rows(g.x());
   const int64_t cols = matrix_cols(g.x());
   if (!a.compute_uv || (!g.has_dy(1) && !g.has_dy(2))) {
@@ -88,7 +83,7 @@ Tensor svd_grad(const GradCtx& g, const SvdAttrs& a) {
       u = thin.u;
       v = thin.v;
     }
-    return matmul(u * expand_dims(g.dy(0), -2), v, {.transpose_b = true});
+    return matmul(u * expand_dims(g.dy(0), -2), v, {.adjoint_b = true});
   }
   if (a.full_matrices && rows != cols) {
     throw make_error(Code::unimplemented, "[Svd] there is no gradient with full_matrices unless the matrix is square");
@@ -98,21 +93,26 @@ Tensor svd_grad(const GradCtx& g, const SvdAttrs& a) {
   const Tensor& v = g.y(2);
   const Tensor du = g.dy(1);
   const Tensor dv = g.dy(2);
-  const Tensor f = inverse_gaps(s * s);
+  const Tensor f = inverse_gaps(s * s);     // of a complex matrix s is complex too, its imaginary part 0
   const Tensor row_s = expand_dims(s, -2);  // scales columns
   const Tensor column_s = expand_dims(s, -1);
-  const Tensor j = f * matmul(u, du, {.transpose_a = true});
-  const Tensor k = f * matmul(v, dv, {.transpose_a = true});
-  const Tensor core = (j + adjoint(j)) * row_s + column_s * (k + adjoint(k)) + linalg::diag(g.dy(0));
-  Tensor result = matmul(times(u, core), v, {.transpose_b = true});
+  const Tensor vdv = matmul(v, dv, {.adjoint_a = true});
+  const Tensor j = f * matmul(u, du, {.adjoint_a = true});
+  const Tensor k = f * vdv;
+  Tensor core = (j + adjoint(j)) * row_s + column_s * (k + adjoint(k)) + linalg::diag(g.dy(0));
   const Tensor inverse_s = 1 / row_s;
+  if (is_complex(g.x().dtype())) {  // the phases of the vectors
+    const Tensor phases = diag_part(vdv);
+    core = core + linalg::diag((conj(phases) - phases) / s * 0.5);
+  }
+  Tensor result = matmul(times(u, core), v, {.adjoint_b = true});
   if (rows > cols) {
-    const Tensor outside = du - times(u, matmul(u, du, {.transpose_a = true}));
-    result = result + matmul(outside * inverse_s, v, {.transpose_b = true});
+    const Tensor outside = du - times(u, matmul(u, du, {.adjoint_a = true}));
+    result = result + matmul(outside * inverse_s, v, {.adjoint_b = true});
   }
   if (cols > rows) {
-    const Tensor outside = dv - times(v, matmul(v, dv, {.transpose_a = true}));
-    result = result + matmul(u * inverse_s, outside, {.transpose_b = true});
+    const Tensor outside = dv - times(v, vdv);
+    result = result + matmul(u * inverse_s, outside, {.adjoint_b = true});
   }
   return result;
 }
@@ -206,7 +206,11 @@ void register_linalg_decompose(Registry& r) {
         });
       })
       .grad([](const GradCtx& g, const SvdAttrs& a) { return svd_grad(g, a); })
-      .doc("input = u * diag(s) * adjoint(v) with orthonormal u, v and descending s.")
+      .doc(
+          "input = u * diag(s) * adjoint(v) with orthonormal u, v and descending s; all NaN where input is not finite.")
+      .sample({.in = {Tensor{{NAN, 1.f}, {0.5f, 2.f}}},
+               .out = {Tensor{NAN, NAN}, Tensor{{NAN, NAN}, {NAN, NAN}}, Tensor{{NAN, NAN}, {NAN, NAN}}},
+               .differentiable = false})
       .sample({.in = {Tensor{{3.f, 1.f}, {0.5f, 2.f}}}})
       .sample({.in = {Tensor{{3.f, 0.f}, {0.f, -2.f}}},
                .out = {Tensor{3.f, 2.f}, Tensor::empty(DType::float32, {0}), Tensor::empty(DType::float32, {0})}},
@@ -242,6 +246,12 @@ void register_linalg_decompose(Registry& r) {
 }
 
 namespace linalg {
+namespace {
+
+// Singular values, which the op gives in the dtype of its matrices.
+Tensor real_values(const Tensor& s) { return is_complex(s.dtype()) ? real(s) : s; }
+
+}  // namespace
 
 QrResult qr(const Operand& input, bool full_matrices) {
   static const Op<QrAttrs> op("Qr");
@@ -249,13 +259,17 @@ QrResult qr(const Operand& input, bool full_matrices) {
   return {both[0], both[1]};
 }
 SvdResult svd(const Operand& tensor, bool full_matrices) {
-  static const Op<SvdAttrs> op("Svd");
-  auto all = op.many({tensor}, {.full_matrices = full_matrices});
-  return {all[0], all[1], all[2]};
+  return composed(tensor.where(), [&]() -> SvdResult {
+    static const Op<SvdAttrs> op("Svd");
+    const auto all = op.many({tensor}, {.full_matrices = full_matrices});
+    return {real_values(all[0]), all[1], all[2]};
+  });
 }
 Tensor svdvals(const Operand& tensor) {
-  static const Op<SvdAttrs> op("Svd");
-  return op.many({tensor}, {.compute_uv = false})[0];
+  return composed(tensor.where(), [&] {
+    static const Op<SvdAttrs> op("Svd");
+    return real_values(op.many({tensor}, {.compute_uv = false})[0]);
+  });
 }
 EighResult eigh(const Operand& tensor) {
   static const Op<EighAttrs> op("SelfAdjointEigV2");

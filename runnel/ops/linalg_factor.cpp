@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <limits>
+
 #include "runnel/ops/linalg_factor.h"
 #include "runnel/tensor/type_sets.h"
 
@@ -14,6 +17,18 @@ QrFactors<W> qr_factors(const Matrix<W>& x, int64_t columns_of_q) {
 // pivoting and takes four times as long to compile.
 template <class W>
 SvdFactors<W> svd_factors(const Matrix<W>& x, bool compute_uv, bool full_matrices) {
+  if (!x.allFinite()) {
+    const Eigen::Index k = std::min(x.rows(), x.cols());
+    const auto nan = [](Eigen::Index rows, Eigen::Index cols) -> Matrix<W> {
+      return Matrix<W>::Constant(rows, cols, W(std::numeric_limits<double>::quiet_NaN()));
+    };
+    SvdFactors<W> none{nan(k, 1).real(), {}, {}};
+    if (compute_uv) {
+      none.u = nan(x.rows(), full_matrices ? x.rows() : k);
+      none.v = nan(x.cols(), full_matrices ? x.cols() : k);
+    }
+    return none;
+  }
   if (x.rows() < x.cols()) {
     SvdFactors<W> of_adjoint = svd_factors<W>(x.adjoint(), compute_uv, full_matrices);
     std::swap(of_adjoint.u, of_adjoint.v);

@@ -29,11 +29,11 @@ struct LuFactors {
 template <class W>
 LuFactors<W> lu_factors(const Matrix<W>& x);
 
-// The x with a * x = rhs; the other triangle of `a` is not read.
+// The x with a * x = rhs; the other triangle of `a` is not read. A zero on the diagonal divides like one.
 template <class W>
 Matrix<W> solve_triangular(const Matrix<W>& a, Matrix<W> rhs, bool lower);
 
-// The lower L with L * adjoint(L) = x, or an error.
+// The lower L with L * adjoint(L) = x; NaN where x is not positive definite.
 template <class W>
 Matrix<W> cholesky_factor(const Matrix<W>& x);
 
@@ -49,6 +49,7 @@ struct SvdFactors {
   Eigen::VectorXd s;
   Matrix<W> u, v;  // empty unless asked for
 };
+// All NaN where x has a number that is not finite.
 template <class W>
 SvdFactors<W> svd_factors(const Matrix<W>& x, bool compute_uv, bool full_matrices);
 

@@ -159,13 +159,13 @@ void register_linalg_solve(Registry& r) {
         });
       })
       .grad([](const GradCtx& g) {
-        if (is_complex(g.x().dtype()) && g.has_dy(0)) {
-          throw make_error(
-              Code::unimplemented,
-              "[LogMatrixDeterminant] the sign of a complex determinant has no gradient here: differentiate "
-              "log_abs_determinant alone, or det()");
+        Tensor d = g.dy(1);
+        if (is_complex(g.x().dtype()) && g.has_dy(0)) {  // the sign of a real one does not change
+          // sign = exp(i * angle), and the angle changes by the imaginary part of trace(inv(x) * dx).
+          const Tensor by_angle = imag(g.dy(0) * conj(g.y(0)));
+          d = d + complex(zeros_like(by_angle), by_angle);
         }
-        return per_matrix(g.dy(1)) * linalg::inv(g.x(), true);  // the sign of a real one does not change
+        return per_matrix(d) * linalg::inv(g.x(), true);
       })
       .doc("Sign and logarithm of the absolute value of the determinant.")
       .sample({.in = {Tensor{{1.f, 2.f}, {3.f, 4.f}}}, .out = {Tensor(-1.f), Tensor(0.6931472f)}});
@@ -211,10 +211,12 @@ void register_linalg_solve(Registry& r) {
             sum_to_shape_of(a.lower ? linalg::band_part(grad_a, -1, 0) : linalg::band_part(grad_a, 0, -1), g.x(0)),
             sum_to_shape_of(d[1], g.x(1))};
       })
-      .doc("Solves linear equations with a triangular matrix.")
+      .doc("Solves linear equations with a triangular matrix; a zero on its diagonal gives infinity or NaN.")
       .sample({.in = {Tensor{{2.f, 0.f}, {1.f, 1.f}}, Tensor{{2.f}, {3.f}}}, .out = {Tensor{{1.f}, {2.f}}}})
       .sample({.in = {Tensor{{2.f, 0.5f}, {9.f, 1.f}}, Tensor{{2.f}, {3.f}}}}, {.lower = false, .adjoint = true})
-      .sample({.in = {Tensor{{0.f, 0.f}, {1.f, 1.f}}, Tensor{{2.f}, {3.f}}}, .error = "not invertible"});
+      .sample({.in = {Tensor{{0.f, 0.f}, {1.f, 1.f}}, Tensor{{0.f}, {3.f}}},
+               .out = {Tensor{{NAN}, {NAN}}},
+               .differentiable = false});
 
   r.define("Cholesky")
       .in("input", matrix_types)
@@ -239,13 +241,14 @@ void register_linalg_solve(Registry& r) {
         const Tensor both = linalg::adjoint(linalg::triangular_solve(l, linalg::adjoint(left), true, true));
         return (both + linalg::adjoint(both)) * 0.5;
       })
-      .doc("The lower triangular L with L * adjoint(L) = input.")
+      .doc("The lower triangular L with L * adjoint(L) = input, NaN where input is not positive definite.")
       .sample({.in = {Tensor{{4.f, 2.f}, {2.f, 5.f}}},
                .out = {Tensor{{2.f, 0.f}, {1.f, 2.f}}},
                // The gradient is symmetric, as TensorFlow's: element by element it is right for 1x1 only.
                .differentiable = false})
       .sample({.in = {Tensor{{{4.f}}, {{9.f}}}}, .out = {Tensor{{{2.f}}, {{3.f}}}}})
-      .sample({.in = {Tensor{{1.f, 2.f}, {2.f, 1.f}}}, .error = "not positive definite"});
+      .sample(
+          {.in = {Tensor{{1.f, 2.f}, {2.f, 1.f}}}, .out = {Tensor{{NAN, 0.f}, {NAN, NAN}}}, .differentiable = false});
 
   r.define<LuAttrs>("Lu")
       .in("input", matrix_types)

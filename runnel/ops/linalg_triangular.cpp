@@ -1,4 +1,6 @@
 // LU and Cholesky factors and what solves with them.
+#include <limits>
+
 #include "runnel/ops/linalg_factor.h"
 #include "runnel/tensor/type_sets.h"
 
@@ -28,9 +30,6 @@ Matrix<W> LuFactors<W>::solve(const Matrix<W>& rhs) const {
 
 template <class W>
 Matrix<W> solve_triangular(const Matrix<W>& a, Matrix<W> rhs, bool lower) {
-  if (a.rows() > 0 && !(a.diagonal().cwiseAbs().minCoeff() > 0.0)) {
-    throw invalid_argument("the matrix is not invertible: there is a zero on its diagonal");
-  }
   if (lower) {
     a.template triangularView<Eigen::Lower>().solveInPlace(rhs);
   } else {
@@ -42,8 +41,10 @@ Matrix<W> solve_triangular(const Matrix<W>& a, Matrix<W> rhs, bool lower) {
 template <class W>
 Matrix<W> cholesky_factor(const Matrix<W>& x) {
   const Eigen::LLT<Matrix<W>, Eigen::Lower> llt(x);
-  if (llt.info() != Eigen::Success) throw invalid_argument("the matrix is not positive definite");
-  return llt.matrixL();
+  if (llt.info() == Eigen::Success) return llt.matrixL();
+  Matrix<W> none = Matrix<W>::Zero(x.rows(), x.cols());
+  none.template triangularView<Eigen::Lower>().setConstant(W(std::numeric_limits<double>::quiet_NaN()));
+  return none;
 }
 
 template struct LuFactors<double>;
