@@ -68,7 +68,12 @@ void to_hsv(KernelContext& c) {
 
 template <class T>
 void from_hsv(KernelContext& c) {
-  each_pixel<T>(c, [](const auto* in, auto* out) { put_rgb(in[0] * 6, in[2], in[2] * in[1], out); });
+  each_pixel<T>(c, [](const auto* in, auto* out) {
+    using C = std::remove_cvref_t<decltype(*out)>;
+    const C hue = in[0] * 6;
+    const C height[] = {std::abs(hue - 3) - 1, 2 - std::abs(hue - 2), 2 - std::abs(hue - 4)};
+    for (int i = 0; i < 3; ++i) out[i] = (1 - in[1] + in[1] * std::clamp(height[i], C(0), C(1))) * in[2];
+  });
 }
 
 template <class T>
@@ -143,6 +148,11 @@ constexpr auto color_shape = [](InferContext& c) {
   c.output(s);
 };
 
+constexpr auto adjust_shape = [](InferContext& c) {
+  c.require_rank_at_least(0, 3);
+  color_shape(c);
+};
+
 // The gradient of RGBToHSV at x.
 Tensor hsv_grad(const Tensor& x, const Tensor& dy) {
   const DType t = x.dtype();
@@ -160,12 +170,14 @@ Tensor hsv_grad(const Tensor& x, const Tensor& dy) {
 // The gradient of HSVToRGB at x.
 Tensor rgb_grad(const Tensor& x, const Tensor& dy) {
   const std::vector<Tensor> hsv = split(x, 3, -1);
-  const Tensor k = floormod(hsv[0] * 6 + constant({5.0, 3.0, 1.0}, x.dtype()), 6);
-  const Tensor depth = clip_by_value(minimum(k, 4 - k), 0, 1);
-  const Tensor rises = cast(logical_and(k > 0, k < 1), x.dtype()), falls = cast(logical_and(k > 3, k < 4), x.dtype());
+  const Tensor from = hsv[0] * 6 - constant({3.0, 2.0, 4.0}, x.dtype());
+  const Tensor slope = constant({1.0, -1.0, -1.0}, x.dtype());
+  const Tensor height = constant({-1.0, 2.0, 2.0}, x.dtype()) + slope * abs(from);
+  const Tensor share = clip_by_value(height, 0, 1);
+  const Tensor rises = where(logical_and(height > 0, height < 1), slope * sign(from), 0);
   const auto total = [](const Tensor& t) { return reduce_sum(t, -1, true); };
-  return concat({total(dy * (falls - rises)) * hsv[2] * hsv[1] * 6, -total(dy * depth) * hsv[2],
-                 total(dy * (1 - hsv[1] * depth))},
+  return concat({total(dy * rises) * hsv[2] * hsv[1] * 6, total(dy * (share - 1)) * hsv[2],
+                 total(dy * (1 - hsv[1] + hsv[1] * share))},
                 -1);
 }
 
@@ -174,7 +186,7 @@ Tensor as_scalar(const Tensor& t) { return cast(reduce_sum(t), DType::float32); 
 Gradients hue_grads(const GradCtx& g) {
   const Tensor hsv = image::rgb_to_hsv(g.x(0));
   const std::vector<Tensor> part = split(hsv, 3, -1);
-  const Tensor moved = concat({part[0] + cast(g.x(1), hsv.dtype()), part[1], part[2]}, -1);
+  const Tensor moved = concat({floormod(part[0] + cast(g.x(1), hsv.dtype()), 1), part[1], part[2]}, -1);
   const Tensor d = rgb_grad(moved, g.dy());
   return {g.want(0, [&] { return hsv_grad(g.x(0), d); }), g.want(1, [&] { return as_scalar(split(d, 3, -1)[0]); })};
 }
@@ -219,7 +231,10 @@ void register_image_color(Registry& r) {
       .shape(color_shape)
       .cpu([]<class T>(KernelContext& c) { from_hsv<T>(c); })
       .grad([](const GradCtx& g) { return rgb_grad(g.x(), g.dy()); })
-      .doc("RGB colours of hue, saturation and value.")
+      .doc("RGB colours of hue, saturation and value, each from 0 to 1: others are not turned back into that range.")
+      .sample({.in = {Tensor{{-.5f, .5f, .5f}, {1.5f, -1.f, .25f}, {.1f, -1.f, 3.f}}},
+               .out = {Tensor{{.5f, .25f, .25f}, {.25f, .5f, .5f}, {3.f, 4.2f, 6.f}}},
+               .differentiable = false})
       .sample({.in = {Tensor{{0.f, 1.f, 1.f}, {.5f, 1.f, .5f}, {0.f, 0.f, .2f}, {.75f, 2.f / 3, .75f}}},
                .out = {Tensor{{1.f, 0.f, 0.f}, {0.f, .5f, .5f}, {.2f, .2f, .2f}, {.5f, .25f, .75f}}},
                .differentiable = false})
@@ -229,28 +244,30 @@ void register_image_color(Registry& r) {
       .in("images", Types<Half, float>{})
       .in_host("delta", DType::float32)
       .out("output")
-      .shape(color_shape)
+      .shape(adjust_shape)
       .cpu([]<class T>(KernelContext& c) { shift_hue<T>(c); })
       .grad([](const GradCtx& g) { return hue_grads(g); })
       .doc("RGB colours with the hue turned by delta, a fraction of the circle.")
-      .sample({.in = {Tensor{{1.f, 0.f, 0.f}, {.5f, .25f, .75f}}, Tensor(1.f / 3)},
-               .out = {Tensor{{0.f, 1.f, 0.f}, {.75f, .5f, .25f}}},
+      .sample({.in = {Tensor{{{1.f, 0.f, 0.f}, {.5f, .25f, .75f}}}, Tensor(1.f / 3)},
+               .out = {Tensor{{{0.f, 1.f, 0.f}, {.75f, .5f, .25f}}}},
                .differentiable = false})
       .sample({.in = {some_colors(), Tensor(.1f)}})
-      .sample({.in = {Tensor{1.f, 0.f}, Tensor(.1f)}, .error = "3 colours"});
+      .sample({.in = {Tensor{{{1.f, 0.f}}}, Tensor(.1f)}, .error = "3 colours"})
+      .sample({.in = {Tensor{{1.f, 0.f, 0.f}}, Tensor(.1f)}, .error = "rank 3 or more"});
   r.define("AdjustSaturation")
       .in("images", Types<Half, float>{})
       .in_host("scale", DType::float32)
       .out("output")
-      .shape(color_shape)
+      .shape(adjust_shape)
       .cpu([]<class T>(KernelContext& c) { scale_saturation<T>(c); })
       .grad([](const GradCtx& g) { return saturation_grads(g); })
       .doc("RGB colours with the saturation multiplied by scale, kept in 0 to 1.")
-      .sample({.in = {Tensor{{1.f, 0.f, 0.f}, {.5f, .25f, .75f}}, Tensor(.5f)},
-               .out = {Tensor{{1.f, .5f, .5f}, {.625f, .5f, .75f}}},
+      .sample({.in = {Tensor{{{1.f, 0.f, 0.f}, {.5f, .25f, .75f}}}, Tensor(.5f)},
+               .out = {Tensor{{{1.f, .5f, .5f}, {.625f, .5f, .75f}}}},
                .differentiable = false})
       .sample({.in = {some_colors(), Tensor(.7f)}})
-      .sample({.in = {Tensor{1.f, 0.f}, Tensor(.1f)}, .error = "3 colours"});
+      .sample({.in = {Tensor{{{1.f, 0.f}}}, Tensor(.1f)}, .error = "3 colours"})
+      .sample({.in = {Tensor{{1.f, 0.f, 0.f}}, Tensor(.1f)}, .error = "rank 3 or more"});
   r.define("AdjustContrastv2")
       .in("images", Types<Half, float>{})
       .in_host("contrast_factor", DType::float32)

@@ -84,6 +84,7 @@ Boxes boxes_of(KernelContext& c, int at, const Shape& images) {
   if (index.dim(0) != boxes.dim(0)) {
     throw invalid_argument("{} boxes, but box_ind has {} values", boxes.dim(0), index.dim(0));
   }
+  if (images[1] == 0 || images[2] == 0) throw invalid_argument("an image without pixels: {}", images.str());
   const auto* p = index.data<int32_t>();
   for (int64_t i = 0; i < index.dim(0); ++i) {
     if (p[i] < 0 || p[i] >= images[0]) {
@@ -91,6 +92,15 @@ Boxes boxes_of(KernelContext& c, int at, const Shape& images) {
     }
   }
   return {boxes.data<float>(), p, boxes.dim(0), images[1], images[2], images[3]};
+}
+
+// The gradient of crops: one for each box, of at least one pixel.
+void check_crop_grads(const Shape& dy, const Boxes& boxes) {
+  if (dy[0] != boxes.count || dy[3] != boxes.channels) {
+    throw invalid_argument("grads {} do not fit {} boxes of images with {} channels", dy.str(), boxes.count,
+                           boxes.channels);
+  }
+  if (dy[1] == 0 || dy[2] == 0) throw invalid_argument("grads without pixels: {}", dy.str());
 }
 
 void check_box_ranks(InferContext& c, int at) {
@@ -104,7 +114,6 @@ void crop(KernelContext& c, const CropAttrs& a) {
   const bool bilinear = is_bilinear(a.method);
   const Boxes boxes = boxes_of(c, 1, x);
   if (y.num_elements() == 0) return;
-  if (x[1] == 0 || x[2] == 0) throw invalid_argument("an image without pixels: {}", x.str());
   const int64_t rows = y[1], cols = y[2], channels = y[3];
   parallel_for(boxes.count * rows, std::max<int64_t>(1, 8192 / (cols * channels)), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
@@ -138,9 +147,7 @@ void crop_grad_image(KernelContext& c, const MethodAttrs& a) {
   const Shape &dy = c.in(0).shape(), &x = c.out().shape();
   const bool bilinear = is_bilinear(a.method);
   const Boxes boxes = boxes_of(c, 1, x);
-  if (dy[0] != boxes.count || dy[3] != x[3]) {
-    throw invalid_argument("grads {} do not fit {} boxes of images {}", dy.str(), boxes.count, x.str());
-  }
+  check_crop_grads(dy, boxes);
   using C = cpu::compute_t<T>;
   const int64_t rows = dy[1], cols = dy[2], channels = x[3], size = x[1] * x[2] * channels;
   // An image is one task: boxes overlap, and their order fixes the sum.
@@ -182,9 +189,7 @@ template <class T>
 void crop_grad_boxes(KernelContext& c) {
   const Shape &dy = c.in(0).shape(), &x = c.in(1).shape();
   const Boxes boxes = boxes_of(c, 2, x);
-  if (dy[0] != boxes.count || dy[3] != x[3]) {
-    throw invalid_argument("grads {} do not fit {} boxes of images {}", dy.str(), boxes.count, x.str());
-  }
+  check_crop_grads(dy, boxes);
   const int64_t rows = dy[1], cols = dy[2], channels = x[3];
   parallel_for(boxes.count, 1, [&](int64_t begin, int64_t end) {
     for (int64_t b = begin; b < end; ++b) {
@@ -291,6 +296,8 @@ void register_image_crop(Registry& r) {
               {.method = "nearest"})
       .sample({.in = {sample_image({2, 5, 4, 3}), Tensor{{.1f, .2f, .8f, .9f}}, Tensor{2}, Tensor{3, 4}},
                .error = "box_ind[0] is 2"})
+      .sample({.in = {sample_image({2, 0, 4, 0}), Tensor{{.1f, .2f, .8f, .9f}}, Tensor{0}, Tensor{3, 4}},
+               .error = "without pixels"})
       .sample({.in = {sample_image({2, 5, 4, 3}), Tensor{{.1f, .2f, .8f, .9f}}, Tensor{0}, Tensor{3, 0}},
                .error = "crop_size"})
       .sample(
@@ -358,7 +365,9 @@ void register_image_crop(Registry& r) {
       .doc("The gradient of CropAndResize by the boxes.")
       .sample({.in = {Tensor::of<float>({1}, Shape{1, 1, 1, 1}), Tensor::of<float>({1, 2, 3, 5}, Shape{1, 2, 2, 1}),
                       Tensor{{0.f, 0.f, .5f, .5f}}, Tensor{0}},
-               .out = {Tensor{{1.125f, .625f, 1.125f, .625f}}}});
+               .out = {Tensor{{1.125f, .625f, 1.125f, .625f}}}})
+      .sample({.in = {sample_image({1, 0, 1, 1}), sample_image({1, 2, 2, 1}), Tensor{{0.f, 0.f, .5f, .5f}}, Tensor{0}},
+               .error = "grads without pixels"});
 }
 
 Tensor image::crop_and_resize(const Operand& image, const Operand& boxes, const Operand& box_indices,

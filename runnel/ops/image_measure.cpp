@@ -27,7 +27,8 @@ Pair as_floats(const Operand& a, const Operand& b, const Operand& max_val, const
     throw invalid_argument("[{}] two images or batches of one shape are needed, got {} and {}", what, sx.str(),
                            sy.str());
   }
-  const Tensor top = max_val.is_literal() ? max_val.as(x.dtype()) : cast(max_val, x.dtype());
+  const bool literal = max_val.is_literal() && is_float(x.dtype());  // 255.0 may be said of whole numbers too
+  const Tensor top = literal ? max_val.as(x.dtype()) : cast(max_val, x.dtype());
   return {convert_image_dtype(x, DType::float32), convert_image_dtype(y, DType::float32),
           convert_image_dtype(top, DType::float32)};
 }

@@ -256,6 +256,7 @@ TEST(ImageMeasures, Psnr) {
   EXPECT_NEAR(image::psnr(a, b, 1).item<float>(), 20, 1e-4);
   const Tensor c = cast(ones({2, 2, 3}) * 25, uint8);
   EXPECT_NEAR(image::psnr(cast(a, uint8), c, 255).item<float>(), 20 * std::log10(255 / 25.0), 1e-4);
+  EXPECT_NEAR(image::psnr(cast(a, uint8), c, 255.0).item<float>(), 20 * std::log10(255 / 25.0), 1e-4);
   expect_error([&] { image::psnr(a, c, 1); }, Code::invalid_argument, "float32 and uint8");
 }
 
@@ -321,6 +322,14 @@ TEST(CropAndResize, GradientByBoxes) {
       EXPECT_NEAR(analytic(i, j).item<float>(), (up - down) / (2 * h), 0.05) << i << "," << j;
     }
   }
+}
+
+// Positions are float32: in exact numbers the middle one of 41 pixels is the second of two, not the first.
+TEST(ImageResize, NearestByPositionsInFloat32) {
+  const Tensor two = Tensor::of<float>({1, 2}, Shape{1, 1, 2, 1});
+  const Tensor y = image::resize(two, {1, 41}, {.method = "nearest"});
+  EXPECT_EQ(y(0, 0, 20, 0).item<float>(), 1);
+  EXPECT_EQ(y(0, 0, 21, 0).item<float>(), 2);
 }
 
 TEST(ImageResize, GradientReachesTheImage) {

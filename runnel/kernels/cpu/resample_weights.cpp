@@ -19,6 +19,12 @@ double position(int64_t i, double scale, const ResizeRule& rule) {
   return rule.half_pixel_centers ? (x + 0.5) * scale - 0.5 : x * scale;
 }
 
+// The same in float32, as TensorFlow computes it: it decides which of two places is the nearest.
+float narrow_position(int64_t i, float scale, const ResizeRule& rule) {
+  const auto x = static_cast<float>(i);
+  return rule.half_pixel_centers ? (x + 0.5f) * scale - 0.5f : x * scale;
+}
+
 // Keys' cubic with the parameter a, at distance x.
 double cubic(double x, double a) {
   x = std::abs(x);
@@ -125,12 +131,15 @@ AxisWeights bilinear_weights(int64_t in, int64_t out, const ResizeRule& rule) {
 
 AxisWeights bicubic_weights(int64_t in, int64_t out, const ResizeRule& rule) {
   AxisWeights axis(in, out);
-  const double scale = scale_of(in, out, rule);
+  const auto scale = static_cast<float>(scale_of(in, out, rule));
   const double a = rule.half_pixel_centers ? -0.5 : -0.75;
   std::vector<double> w;
   for (int64_t i = 0; i < out; ++i) {
-    const double at = position(i, scale, rule);
-    const auto below = static_cast<int64_t>(std::floor(at));
+    const float exact = narrow_position(i, scale, rule);
+    const auto below = static_cast<int64_t>(std::floor(exact));
+    // TensorFlow knows the cubic at 1024 places between two pixels, and takes the nearest.
+    const double at = static_cast<double>(below) +
+                      static_cast<double>(std::nearbyint((exact - static_cast<float>(below)) * 1024)) / 1024;
     const int64_t first = std::clamp<int64_t>(below - 1, 0, in - 1), last = std::clamp<int64_t>(below + 2, 0, in - 1);
     w.assign(static_cast<size_t>(last - first + 1), 0.0);
     for (int64_t k = below - 1; k <= below + 2; ++k) {
@@ -167,17 +176,11 @@ AxisWeights area_weights(int64_t in, int64_t out, const ResizeRule& rule) {
 
 std::vector<int32_t> nearest_sources(int64_t in, int64_t out, const ResizeRule& rule) {
   std::vector<int32_t> from(static_cast<size_t>(out));
+  const auto scale = static_cast<float>(scale_of(in, out, rule));  // positions are float32, as TensorFlow's
   for (int64_t i = 0; i < out; ++i) {
-    int64_t at;
-    if (rule.align_corners) {  // round half away from zero
-      at = out > 1 ? (2 * i * (in - 1) + (out - 1)) / (2 * (out - 1)) : 0;
-      if (out == 1) at = i;
-    } else if (rule.half_pixel_centers) {  // floor((i + 1/2) * in / out), in whole numbers
-      at = (2 * i + 1) * in / (2 * out);
-    } else {
-      at = i * in / out;
-    }
-    from[static_cast<size_t>(i)] = static_cast<int32_t>(std::min(at, in - 1));
+    const float at = (static_cast<float>(i) + (rule.half_pixel_centers ? 0.5f : 0.0f)) * scale;
+    const auto pixel = static_cast<int64_t>(rule.align_corners ? std::round(at) : std::floor(at));
+    from[static_cast<size_t>(i)] = static_cast<int32_t>(std::min(pixel, in - 1));
   }
   return from;
 }
