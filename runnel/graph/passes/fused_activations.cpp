@@ -14,6 +14,8 @@ bool adds_bias(const Node* node, const Node& value) {
   if (!node || !node->op->post_op || node->inputs.size() != 2 || node->op->post_op != std::string("BiasAdd")) {
     return false;
   }
+  const AttrSpec* layout = node->op->attrs.find("data_format");
+  if (layout && std::get<std::string>(layout->get(node->attrs.get())) == "NCHW") return false;
   const NodeOutput& bias = node->inputs[1];
   const PartialShape& columns = bias.node->shape(bias.index);
   if (!columns.is_static() || columns.rank() != 1 || !value.shape().has_rank() || value.shape().rank() < 2)
