@@ -102,7 +102,7 @@ class Locked {
 };
 
 void check_scalar(const Tensor& t, const char* name) {
-  if (t.num_elements() != 1) throw invalid_argument("{} must be a scalar, got shape {}", name, t.shape().str());
+  if (t.rank() != 0) throw invalid_argument("{} must be a scalar, got shape {}", name, t.shape().str());
 }
 
 // `scalar(i)` is where the input with scalar i stands.
@@ -276,9 +276,9 @@ void register_training(Registry& r) {
   define_sparse<rules::Adadelta>(r, "ResourceSparseApplyAdadelta");
   define_dense<rules::AdaMax, "ResourceApplyAdaMax">(r);
   define_dense<rules::Ftrl, "ResourceApplyFtrl">(r);
-  define_sparse<rules::Ftrl>(r, "ResourceSparseApplyFtrl");
+  define_sparse<rules::SparseFtrl>(r, "ResourceSparseApplyFtrl");
   define_dense<rules::FtrlV2, "ResourceApplyFtrlV2">(r);
-  define_sparse<rules::FtrlV2>(r, "ResourceSparseApplyFtrlV2");
+  define_sparse<rules::SparseFtrlV2>(r, "ResourceSparseApplyFtrlV2");
   define_dense<rules::KerasRMSprop, "_ApplyKerasRMSprop">(r);
   define_dense<rules::KerasCenteredRMSprop, "_ApplyKerasCenteredRMSprop">(r);
   define_dense<rules::KerasAdagrad, "_ApplyKerasAdagrad">(r);

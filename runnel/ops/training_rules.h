@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "runnel/base/format.h"
 #include "runnel/op/attr.h"
 
 namespace runnel::rules {
@@ -53,11 +54,10 @@ struct Momentum {
       "accum = momentum * accum + grad; var -= lr * accum (Nesterov's look-ahead on demand).";
   template <class C>
   static auto prepare(const C* h, const Attrs& a) {
-    // As in Adam: factors instead of a choice inside the loop.
-    const C of_g = a.use_nesterov ? h[0] : C(0), of_accum = a.use_nesterov ? h[1] * h[0] : h[0];
-    return [momentum = h[1], of_g, of_accum](C* x, C g) {
+    const C of_accum = a.use_nesterov ? h[1] * h[0] : h[0];
+    return [lr = h[0], momentum = h[1], of_accum, nesterov = a.use_nesterov](C* x, C g) {
       x[1] = x[1] * momentum + g;
-      x[0] -= g * of_g + x[1] * of_accum;
+      x[0] -= (nesterov ? g * lr : C(0)) + x[1] * of_accum;
     };
   }
 };
@@ -72,10 +72,10 @@ struct KerasMomentum {
       "accum = momentum * accum - lr * grad; var += accum (Nesterov's look-ahead on demand).";
   template <class C>
   static auto prepare(const C* h, const Attrs& a) {
-    const C of_g = a.use_nesterov ? h[0] : C(0), of_accum = a.use_nesterov ? h[1] : C(1);
-    return [lr = h[0], momentum = h[1], of_g, of_accum](C* x, C g) {
+    const C of_accum = a.use_nesterov ? h[1] : C(1);
+    return [lr = h[0], momentum = h[1], of_accum, nesterov = a.use_nesterov](C* x, C g) {
       x[1] = x[1] * momentum - g * lr;
-      x[0] += x[1] * of_accum - g * of_g;
+      x[0] += x[1] * of_accum - (nesterov ? g * lr : C(0));
     };
   }
 };
@@ -116,7 +116,7 @@ struct AdamWithAmsgrad {
     return [alpha, c1 = C(1) - h[3], c2 = C(1) - h[4], eps = h[5]](C* x, C g) {
       x[1] += (g - x[1]) * c1;
       x[2] += (g * g - x[2]) * c2;
-      x[3] = x[3] > x[2] ? x[3] : x[2];
+      x[3] = x[3] < x[2] ? x[2] : x[3];  // a NaN in v is passed over, as in TensorFlow
       x[0] -= x[1] * alpha / (std::sqrt(x[3]) + eps);
     };
   }
@@ -224,13 +224,14 @@ struct AdaMax {
       x[1] += (g - x[1]) * c1;
       const C old = x[2] * b2;
       const C now = std::abs(g);
-      x[2] = old > now ? old : now;
+      x[2] = old < now ? now : old;  // a NaN gradient is passed over, as in TensorFlow
       x[0] -= alpha * x[1] / (x[2] + eps);
     };
   }
 };
 
-template <bool with_shrinkage>
+// The op for rows checks its scalars, and bounds by l1 where the dense one chooses: they differ for NaN.
+template <bool with_shrinkage, bool rows = false>
 struct FtrlRule {
   using Attrs = LockAttrs;
   static constexpr std::array slots{"accum", "linear"};
@@ -250,6 +251,14 @@ struct FtrlRule {
   static auto prepare(const C* h, const Attrs&) {
     const C shrinkage = with_shrinkage ? h[3] : C(0);
     const C power = with_shrinkage ? h[4] : h[3];
+    if constexpr (rows) {
+      if (!(h[0] > C(0))) throw invalid_argument("lr must be positive, got {}", h[0]);
+      if (!(h[1] >= C(0)) || !(h[2] >= C(0)) || !(shrinkage >= C(0))) {
+        throw invalid_argument("l1, l2 and l2_shrinkage must not be negative, got {}, {} and {}", h[1], h[2],
+                               shrinkage);
+      }
+      if (!(power <= C(0))) throw invalid_argument("lr_power must not be positive, got {}", power);
+    }
     return [lr = h[0], l1 = h[1], l2 = h[2], shrinkage, power](C* x, C g) {
       const C shrunk = g + C(2) * shrinkage * x[0];
       const C accum = x[1] + g * g;
@@ -257,12 +266,19 @@ struct FtrlRule {
       const C sigma = (new_power - std::pow(x[1], -power)) / lr;
       x[2] += shrunk - sigma * x[0];
       const C quadratic = new_power / lr + C(2) * l2;
-      x[0] = std::abs(x[2]) > l1 ? ((x[2] > C(0) ? l1 : -l1) - x[2]) / quadratic : C(0);
+      if constexpr (rows) {
+        const C bounded = x[2] > l1 ? l1 : x[2] < -l1 ? -l1 : x[2];
+        x[0] = (bounded - x[2]) / quadratic;
+      } else {
+        x[0] = std::abs(x[2]) > l1 ? ((x[2] > C(0) ? l1 : -l1) - x[2]) / quadratic : C(0);
+      }
       x[1] = accum;
     };
   }
 };
 using Ftrl = FtrlRule<false>;
 using FtrlV2 = FtrlRule<true>;
+using SparseFtrl = FtrlRule<false, true>;
+using SparseFtrlV2 = FtrlRule<true, true>;
 
 }  // namespace runnel::rules

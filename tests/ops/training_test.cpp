@@ -244,6 +244,34 @@ TEST(Training, Errors) {
   EXPECT_EQ(w.value().to_vector<float>(), (std::vector<float>{1.f, 2.f}));  // nothing was changed
 }
 
+// Numbers that are not finite: expected values by TensorFlow 2.15.
+TEST(Training, NumbersThatAreNotFinite) {
+  const auto expect = [](const Variable& v, const std::vector<float>& expected) {
+    const auto values = v.value().to_vector<float>();
+    for (size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_TRUE(std::isnan(expected[i]) ? std::isnan(values[i])
+                                          : std::abs(values[i] - expected[i]) < 1e-6 || values[i] == expected[i])
+          << i << ": " << values[i] << ", not " << expected[i];
+    }
+  };
+  const Tensor grad{1.f, INFINITY, NAN}, start{1.f, 2.f, 3.f};
+  {
+    Variable w(start), m(start);
+    training::apply_momentum(w, m, {.lr = 1, .momentum = 0.5}, grad);
+    expect(w, {-0.5, -INFINITY, NAN});
+  }
+  {
+    Variable w(start), accum(start), linear(start);
+    const training::FtrlStep step{.lr = 1, .l1 = 1, .l2 = 1, .lr_power = -0.5};
+    training::apply_ftrl(w, accum, linear, step, grad);
+    expect(w, {-0.17157288, 0, 0});
+    Variable x(start), a(start), l(start);
+    training::apply_ftrl(x, a, l, step, IndexedSlices{grad, Tensor{0, 1, 2}, Tensor{3}});
+    expect(x, {-0.17157288, NAN, NAN});
+    EXPECT_THROW(training::apply_ftrl(x, a, l, {.lr = 0}, IndexedSlices{grad, Tensor{0, 1, 2}, Tensor{3}}), Error);
+  }
+}
+
 TEST(Training, RowsOfVariablesWhoseValuesSomebodyHolds) {
   const Variable v(zeros({4, 2}));
   const Variable m(zeros({4, 2}));
