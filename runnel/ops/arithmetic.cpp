@@ -1,6 +1,7 @@
 // Sums, products, extremes, absolute values and signs.
 #include "runnel/base/format.h"
 #include "runnel/base/parallel.h"
+#include "runnel/op/composed.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math_common.h"
 #include "runnel/ops/tensor_list.h"
@@ -15,10 +16,13 @@ struct Plus {
   }
 };
 
+// A bound of ClipByValue is a scalar or as large as what it bounds.
+bool bounds(const PartialShape& bound, const PartialShape& t) {
+  return (bound.has_rank() && bound.rank() == 0) || bound.compatible_with(t);
+}
 void clip_shape(InferContext& c) {
-  const PartialShape both = broadcast_shapes(c.input(0), broadcast_shapes(c.input(1), c.input(2)));
-  if (!both.compatible_with(c.input(0))) {
-    throw invalid_argument("the bounds must broadcast to the shape of t, {}, got {} and {}", c.input(0).str(),
+  if (!bounds(c.input(1), c.input(0)) || !bounds(c.input(2), c.input(0))) {
+    throw invalid_argument("the bounds must be scalars or have the shape of t, {}, got {} and {}", c.input(0).str(),
                            c.input(1).str(), c.input(2).str());
   }
   c.output(c.input(0));
@@ -257,9 +261,10 @@ void register_extremes(Registry& r) {
       })
       .doc("t with values below clip_value_min raised to it and values above clip_value_max lowered to it.")
       .sample({.in = {Tensor{-5.f, 0.5f, 7.f}, Tensor(-1.f), Tensor(1.f)}, .out = {Tensor{-1.f, 0.5f, 1.f}}})
-      .sample({.in = {Tensor{{-5.f, 0.5f}, {7.f, 2.f}}, Tensor{-1.f, 0.f}, Tensor(3.f)},
+      .sample({.in = {Tensor{{-5.f, 0.5f}, {7.f, 2.f}}, Tensor{{-1.f, 0.f}, {-1.f, 0.f}}, Tensor(3.f)},
                .out = {Tensor{{-1.f, 0.5f}, {3.f, 2.f}}}})
-      .sample({.in = {Tensor(1.f), Tensor{0.f, 1.f}, Tensor(2.f)}, .error = "must broadcast to the shape of t"});
+      .sample({.in = {Tensor{{1.f, 2.f}}, Tensor{0.f, 1.f}, Tensor(2.f)}, .error = "have the shape of t"})
+      .sample({.in = {Tensor(1.f), Tensor{0.f, 1.f}, Tensor(2.f)}, .error = "have the shape of t"});
 
   r.define("Abs")
       .in("x", floating + signed_integers)
@@ -331,7 +336,21 @@ Tensor add_n(const OperandList& inputs) {
 
 Tensor clip_by_value(const Operand& t, const Operand& clip_value_min, const Operand& clip_value_max) {
   static const Op op("ClipByValue");
-  return op({t, clip_value_min, clip_value_max});
+  const auto plain = [](const Operand& bound) {
+    return bound.is_literal() ||
+           (bound.tensor()->partial_shape().has_rank() && bound.tensor()->partial_shape().rank() == 0);
+  };
+  if (plain(clip_value_min) && plain(clip_value_max)) return op({t, clip_value_min, clip_value_max});
+  // Other bounds may broadcast, but not to more than t.
+  return composed(t.where(), [&]() -> Tensor {
+    const Tensor x = t.value();
+    const Tensor y = maximum(minimum(x, clip_value_max), clip_value_min);
+    if (!y.partial_shape().compatible_with(x.partial_shape())) {
+      throw invalid_argument("[clip_by_value] the bounds must broadcast to the shape of t, {}, got {} for the result",
+                             x.partial_shape().str(), y.partial_shape().str());
+    }
+    return y;
+  });
 }
 
 }  // namespace runnel

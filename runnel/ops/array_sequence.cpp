@@ -33,7 +33,10 @@ int64_t range_count(T start, T limit, T delta) {
     const uint64_t pace = delta > 0 ? static_cast<uint64_t>(delta) : uint64_t{0} - static_cast<uint64_t>(delta);
     return static_cast<int64_t>(span / pace + (span % pace != 0));
   } else {
-    const double n = std::ceil(std::abs((double(limit) - double(start)) / double(delta)));
+    // Each step is rounded to T, as in TensorFlow: 0.3f is three times 0.1f.
+    using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
+    const T span(static_cast<C>(limit) - static_cast<C>(start));
+    const double n = std::ceil(std::abs(double(T(static_cast<C>(span) / static_cast<C>(delta)))));
     if (!(n < 9e18)) throw invalid_argument("{} elements are too many", n);
     return static_cast<int64_t>(n);
   }
@@ -79,6 +82,7 @@ void register_array_sequence(Registry& r) {
       .doc("start, start + delta, ... as long as limit is not reached.")
       .sample({.in = {Tensor(2), Tensor(7), Tensor(2)}, .out = {Tensor{2, 4, 6}}})
       .sample({.in = {Tensor(1.f), Tensor(0.f), Tensor(-0.5f)}, .out = {Tensor{1.f, 0.5f}}, .differentiable = false})
+      .sample({.in = {Tensor(0.f), Tensor(.3f), Tensor(.1f)}, .out = {Tensor{0.f, .1f, .2f}}, .differentiable = false})
       .sample({.in = {Tensor(0), Tensor(3), Tensor(0)}, .error = "delta is zero"})
       .sample({.in = {Tensor(0), Tensor(3), Tensor(-1)}, .error = "leads away from the limit"});
 
@@ -100,13 +104,15 @@ void register_array_sequence(Registry& r) {
         const C start = static_cast<C>(*c.in<T>(0)), stop = static_cast<C>(*c.in<T>(1));
         const int64_t n = c.out().num_elements();
         const C step = n > 1 ? (stop - start) / static_cast<C>(n - 1) : C(0);
-        for (int64_t i = 0; i < n; ++i) c.out<T>()[i] = T(start + step * static_cast<C>(i));
-        if (n > 1) c.out<T>()[n - 1] = T(stop);
+        c.out<T>()[0] = T(start);  // both ends as they are, also infinite ones
+        for (int64_t i = 1; i < n; ++i) c.out<T>()[i] = T(i + 1 < n ? start + step * static_cast<C>(i) : stop);
       })
       .not_differentiable()
       .doc("num values evenly spaced from start to stop, both included.")
       .sample({.in = {Tensor(0.f), Tensor(1.f), Tensor(3)}, .out = {Tensor{0.f, 0.5f, 1.f}}, .differentiable = false})
       .sample({.in = {Tensor(2.f), Tensor(1.f), Tensor(1)}, .out = {Tensor{2.f}}, .differentiable = false})
+      .sample(
+          {.in = {Tensor(-INFINITY), Tensor(1.f), Tensor(2)}, .out = {Tensor{-INFINITY, 1.f}}, .differentiable = false})
       .sample({.in = {Tensor(2.f), Tensor(1.f), Tensor(0)}, .error = "num must be at least 1"});
 
   r.define<OneHotAttrs>("OneHot")

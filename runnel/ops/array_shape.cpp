@@ -306,24 +306,26 @@ void register_array_shape(Registry& r) {
       .cpu([]<class T>(KernelContext& c) {
         const Dims s0 = c.ints(0);
         const Dims s1 = c.ints(1);
-        const int rank = static_cast<int>(std::max(s0.size(), s1.size()));
-        auto size_at = [rank](const Dims& s, int i) {
-          const int k = i - (rank - static_cast<int>(s.size()));
-          return k < 0 ? int64_t{-1} : s[static_cast<size_t>(k)];
+        const size_t rank = s0 == s1 ? 0 : std::max(s0.size(), s1.size());  // equal shapes: nothing to sum
+        auto size_at = [rank](const Dims& s, size_t i) {
+          return i + s.size() < rank ? int64_t{1} : s[i + s.size() - rank];
         };
-        for (int which = 0; which < 2; ++which) {
-          const Dims& mine = which == 0 ? s0 : s1;
-          const Dims& other = which == 0 ? s1 : s0;
-          std::vector<T> axes;
-          for (int i = 0; i < rank; ++i) {
-            const int64_t d = size_at(mine, i);
-            if (d < 0 || (d == 1 && size_at(other, i) != 1)) axes.push_back(static_cast<T>(i));
+        std::vector<T> axes[2];
+        for (size_t i = 0; i < rank; ++i) {
+          const int64_t a = size_at(s0, i), b = size_at(s1, i);
+          if (a != b && a != 1 && b != 1) {
+            throw invalid_argument("shapes [{}] and [{}] do not broadcast", comma_separated(s0), comma_separated(s1));
           }
-          c.forward(which, Tensor::of<T>(axes));
+          if (a == 1) axes[0].push_back(static_cast<T>(i));
+          if (b == 1) axes[1].push_back(static_cast<T>(i));
         }
+        for (int which = 0; which < 2; ++which) c.forward(which, Tensor::of<T>(axes[which]));
       })
-      .doc("The axes over which each of two broadcast operands was stretched.")
-      .sample({.in = {Tensor{2, 1}, Tensor{3}}, .out = {Tensor{1}, Tensor{0}}});
+      .doc("The axes over which each of two broadcast operands must be summed: those where it has the size 1.")
+      .sample({.in = {Tensor{2, 1}, Tensor{3}}, .out = {Tensor{1}, Tensor{0}}})
+      .sample({.in = {Tensor{1, 3}, Tensor{3}}, .out = {Tensor{0}, Tensor{0}}})
+      .sample({.in = {Tensor{1, 3}, Tensor{1, 3}}, .out = {Tensor::of<int32_t>({}), Tensor::of<int32_t>({})}})
+      .sample({.in = {Tensor{2}, Tensor{3}}, .error = "do not broadcast"});
 }
 
 Tensor reshape(const Operand& tensor, const ShapeArg& shape) {

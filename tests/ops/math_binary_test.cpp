@@ -254,6 +254,9 @@ TEST(MathBinary, ClipByValue) {
   EXPECT_TRUE(std::isnan(clip_by_value(Tensor{NAN}, -1, 1).item<float>()));
   EXPECT_EQ(clip_by_value(Tensor{INFINITY}, -1, 1).item<float>(), 1);
   expect_error([] { clip_by_value(Tensor(1.f), Tensor{0.f, 1.f}, 2); }, Code::invalid_argument, "must broadcast");
+  // The function broadcasts its bounds; the op does not.
+  EXPECT_EQ(clip_by_value(Tensor{{-5.f, 5.f}, {0.f, 7.f}}, Tensor{-1.f, 1.f}, Tensor{{2.f}, {3.f}}).to_vector<float>(),
+            (std::vector<float>{-1, 2, 0, 3}));
 }
 
 TEST(MathBinary, LogicAndTests) {
