@@ -41,9 +41,13 @@ class Einsum {
     const Tensor y = finish(operands_[0]);
     if (!under_ellipsis_.defined() || output_.ellipsis_at < 0) return y;
     const Tensor dims = shape(y);
-    return reshape(
-        y,
-        concat({dims(slice(0, output_.ellipsis_at)), under_ellipsis_, dims(slice(output_.ellipsis_at + 1, none))}, 0));
+    const int at = output_.ellipsis_at;
+    const Tensor apart = reshape(y, concat({dims(slice(0, at)), under_ellipsis_, dims(slice(at + 1, none))}, 0));
+    if (!known_under_ellipsis_.has_rank()) return apart;
+    Dims known = y.partial_shape().dims();
+    known.erase(known.begin() + at);
+    known.insert(known.begin() + at, known_under_ellipsis_.begin(), known_under_ellipsis_.end());
+    return ensure_shape(apart, PartialShape(known));
   }
 
  private:
@@ -110,15 +114,29 @@ class Einsum {
     return out;
   }
 
-  // Where an ellipsis stands for dimensions whose number is not known, those of every operand are broadcast and made
-  // one dimension; run() takes it apart in the end.
+  // The sizes under the ellipsis of operand i as far as they are known.
+  PartialShape under_ellipsis(size_t i) const {
+    const PartialShape s = given_[i].partial_shape();
+    const auto letters = static_cast<int>(inputs_[i].labels.size());
+    if (!s.has_rank() || s.rank() < letters) return PartialShape::unknown();
+    const auto first = s.begin() + inputs_[i].ellipsis_at;
+    return PartialShape(Dims(first, first + (s.rank() - letters)));
+  }
+
+  // Where an ellipsis stands for dimensions whose number is not known, or, in several operands, for sizes of which it
+  // is not known whether they broadcast, those of every operand are broadcast and made one dimension; run() takes it
+  // apart in the end.
   void flatten_ellipses() {
     const auto has_ellipsis = [&](size_t i) { return inputs_[i].ellipsis_at >= 0; };
-    bool open = false;
+    bool unranked = false, unsized = false;
+    int several = 0;
     for (size_t i = 0; i < given_.size(); ++i) {
-      open = open || (has_ellipsis(i) && !given_[i].partial_shape().has_rank());
+      if (!has_ellipsis(i)) continue;
+      unranked = unranked || !under_ellipsis(i).has_rank();
+      unsized = unsized || !under_ellipsis(i).is_static();
+      ++several;
     }
-    if (!open) return;
+    if (!unranked && !(unsized && several > 1)) return;
     struct Sizes {
       Tensor before, under, after;
     };
@@ -131,7 +149,9 @@ class Einsum {
       const int64_t last = static_cast<int64_t>(inputs_[i].labels.size()) - first;
       sizes[i] = {dims(slice(0, first)), last > 0 ? dims(slice(first, -last)) : dims(slice(first, none)),
                   last > 0 ? dims(slice(-last, none)) : dims(slice(0, 0))};
-      under_ellipsis_ = ++ellipses == 1 ? sizes[i].under : broadcast_sizes(under_ellipsis_, sizes[i].under);
+      const PartialShape known = under_ellipsis(i);
+      known_under_ellipsis_ = ++ellipses == 1 ? known : broadcast_shapes(known_under_ellipsis_, known);
+      under_ellipsis_ = ellipses == 1 ? sizes[i].under : broadcast_sizes(under_ellipsis_, sizes[i].under);
     }
     for (size_t i = 0; i < given_.size(); ++i) {
       if (!has_ellipsis(i)) continue;
@@ -197,9 +217,7 @@ class Einsum {
     for (size_t d = 0; d < x.labels.size(); ++d) {
       const int l = x.labels[d];
       if (std::count(x.labels.begin(), x.labels.end(), l) < 2) continue;
-      const int64_t n = sizes_.known(l);
-      if (n < 0) throw make_error(Code::unimplemented, "[Einsum] '{}': a diagonal of unknown size", equation_);
-      // The two dimensions to the end; in the n * n elements of each matrix the diagonal is every (n + 1)th.
+      // The two dimensions to the end, where they are matrices.
       const size_t first = d;
       const size_t second = static_cast<size_t>(
           std::find(x.labels.begin() + static_cast<ptrdiff_t>(d) + 1, x.labels.end(), l) - x.labels.begin());
@@ -212,19 +230,8 @@ class Einsum {
       }
       perm.push_back(static_cast<int64_t>(first));
       perm.push_back(static_cast<int64_t>(second));
-      std::vector<int64_t> at;
-      for (int64_t i = 0; i < n; ++i) at.push_back(i * (n + 1));
-      Tensor t = transpose(x.value, Axes(int_vector(perm)));
-      Dims flat;
-      const PartialShape shape = t.partial_shape();
-      for (int i = 0; i + 2 < shape.rank(); ++i) flat.push_back(shape[i]);
-      if (std::count(flat.begin(), flat.end(), kUnknownDim) > 1) {
-        throw make_error(Code::unimplemented, "[Einsum] '{}': a diagonal of several unknown sizes", equation_);
-      }
-      flat.push_back(n * n);
-      t = gather(reshape(t, flat), Tensor::of<int64_t>(at), static_cast<int>(rest.size()));
       rest.push_back(l);
-      return diagonals({t, rest});
+      return diagonals({linalg::diag_part(transpose(x.value, Axes(int_vector(perm)))), rest});
     }
     return x;
   }
@@ -326,13 +333,15 @@ class Einsum {
       // A new dimension at d: zero except where it agrees with the label's first one.
       const int l = out_labels_[d];
       const auto first = static_cast<size_t>(std::find(have.begin(), have.end(), l) - have.begin());
-      const int64_t n = sizes_.known(l);
-      if (n < 0) throw make_error(Code::unimplemented, "[Einsum] '{}': a diagonal of unknown size", equation_);
+      const Tensor index = range(shape(y)(static_cast<int64_t>(first)));
       have.insert(have.begin() + static_cast<ptrdiff_t>(d), l);
-      Dims dims(have.size(), 1);
-      dims[first] = n;
-      dims[d] = n;
-      y = expand_dims(y, static_cast<int>(d)) * reshape(eye(n, n, {}, y.dtype()), dims);
+      const auto along = [&](size_t at) {
+        Dims dims(have.size(), 1);
+        dims[at] = -1;
+        return reshape(index, dims);
+      };
+      y = expand_dims(y, static_cast<int>(d));
+      y = y * cast(equal(along(first), along(d)), y.dtype());
     }
     return y;
   }
@@ -346,6 +355,7 @@ class Einsum {
   LabelSizes sizes_;
   std::vector<Labelled> operands_;
   Tensor under_ellipsis_;  // the sizes that one dimension stands for
+  PartialShape known_under_ellipsis_ = PartialShape::unknown();
 };
 
 // The axes of both, counted from 0; each pair must agree in size.

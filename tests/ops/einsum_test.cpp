@@ -162,6 +162,39 @@ TEST(Einsum, EllipsisBroadcasts) {
   EXPECT_EQ(einsum("...,...->...", a, b(all, newaxis, all, 0)).shape(), (Shape{2, 5, 3, 4}));
 }
 
+// What stands under ellipses may broadcast where nothing is known of the sizes.
+TEST(Einsum, EllipsesOfUnknownSizes) {
+  const auto traced = [](const char* equation, const std::vector<Tensor>& in, std::vector<TensorSpec> specs) {
+    return function(
+        [=](const Tensor& a, const Tensor& b) {
+          return einsum(equation, {a, b});
+        },
+        {.input_signature = std::move(specs)})(in[0], in[1]);
+  };
+  const auto same = [](const Tensor& a, const Tensor& b) {
+    ASSERT_EQ(a.shape(), b.shape());
+    EXPECT_LE(reduce_max(abs(a - b)).item<double>(), 1e-12);
+  };
+  const Tensor column = random({2, 1}, 1), row = random({1, 2}, 2);
+  const TensorSpec matrix{{-1, -1}, float64}, any{PartialShape::unknown(), float64};
+  same(traced("...,...->...", {column, row}, {matrix, matrix}), column * row);
+  same(traced("...,...->...", {column, row}, {any, matrix}), column * row);
+  const Tensor a = random({2, 1, 3, 4}, 3), b = random({5, 4, 2}, 4);
+  const TensorSpec four{{-1, -1, -1, -1}, float64}, three{{-1, 4, 2}, float64};
+  same(traced("...ij,...jk->...ik", {a, b}, {four, three}), matmul(a, b));
+}
+
+TEST(Einsum, DiagonalsOfUnknownSizes) {
+  const Tensor x = random({3, 3}, 1);
+  const auto traced = [&](const char* equation, const Tensor& in, const PartialShape& shape) {
+    return function([=](const Tensor& t) { return einsum(equation, t); }, {.input_signature = {{shape, float64}}})(in);
+  };
+  const Tensor diagonal = einsum("ii->i", x);
+  EXPECT_EQ(diagonal.to_vector<double>(), linalg::diag_part(x).to_vector<double>());
+  EXPECT_EQ(traced("ii->i", x, {-1, -1}).to_vector<double>(), diagonal.to_vector<double>());
+  EXPECT_EQ(traced("i->ii", diagonal, {-1}).to_vector<double>(), linalg::diag(diagonal).to_vector<double>());
+}
+
 TEST(Einsum, ImpliedOutputIsAlphabetical) {
   const Tensor a = random({2, 3}, 1);
   EXPECT_EQ(einsum("ba", a).shape(), (Shape{3, 2}));
