@@ -170,7 +170,7 @@ std::vector<Gradient> GradientTape::gradient(const std::vector<Tensor>& targets,
   for (size_t i = 0; i < targets.size(); ++i) {
     if (!targets[i].defined()) throw invalid_argument("[GradientTape] target {} refers to nothing{}", i, where.at());
     if (i < output_gradients.size() && output_gradients[i].defined() &&
-        !(output_gradients[i].partial_shape() == targets[i].partial_shape())) {
+        !output_gradients[i].partial_shape().compatible_with(targets[i].partial_shape())) {
       throw invalid_argument("[GradientTape] the output gradient has shape {}, the target {}{}",
                              output_gradients[i].partial_shape().str(), targets[i].partial_shape().str(), where.at());
     }
