@@ -34,7 +34,7 @@ void register_array_fill(Registry& r) {
                          zeros_like_variant);
         }
       })
-      .grad([](const GradCtx& g) { return zeros_like(g.x()); })
+      .not_differentiable()
       .doc("Zeros in the shape and dtype of the input (empty strings for strings).")
       .sample({.in = {Tensor{1.f, 2.f}}, .out = {Tensor{0.f, 0.f}}})
       .sample({.in = {Tensor{{1.f}, {2.f}}}, .out = {Tensor{{0.f}, {0.f}}}});
@@ -47,7 +47,7 @@ void register_array_fill(Registry& r) {
         const T one(1);
         fill_tensor(c.out(), &one);
       })
-      .grad([](const GradCtx& g) { return zeros_like(g.x()); })
+      .not_differentiable()
       .doc("Ones in the shape and dtype of the input.")
       .sample({.in = {Tensor{5.f, 2.f}}, .out = {Tensor{1.f, 1.f}}})
       .sample({.in = {Tensor(5.f)}, .out = {Tensor(1.f)}});

@@ -4,7 +4,9 @@
 #include "runnel/op/builder.h"
 #include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
+#include "runnel/op/unrecorded.h"
 #include "runnel/ops/array.h"
+#include "runnel/ops/broadcast_grad.h"
 #include "runnel/ops/math.h"
 #include "runnel/ops/nn.h"
 #include "runnel/ops/nn_common.h"
@@ -52,40 +54,47 @@ void register_nn_loss(Registry& r) {
       .out("loss")
       .out("backprop")
       .shape([](InferContext& c) {
-        c.require_rank(0, 2);
-        c.require_rank(1, 2);
-        if (!c.input(0).compatible_with(c.input(1))) {
-          throw invalid_argument("logits and labels differ in shape: {} and {}", c.input(0).str(), c.input(1).str());
+        const PartialShape both = broadcast_shapes(c.input(0), c.input(1));
+        if (both.has_rank() && both.rank() != 2) {
+          throw invalid_argument("logits and labels must be rows of classes, got {} and {}", c.input(0).str(),
+                                 c.input(1).str());
         }
-        const PartialShape both = c.input(0).merged_with(c.input(1));
         c.output(0, PartialShape{both.has_rank() ? both[0] : kUnknownDim});
         c.output(1, both.has_rank() ? both : PartialShape::unknown_dims(2));
       })
       .cpu([]<class T>(KernelContext& c) {
-        const ComputeIn<T> logits(c.in(0));
-        const ComputeIn<T> labels(c.in(1));
+        const Shape& both = c.out(1).shape();
+        const auto whole = [&](const Tensor& t) {
+          const Unrecorded inner;
+          return t.shape() == both ? t : broadcast_to(t, both.dims());
+        };
+        const Tensor all_logits = whole(c.in(0)), all_labels = whole(c.in(1));
+        const ComputeIn<T> logits(all_logits);
+        const ComputeIn<T> labels(all_labels);
         const ComputeOut<T> loss(c.out(0));
         const ComputeOut<T> backprop(c.out(1));
-        cpu::softmax_cross_entropy_rows(logits.data(), labels.data(), loss.data(), backprop.data(), c.in(0).shape()[0],
-                                        c.in(0).shape()[1]);
+        cpu::softmax_cross_entropy_rows(logits.data(), labels.data(), loss.data(), backprop.data(), both[0], both[1]);
         loss.store();
         backprop.store();
       })
       .grad([](const GradCtx& g) {
-        return Gradients{g.want(0, [&] { return logits_gradient(g); }), g.want(1, [&] {
+        return Gradients{g.want(0, [&] { return sum_to_shape_of(logits_gradient(g), g.x(0)); }), g.want(1, [&] {
                            Tensor d;
                            if (g.has_dy(0)) d = -(expand_dims(g.dy(0), -1) * nn::log_softmax(g.x(0)));
                            if (g.has_dy(1)) d = d.defined() ? d - g.dy(1) : -g.dy(1);
-                           return d.defined() ? d : zeros_like(g.x(1));
+                           return d.defined() ? sum_to_shape_of(d, g.x(1)) : zeros_like(g.x(1));
                          })};
       })
       .doc(
           "loss = -sum(labels * log_softmax(features)) per row; backprop = softmax(features) - labels, its "
           "gradient "
-          "where the labels of a row add up to one.")
+          "where the labels of a row add up to one. The two broadcast.")
       .sample({.in = {Tensor{{0.f, 0.f}, {0.f, 1.0986123f}}, Tensor{{1.f, 0.f}, {0.5f, 0.5f}}},
                .out = {Tensor{0.6931472f, 0.83698822f}, Tensor{{-0.5f, 0.5f}, {-0.25f, 0.25f}}}})
-      .sample({.in = {Tensor{{1.f, 2.f}}, Tensor{{1.f, 0.f, 0.f}}}, .error = "[1,2] and [1,3]"});
+      .sample({.in = {Tensor{{0.f, 0.f}, {0.f, 1.0986123f}}, Tensor{{0.5f, 0.5f}}},
+               .out = {Tensor{0.6931472f, 0.83698822f}, Tensor{{0.f, 0.f}, {-0.25f, 0.25f}}}})
+      .sample({.in = {Tensor{{1.f, 2.f}}, Tensor{{1.f, 0.f, 0.f}}}, .error = "[1,2] and [1,3]"})
+      .sample({.in = {Tensor{1.f, 2.f}, Tensor{1.f, 0.f}}, .error = "rows of classes"});
 
   r.define("SparseSoftmaxCrossEntropyWithLogits")
       .in("features", floating)

@@ -1,6 +1,7 @@
 // Batch and layer normalisation.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "runnel/kernels/compute_view.h"
 #include "runnel/kernels/cpu/batch_norm.h"
@@ -103,6 +104,12 @@ void batch_norm(KernelContext& c, const BatchNormAttrs& a) {
       batch_mean[i] = factor == C(1) ? mean[i] : (C(1) - factor) * batch_mean[i] + factor * mean[i];
       const C v = variance[i] * unbiased;
       batch_variance[i] = factor == C(1) ? v : (C(1) - factor) * batch_variance[i] + factor * v;
+    }
+    if (rows == 0) {  // no batch has no statistics
+      batch_mean.assign(scale.size(), std::numeric_limits<C>::quiet_NaN());
+      batch_variance = batch_mean;
+      mean.assign(scale.size(), C(0));
+      variance = mean;
     }
   }
   std::vector<C> f = inverse_deviation(variance, a.epsilon);
@@ -298,6 +305,12 @@ void register_nn_norm(Registry& r) {
                .out = {Tensor{{{{0.f, -1.f}, {2.f, 3.f}}}}, Tensor{1.f, 12.f}, Tensor{0.9999f, 3.9999f},
                        Tensor{1.f, 12.f}, Tensor{0.9999f, 3.9999f}, Tensor::of<float>({})}},
               {.is_training = false})
+      .sample({.in = {Tensor::empty(DType::float32, {0, 1, 1, 2}), Tensor{1.f, 2.f}, Tensor{0.f, 1.f},
+                      Tensor{1.f, 12.f}, Tensor{1.f, 4.f}},
+               .out = {Tensor::empty(DType::float32, {0, 1, 1, 2}), Tensor{NAN, NAN}, Tensor{NAN, NAN},
+                       Tensor{0.f, 0.f}, Tensor{0.f, 0.f}, Tensor::of<float>({})},
+               .differentiable = false},
+              {.exponential_avg_factor = 0.5})
       .sample({.in = {x, Tensor{1.f}, Tensor{0.f, 1.f}, Tensor{1.f, 12.f}, Tensor{1.f, 4.f}},
                .error = "1 values for the 2 channels"});
 

@@ -108,10 +108,10 @@ void register_random(Registry& r) {
         draw_gamma<T>(RandomContext::current().reserve(n * cpu::kBlocksPerRejection, a.seed), c.in(1), c.out());
       })
       .stateful()
-      .doc("Draws from Gamma(alpha, 1); the output's shape is `shape` followed by alpha's.")
+      .doc("Draws from Gamma(alpha, 1), NaN of a negative alpha; the output's shape is `shape` followed by alpha's.")
       .not_differentiable()
       .sample({.in = {Tensor{2}, Tensor{0.5f, 2.f}}})
-      .sample({.in = {Tensor{2}, Tensor{-1.f}}, .error = "alpha must be > 0"});
+      .sample({.in = {Tensor{2}, Tensor{-1.f, 0.f}}, .out = {Tensor{{NAN, 0.f}, {NAN, 0.f}}}});
 
   r.define<MultinomialAttrs>("Multinomial")
       .in("logits", real_numbers)

@@ -1,6 +1,7 @@
 // Rounding to whole numbers.
 #include <cmath>
 
+#include "runnel/ops/array.h"
 #include "runnel/ops/math_common.h"
 
 namespace runnel {
@@ -56,7 +57,11 @@ void register_rounding(Registry& r) {
       .out("output")
       .shape(broadcast<0, 1>)
       .cpu(elementwise([](auto x, auto y) { return std::nextafter(x, y); }))
-      .not_differentiable()
+      .grad([](const GradCtx& g) {  // x1 all but for a constant
+        return binary_gradients(
+            g, [&] { return g.dy(); }, [&] { return zeros_like(g.dy()); });
+      })
+      .grad_reads({})
       .doc("The representable number next to x1 in the direction of x2.")
       .sample({.in = {Tensor{1.f, 1.f}, Tensor{2.f, 1.f}}, .out = {Tensor{1.00000012f, 1.f}}, .differentiable = false})
       .sample({.in = {Tensor{{0.f}}, Tensor(1.f)}, .out = {Tensor{{1e-45f}}}, .differentiable = false});

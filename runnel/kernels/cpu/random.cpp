@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "runnel/base/parallel.h"
 #include "runnel/kernels/cpu/vmath.h"
@@ -73,7 +74,10 @@ void truncated_normals(PhiloxWords& words, bool wide, int64_t count, double* out
 }
 
 // Marsaglia and Tsang (2000); for alpha < 1 a Gamma(alpha + 1) times u^(1/alpha).
+// Of 0 it is 0, of infinity infinity, of negative numbers NaN.
 double gamma_from(PhiloxWords& words, double alpha) {
+  if (!(alpha > 0)) return alpha == 0 ? 0 : std::numeric_limits<double>::quiet_NaN();
+  if (std::isinf(alpha)) return alpha;
   const bool boost = alpha < 1;
   const double d = (boost ? alpha + 1 : alpha) - 1.0 / 3;
   const double c = 1 / std::sqrt(9 * d);
