@@ -7,12 +7,28 @@ import numpy as np
 from tensorflow_calls import array
 
 
+def pooled(x, y, ksize, strides, padding):
+    """Is y the largest elements of the windows of x? (A window that is all NaN or too large is no matter here.)"""
+    if padding not in ("SAME", "VALID") or len(ksize) != x.ndim:
+        return True
+    x, y = x.astype(np.float64), y.astype(np.float64)
+    starts = []
+    for n, k, s in zip(x.shape, ksize, strides):
+        out = -(-n // s) if padding == "SAME" else (n - k + s) // s
+        before = max(0, (out - 1) * s + k - n) // 2 if padding == "SAME" else 0
+        starts.append([(max(0, i * s - before), i * s - before + k) for i in range(out)])
+    if y.shape != tuple(len(s) for s in starts):
+        return True
+    return all(y[at] == x[tuple(slice(*starts[d][i]) for d, i in enumerate(at))].max(initial=-np.inf)
+               for at in np.ndindex(y.shape))
+
+
 class Names(dict):
     """The names that the expression of a decision may use."""
 
     def __init__(self, case, found):
         super().__init__()
-        self.update(np=np, how=case.get("how", ""), detail=found["detail"], id=case["id"])
+        self.update(np=np, pooled=pooled, how=case.get("how", ""), detail=found["detail"], id=case["id"])
         self["inputs"] = []
         for name, value in case["attrs"].items():
             self[name] = value
