@@ -20,10 +20,17 @@ RUNNEL_API Tensor logdet(const Operand& matrix);
 
 // X with matrix * X = rhs (adjoint(matrix) * X = rhs, if asked).
 RUNNEL_API Tensor solve(const Operand& matrix, const Operand& rhs, bool adjoint = false);
-// The same for a triangular matrix; the other triangle is not read. Batches broadcast.
+// The same for a triangular matrix; the other triangle is not read. Batches broadcast. A zero on the diagonal is no
+// Error: it divides.
 RUNNEL_API Tensor triangular_solve(const Operand& matrix, const Operand& rhs, bool lower = true, bool adjoint = false);
 
-// Lower triangular L with L * adjoint(L) = input; only the lower triangle of the input is read.
+// X with the smallest |matrix * X - rhs|^2 + l2_regularizer * |X|^2 (and of several the smallest X). The fast way goes by
+// Cholesky's factor of adjoint(matrix) * matrix, which wants full rank; the other one by singular values, without
+// regularizer.
+RUNNEL_API Tensor lstsq(const Operand& matrix, const Operand& rhs, double l2_regularizer = 0, bool fast = true);
+
+// Lower triangular L with L * adjoint(L) = input, NaN where input is not positive definite; only the lower triangle of
+// the input is read.
 RUNNEL_API Tensor cholesky(const Operand& input);
 // X with A * X = rhs, given the Cholesky factor of A.
 RUNNEL_API Tensor cholesky_solve(const Operand& chol, const Operand& rhs);
@@ -40,7 +47,7 @@ struct QrResult {
 RUNNEL_API QrResult qr(const Operand& input, bool full_matrices = false);
 
 struct SvdResult {
-  Tensor s, u, v;  // input = u * diag(s) * adjoint(v), s descending
+  Tensor s, u, v;  // input = u * diag(s) * adjoint(v), s real and descending; all NaN where input is not finite
 };
 RUNNEL_API SvdResult svd(const Operand& tensor, bool full_matrices = false);
 RUNNEL_API Tensor svdvals(const Operand& tensor);

@@ -1,4 +1,6 @@
 // Inverses, determinants, solves, LU and Cholesky.
+#include <limits>
+
 #include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
@@ -333,6 +335,43 @@ Tensor cholesky_solve(const Operand& chol, const Operand& rhs) {
   return composed(chol.where(), [&]() -> Tensor {
     const Tensor l = chol.value();
     return triangular_solve(l, triangular_solve(l, rhs), true, true);
+  });
+}
+namespace {
+
+// Cholesky's factor of adjoint(a) * a, or of a * adjoint(a), plus l2 on the diagonal.
+Tensor gramian_factor(const Tensor& a, bool tall, double l2) {
+  Tensor gramian = matmul(a, a, {.adjoint_a = tall, .adjoint_b = !tall});
+  if (l2 != 0) gramian = set_diag(gramian, diag_part(gramian) + l2);
+  return cholesky(gramian);
+}
+
+// The shortest of the nearest solutions: singular values that are next to nothing count as none.
+Tensor by_singular_values(const Tensor& a, const Tensor& b) {
+  const SvdResult svd = linalg::svd(a);
+  const double smallest =
+      svd.s.dtype() == DType::float64 ? std::numeric_limits<double>::epsilon() : std::numeric_limits<float>::epsilon();
+  const PartialShape s = svd.s.partial_shape();
+  const Tensor counts = svd.s > reduce_max(svd.s, -1, true) * (smallest * static_cast<double>(s[s.rank() - 1]));
+  const Tensor inverse = where(counts, 1 / where(counts, svd.s, 1), 0);
+  const Tensor parts = matmul(svd.u, b, {.adjoint_a = true});
+  return matmul(svd.v, cast(expand_dims(inverse, -1), parts.dtype()) * parts);
+}
+
+}  // namespace
+
+Tensor lstsq(const Operand& matrix, const Operand& rhs, double l2_regularizer, bool fast) {
+  return composed(matrix.where(), [&]() -> Tensor {
+    const Tensor a = matrix.value(), b = rhs.value();
+    const PartialShape s = a.partial_shape();
+    if (!s.has_rank() || s.rank() < 2 || s[s.rank() - 1] < 0 || s[s.rank() - 2] < 0) {
+      throw invalid_argument("[linalg::lstsq] matrices of known size needed, got shape {}", s.str());
+    }
+    if (!fast) return by_singular_values(a, b);
+    const bool tall = s[s.rank() - 2] >= s[s.rank() - 1];
+    const Tensor factor = gramian_factor(a, tall, l2_regularizer);
+    if (tall) return cholesky_solve(factor, matmul(a, b, {.adjoint_a = true}));
+    return matmul(a, cholesky_solve(factor, b), {.adjoint_a = true});
   });
 }
 LuResult lu(const Operand& input, DType output_idx_type) {

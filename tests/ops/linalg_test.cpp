@@ -129,6 +129,24 @@ TEST_P(Linalg, SvdOfWhatIsNotFiniteIsNaN) {
   }
 }
 
+TEST_P(Linalg, LeastSquares) {
+  const Tensor tall = matrices({2, 5, 3}, GetParam(), 21), wide = matrices({3, 5}, GetParam(), 22);
+  const Tensor b = matrices({2, 5, 2}, GetParam(), 23), c = matrices({3, 2}, GetParam(), 24);
+  for (const bool fast : {true, false}) {
+    // What is left over is orthogonal to the columns.
+    const Tensor rest = matmul(tall, linalg::lstsq(tall, b, 0, fast)) - b;
+    expect_near(matmul(tall, rest, {.adjoint_a = true}), zeros({2, 3, 2}, GetParam()), 10 * tolerance());
+    const Tensor x = linalg::lstsq(wide, c, 0, fast);
+    expect_near(matmul(wide, x), c, 10 * tolerance());
+    const Tensor shortest = matmul(linalg::svd(wide).v, linalg::svd(wide).v, {.adjoint_b = true});
+    expect_near(matmul(shortest, x), x, 10 * tolerance());
+  }
+  const Tensor regular = matmul(tall, tall, {.adjoint_a = true}) + cast(eye(3) * 0.5, GetParam());
+  expect_near(matmul(regular, linalg::lstsq(tall, b, 0.5)), matmul(tall, b, {.adjoint_a = true}), 10 * tolerance());
+  const Tensor twice = concat({tall, tall}, -1);  // of rank 3
+  expect_near(matmul(twice, linalg::lstsq(twice, b, 0, false)), matmul(tall, linalg::lstsq(tall, b)), 10 * tolerance());
+}
+
 // Real functions of complex matrices: the gradient against differences in both parts of every element.
 TEST(LinalgComplex, Gradients) {
   const auto weigh = [](const Tensor& t) {
@@ -239,6 +257,7 @@ TEST(LinalgErrors, NameTheOpAndTheShapes) {
   EXPECT_THAT(message([] { linalg::inv(zeros({2, 2})); }), HasSubstr("[MatrixInverse] the matrix is not invertible"));
   EXPECT_THAT(message([] { linalg::det(zeros({2, 3})); }), HasSubstr("square matrices needed, got shape [2,3]"));
   EXPECT_THAT(message([] { linalg::solve(eye(2), zeros({3, 1})); }), HasSubstr("[MatrixSolve]"));
+  EXPECT_THAT(message([] { linalg::lstsq(Tensor{1.f}, Tensor{{1.f}}); }), HasSubstr("matrices of known size"));
   EXPECT_THAT(message([] { linalg::qr(Tensor{1.f}); }), HasSubstr("linalg_test.cpp"));
   EXPECT_THAT(message([] { linalg::inv(Tensor{{1, 2}, {3, 4}}); }), HasSubstr("cannot be int32"));
 }
