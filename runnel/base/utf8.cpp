@@ -5,7 +5,6 @@
 namespace runnel {
 
 CodePoint decode_utf8(std::string_view text) {
-  constexpr CodePoint kBad{0xFFFD, 1, false};
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
   const uint8_t first = byte(0);
   if (first < 0x80) return {first, 1, true};
@@ -13,14 +12,16 @@ CodePoint decode_utf8(std::string_view text) {
                     : first >= 0xE0 && first < 0xF0 ? 2
                     : first >= 0xC2 && first < 0xE0 ? 1
                                                     : 0;
-  if (extra == 0 || text.size() <= static_cast<size_t>(extra)) return kBad;
   uint32_t value = first & (0x3Fu >> extra);
   for (int i = 1; i <= extra; ++i) {
-    if ((byte(static_cast<size_t>(i)) & 0xC0) != 0x80) return kBad;
-    value = value << 6 | (byte(static_cast<size_t>(i)) & 0x3Fu);
+    // The second byte tells of overlong forms, surrogates and values past U+10FFFF.
+    const uint8_t least = i > 1 ? 0x80 : first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
+    const uint8_t most = i > 1 ? 0xBF : first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
+    const auto at = static_cast<size_t>(i);
+    if (at >= text.size() || byte(at) < least || byte(at) > most) return {0xFFFD, i, false};
+    value = value << 6 | (byte(at) & 0x3Fu);
   }
-  const uint32_t least = extra == 1 ? 0x80 : extra == 2 ? 0x800 : 0x10000;
-  if (value < least || value > 0x10FFFF || (value >= 0xD800 && value < 0xE000)) return kBad;
+  if (extra == 0) return {0xFFFD, 1, false};
   return {value, extra + 1, true};
 }
 

@@ -41,7 +41,7 @@ class OneToOne : public IteratorNode {
 };
 
 bool call_keyed(const Predicate& p, uint64_t key, int64_t number, const Item& item) {
-  RandomContext random(mix(key, static_cast<uint64_t>(number)));
+  RandomContext random = RandomContext::of_element(mix(key, static_cast<uint64_t>(number)));
   const RandomScope scope(random);
   Item copy = item;
   return p(copy);
@@ -113,7 +113,7 @@ class ScanNode : public DatasetNode {
       bool produce(Item& out) override {
         Item in;
         if (!pull(in)) return false;
-        RandomContext random(mix(key, static_cast<uint64_t>(at_ - 1)));
+        RandomContext random = RandomContext::of_element(mix(key, static_cast<uint64_t>(at_ - 1)));
         const RandomScope scope(random);
         f->call(state, in, out);
         return true;

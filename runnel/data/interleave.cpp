@@ -181,7 +181,7 @@ class InterleaveIterator : public IteratorNode {
     ++pulled_;
     NodePtr node;
     {
-      RandomContext random(mix(key_, static_cast<uint64_t>(s.number)));
+      RandomContext random = RandomContext::of_element(mix(key_, static_cast<uint64_t>(s.number)));
       const RandomScope scope(random);
       node = (*f_)(item);
     }

@@ -14,7 +14,7 @@ namespace {
 
 // What random ops draw depends on the stage's seed, the pass and the element's number alone, whatever thread calls.
 void call_keyed(const ItemFn& f, uint64_t key, int64_t i, Item& in, Item& out) {
-  RandomContext random(mix(key, static_cast<uint64_t>(i)));
+  RandomContext random = RandomContext::of_element(mix(key, static_cast<uint64_t>(i)));
   const RandomScope scope(random);
   f.call(in, out);
 }

@@ -171,7 +171,7 @@ class GroupNode : public DatasetNode {
       void begin(int64_t k, Group group) {
         current_key = k;
         current = std::move(group);
-        RandomContext random(mix(seed, static_cast<uint64_t>(made)));
+        RandomContext random = RandomContext::of_element(mix(seed, static_cast<uint64_t>(made)));
         const RandomScope scope(random);
         it = (*reduce)(k, list_node(current.items, spec_of(current.items[0])))->iterate(ctx);
         ++made;

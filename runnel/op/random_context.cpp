@@ -10,12 +10,18 @@ void RandomContext::reset(uint64_t seed) {
   state_ = {.seed = seed};
 }
 
-Philox RandomContext::reserve(uint64_t blocks, int64_t op_seed) {
+RandomContext RandomContext::of_element(uint64_t key) { return {key, true}; }
+
+Philox RandomContext::reserve(uint64_t blocks, int64_t outputs, const OpSeeds& seeds) {
+  constexpr uint64_t kBlocksPerOutput = 256;  // TensorFlow's
   std::lock_guard lock(mutex_);
-  uint64_t& offset = op_seed == 0 ? state_.offset : state_.op_offsets[op_seed];
-  Philox generator(state_.seed, static_cast<uint64_t>(op_seed));
+  const bool own_stream = seeds == OpSeeds{};
+  uint64_t& offset = own_stream ? state_.offset : state_.op_offsets[seeds];
+  const auto given = static_cast<uint64_t>(seeds.seed);
+  const uint64_t first = given == 0 ? state_.seed : of_element_ ? given ^ state_.seed : given;
+  Philox generator(first, static_cast<uint64_t>(seeds.seed2));
   generator.skip(offset);
-  offset += blocks;
+  offset += own_stream ? blocks : static_cast<uint64_t>(outputs) * kBlocksPerOutput;
   return generator;
 }
 

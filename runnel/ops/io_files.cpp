@@ -1,6 +1,5 @@
 // Whole files, and tensors as bytes.
 #include <algorithm>
-#include <set>
 
 #include "runnel/base/env.h"
 #include "runnel/base/format.h"
@@ -97,15 +96,16 @@ void register_io_files(Registry& r) {
         c.output(PartialShape{kUnknownDim});
       })
       .cpu([](KernelContext& c) {
-        std::set<std::string> paths;  // of several patterns, each once
+        std::vector<std::string> paths;  // a path for each pattern that it fits
         for (int64_t i = 0; i < c.in(0).num_elements(); ++i) {
-          for (std::string& path : io::matching_paths(c.in<Bytes>(0)[i].str())) paths.insert(std::move(path));
+          for (std::string& path : io::matching_paths(c.in<Bytes>(0)[i].str())) paths.push_back(std::move(path));
         }
+        std::sort(paths.begin(), paths.end());
         c.forward(0, Tensor::of<Bytes>(std::vector<Bytes>(paths.begin(), paths.end())));
       })
       .stateful()
       .doc("The files that fit patterns, sorted.")
-      .sample({.in = {Tensor{"/dev/nul[l]", "/dev/nu?l"}}, .out = {Tensor{"/dev/null"}}})
+      .sample({.in = {Tensor{"/dev/nul[l]", "/dev/nu?l"}}, .out = {Tensor{"/dev/null", "/dev/null"}}})
       .sample({.in = {Tensor("/dev/[")}, .error = "without ']'"});
 
   r.define("SerializeTensor")
@@ -114,7 +114,10 @@ void register_io_files(Registry& r) {
       .shape(scalar_shape)
       .cpu([](KernelContext& c) { *c.out<Bytes>() = Bytes(serialize_tensor_proto(c.in(0))); })
       .doc("A tensor as the bytes of a TensorProto.")
-      .sample({.in = {Tensor{"text"}}, .out = {Tensor(Bytes(serialize_tensor_proto(Tensor{"text"})))}});
+      .sample({.in = {Tensor{"text"}}, .out = {Tensor(Bytes(serialize_tensor_proto(Tensor{"text"})))}})
+      // One number is written as its bytes, too: dtype, shape, tensor_content.
+      .sample({.in = {Tensor::of<int8_t>({7})},
+               .out = {Tensor(Bytes(std::string("\x08\x06\x12\4\x12\2\x08\1\"\1\7", 11)))}});
 
   r.define<ParseTensorAttrs>("ParseTensor")
       .in("serialized", DType::string)

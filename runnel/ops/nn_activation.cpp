@@ -16,6 +16,12 @@ struct LeakyReluAttrs {
   static constexpr auto fields() { return field_list(field("alpha", &LeakyReluAttrs::alpha)); }
 };
 
+// TensorFlow keeps it as a float32, whatever the dtype of the features.
+template <class T>
+T alpha_of(const LeakyReluAttrs& a) {
+  return static_cast<T>(static_cast<float>(a.alpha));
+}
+
 Tensor relu_grad(const Operand& gradients, const Operand& features) {
   static const Op op("ReluGrad");
   return op({gradients, features});
@@ -111,8 +117,8 @@ void register_relu(Registry& r) {
       .in("features", floating)
       .out("activations")
       .shape(like<0>)
-      .cpu(fusible_attrs(
-          [](auto x, const LeakyReluAttrs& a) { return choose(x > 0, x, x * static_cast<decltype(x)>(a.alpha)); }))
+      .cpu(
+          fusible_attrs([](auto x, const LeakyReluAttrs& a) { return choose(x > 0, x, x * alpha_of<decltype(x)>(a)); }))
       .grad([](const GradCtx& g, const LeakyReluAttrs& a) { return leaky_relu_grad(g.dy(), g.x(), a.alpha); })
       .post_op("LeakyRelu")
       .grad_reads({0})
@@ -124,9 +130,8 @@ void register_relu(Registry& r) {
       .in("features")
       .out("backprops")
       .shape(same_shape)
-      .cpu(fusible_attrs([](auto dy, auto x, const LeakyReluAttrs& a) {
-        return choose(x > 0, dy, dy * static_cast<decltype(dy)>(a.alpha));
-      }))
+      .cpu(fusible_attrs(
+          [](auto dy, auto x, const LeakyReluAttrs& a) { return choose(x > 0, dy, dy * alpha_of<decltype(dy)>(a)); }))
       .grad([](const GradCtx& g, const LeakyReluAttrs& a) {
         return Gradients{g.want(0, [&] { return leaky_relu_grad(g.dy(), g.x(1), a.alpha); }),
                          g.want(1, [&] { return zeros_like(g.x(1)); })};

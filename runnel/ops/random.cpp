@@ -44,10 +44,15 @@ struct MultinomialAttrs {
   }
 };
 
+// For a kernel that draws `outputs` numbers.
+template <class A>
+Philox reserved(const A& a, uint64_t blocks, int64_t outputs) {
+  return RandomContext::current().reserve(blocks, outputs, {a.seed, a.seed2});
+}
+
 template <Distribution kind>
 void draw(KernelContext& c, const DrawAttrs& a) {
-  const uint64_t blocks = blocks_for(kind, c.out());
-  draw_into(kind, RandomContext::current().reserve(blocks, a.seed), c.out());
+  draw_into(kind, reserved(a, blocks_for(kind, c.out()), c.out().num_elements()), c.out());
 }
 
 }  // namespace
@@ -90,7 +95,7 @@ void register_random(Registry& r) {
       .shape(drawn_shape)
       .cpu([]<class T>(KernelContext& c, const SeedAttrs& a) {
         const uint64_t blocks = cpu::plain_blocks(c.out().num_elements(), sizeof(T));
-        draw_ints<T>(RandomContext::current().reserve(blocks, a.seed), c.in(1), c.in(2), c.out());
+        draw_ints<T>(reserved(a, blocks, c.out().num_elements()), c.in(1), c.in(2), c.out());
       })
       .stateful()
       .doc("Uniform integers from [minval, maxval).")
@@ -98,20 +103,21 @@ void register_random(Registry& r) {
       .sample({.in = {Tensor{3}, Tensor(3), Tensor(3)}, .error = "minval < maxval"});
 
   r.define<SeedAttrs>("RandomGamma")
-      .type("T", floating)
+      .type("T", Types<Half, float, double>{})
       .in_host("shape", "S")
       .in("alpha", "T")
       .out("output")
-      .shape([](InferContext& c) { c.output(gamma_shape(constant_sizes(c, 0), c.input(1))); })
+      .shape([](InferContext& c) { c.output(gamma_shape(c, 1)); })
       .cpu([]<class T>(KernelContext& c, const SeedAttrs& a) {
-        const auto n = static_cast<uint64_t>(c.out().num_elements());
-        draw_gamma<T>(RandomContext::current().reserve(n * cpu::kBlocksPerRejection, a.seed), c.in(1), c.out());
+        const int64_t n = c.out().num_elements();
+        draw_gamma<T>(reserved(a, static_cast<uint64_t>(n) * cpu::kBlocksPerGamma, n), c.in(1), c.out());
       })
       .stateful()
       .doc("Draws from Gamma(alpha, 1), NaN of a negative alpha; the output's shape is `shape` followed by alpha's.")
       .not_differentiable()
       .sample({.in = {Tensor{2}, Tensor{0.5f, 2.f}}})
-      .sample({.in = {Tensor{2}, Tensor{-1.f, 0.f}}, .out = {Tensor{{NAN, 0.f}, {NAN, 0.f}}}});
+      .sample({.in = {Tensor{2}, Tensor{-1.f, 0.f}}, .out = {Tensor{{NAN, 0.f}, {NAN, 0.f}}}})
+      .sample({.in = {Tensor(2), Tensor{1.f}}, .error = "rank"});
 
   r.define<MultinomialAttrs>("Multinomial")
       .in("logits", real_numbers)
@@ -120,11 +126,13 @@ void register_random(Registry& r) {
       .shape(categorical_shape)
       .cpu([]<class T>(KernelContext& c, const MultinomialAttrs& a) {
         const uint64_t blocks = cpu::plain_blocks(c.out().num_elements(), 8);
-        draw_categories<T>(RandomContext::current().reserve(blocks, a.seed), c.in(0), c.out());
+        draw_categories<T>(reserved(a, blocks, c.out().num_elements()), c.in(0), c.out());
       })
       .stateful()
       .doc("Class numbers drawn with probabilities softmax(logits), num_samples per row.")
-      .sample({.in = {Tensor{{0.f, 100.f}}, Tensor(2)}, .out = {Tensor{{int64_t{1}, int64_t{1}}}}});
+      .sample({.in = {Tensor{{0.f, 100.f}}, Tensor(2)}, .out = {Tensor{{int64_t{1}, int64_t{1}}}}})
+      .sample({.in = {Tensor{{0.f, 100.f}}, Tensor(2)}, .error = "output_dtype must be"},
+              {.output_dtype = DType::string});
 
   r.define<SeedAttrs>("RandomShuffle")
       .in("value", data_types)
@@ -133,7 +141,7 @@ void register_random(Registry& r) {
       .cpu([](KernelContext& c, const SeedAttrs& a) {
         const int64_t rows = c.in(0).rank() == 0 ? 1 : c.in(0).shape()[0];
         const uint64_t blocks = cpu::plain_blocks(rows, 8);
-        shuffle_rows(RandomContext::current().reserve(blocks, a.seed), c.in(0), c.out());
+        shuffle_rows(reserved(a, blocks, rows), c.in(0), c.out());
       })
       .stateful()
       .doc("The rows of the input in random order.")
@@ -151,7 +159,7 @@ namespace {
 Tensor raw_draw(const char* name, const ShapeArg& shape, DType dtype, int64_t seed, const Where& where) {
   if (!is_float(dtype)) no_such_dtype(name, dtype);
   const Op<DrawAttrs> op(name);
-  return op({shape.tensor()}, {.seed = seed, .dtype = dtype}, &where);
+  return op({shape.tensor()}, {.seed2 = seed, .dtype = dtype}, &where);
 }
 
 }  // namespace
@@ -164,7 +172,7 @@ Tensor uniform(const ShapeArg& shape, const Operand& minval, const Operand& maxv
     if (is_integer(dtype)) {
       if (dtype != DType::int32 && dtype != DType::int64) no_such_dtype("RandomUniformInt", dtype);
       static const Op<SeedAttrs> op("RandomUniformInt");
-      return op({shape.tensor(), in_dtype(minval, dtype), in_dtype(maxval, dtype)}, {.seed = seed}, &where);
+      return op({shape.tensor(), in_dtype(minval, dtype), in_dtype(maxval, dtype)}, {.seed2 = seed}, &where);
     }
     return scaled_uniform(raw_draw("RandomUniform", shape, dtype, seed, where), minval, maxval);
   });
@@ -183,16 +191,16 @@ Tensor gamma(const ShapeArg& shape, const Operand& alpha, const Operand& beta, i
   return composed(shape.where(), [&]() -> Tensor {
     static const Op<SeedAttrs> op("RandomGamma");
     const auto [a, b] = gamma_parameters(alpha, beta);
-    return op({shape.tensor(), a}, {.seed = seed}, &shape.where()) / b;
+    return op({shape.tensor(), a}, {.seed2 = seed}, &shape.where()) / b;
   });
 }
 Tensor categorical(const Operand& logits, int64_t num_samples, DType dtype, int64_t seed) {
   static const Op<MultinomialAttrs> op("Multinomial");
-  return op({logits, Tensor(static_cast<int32_t>(num_samples))}, {.seed = seed, .output_dtype = dtype});
+  return op({logits, Tensor(static_cast<int32_t>(num_samples))}, {.seed2 = seed, .output_dtype = dtype});
 }
 Tensor shuffle(const Operand& value, int64_t seed) {
   static const Op<SeedAttrs> op("RandomShuffle");
-  return op({value}, {.seed = seed});
+  return op({value}, {.seed2 = seed});
 }
 
 }  // namespace random

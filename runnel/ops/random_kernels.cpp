@@ -39,7 +39,7 @@ void draw_into(Distribution kind, const Philox& gen, const Tensor& out) {
 
 template <class T>
 void draw_ints(const Philox& gen, const Tensor& lo, const Tensor& hi, const Tensor& out) {
-  if (lo.num_elements() != 1 || hi.num_elements() != 1) {
+  if (lo.rank() != 0 || hi.rank() != 0) {
     throw invalid_argument("minval and maxval must be scalars, got shapes {} and {}", lo.shape().str(),
                            hi.shape().str());
   }
@@ -57,7 +57,6 @@ void draw_gamma(const Philox& gen, const Tensor& alpha, const Tensor& out) {
   if (each > 0) cpu::fill_gamma<T>(gen, alpha.data<T>(), each, out.mutable_data<T>(), out.num_elements() / each);
 }
 template void draw_gamma<Half>(const Philox&, const Tensor&, const Tensor&);
-template void draw_gamma<BFloat16>(const Philox&, const Tensor&, const Tensor&);
 template void draw_gamma<float>(const Philox&, const Tensor&, const Tensor&);
 template void draw_gamma<double>(const Philox&, const Tensor&, const Tensor&);
 
@@ -65,7 +64,10 @@ template <class T>
 void draw_categories(const Philox& gen, const Tensor& logits, const Tensor& out) {
   const int64_t classes = logits.shape()[1];
   const int64_t samples = out.shape()[1];
-  if (classes == 0 && out.num_elements() > 0) throw invalid_argument("there are no classes to draw from");
+  if (out.dtype() != DType::int32 && out.dtype() != DType::int64) {
+    throw invalid_argument("output_dtype must be int32 or int64, got {}", dtype_name(out.dtype()));
+  }
+  if (classes == 0) throw invalid_argument("there are no classes to draw from");
   parallel_for(out.shape()[0], 16, [&](int64_t begin, int64_t end) {
     std::vector<double> cumulative(static_cast<size_t>(classes));
     for (int64_t row = begin; row < end; ++row) {
@@ -119,9 +121,8 @@ void shuffle_rows(const Philox& gen, const Tensor& in, const Tensor& out) {
   std::vector<int64_t> order(static_cast<size_t>(rows));
   std::iota(order.begin(), order.end(), 0);
   PhiloxWords words(gen);
-  for (int64_t i = rows - 1; i > 0; --i) {
-    const uint32_t w0 = words(), w1 = words();
-    std::swap(order[static_cast<size_t>(i)], order[static_cast<size_t>(uniform_int64(w0, w1, 0, i + 1))]);
+  for (size_t i = 0; i + 1 < order.size(); ++i) {  // as TensorFlow does it, so that seeds give its order
+    std::swap(order[i], order[i + words() % static_cast<uint32_t>(order.size() - i)]);
   }
   const int64_t row_elements = in.num_elements() / rows;
   if (in.dtype() == DType::string) {
@@ -138,9 +139,15 @@ void shuffle_rows(const Philox& gen, const Tensor& in, const Tensor& out) {
   }
 }
 
-void drawn_shape(InferContext& c) { c.output(constant_sizes(c, 0)); }
+void drawn_shape(InferContext& c) {
+  c.require_rank(0, 1);
+  c.output(constant_sizes(c, 0));
+}
 
-PartialShape gamma_shape(const PartialShape& shape, const PartialShape& alpha) {
+PartialShape gamma_shape(const InferContext& c, int alpha_input) {
+  c.require_rank(0, 1);
+  const PartialShape shape = constant_sizes(c, 0);
+  const PartialShape& alpha = c.input(alpha_input);
   if (!shape.has_rank() || !alpha.has_rank()) return PartialShape::unknown();
   Dims dims = shape.dims();
   dims.insert(dims.end(), alpha.begin(), alpha.end());
@@ -150,7 +157,7 @@ PartialShape gamma_shape(const PartialShape& shape, const PartialShape& alpha) {
 void categorical_shape(InferContext& c) {
   c.require_rank(0, 2);
   const auto samples = c.constant_ints(1);
-  if (samples && samples->size() != 1) throw invalid_argument("num_samples must be a scalar");
+  c.require_rank(1, 0);
   if (samples && (*samples)[0] < 0) throw invalid_argument("num_samples must be >= 0, got {}", (*samples)[0]);
   c.output(PartialShape{c.input(0).has_rank() ? c.input(0)[0] : kUnknownDim, samples ? (*samples)[0] : kUnknownDim});
 }

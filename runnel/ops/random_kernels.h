@@ -25,8 +25,8 @@ template <class T>
 void draw_categories(const Philox& gen, const Tensor& logits, const Tensor& out);
 void shuffle_rows(const Philox& gen, const Tensor& in, const Tensor& out);
 
-void drawn_shape(InferContext& c);  // what input 0 says
-PartialShape gamma_shape(const PartialShape& shape, const PartialShape& alpha);
+void drawn_shape(InferContext& c);                                 // what input 0 says
+PartialShape gamma_shape(const InferContext& c, int alpha_input);  // input 0, then that of alpha
 void categorical_shape(InferContext& c);
 
 // An operand that must have this dtype: literals are converted, tensors passed as they are.

@@ -1,4 +1,6 @@
 // Draws whose state is an input, and random::Generator over them.
+#include <algorithm>
+#include <mutex>
 #include <random>
 
 #include "runnel/base/format.h"
@@ -11,6 +13,9 @@
 #include "runnel/ops/math.h"
 #include "runnel/ops/random.h"
 #include "runnel/ops/random_kernels.h"
+#include "runnel/ops/reduce.h"
+#include "runnel/ops/state.h"
+#include "runnel/ops/variable_slot.h"
 
 namespace runnel {
 namespace {
@@ -28,8 +33,9 @@ constexpr int kPhiloxAlgorithm = 1;  // TensorFlow's number for it
 
 // The generator that a uint64 key [1] and counter [2] describe.
 Philox generator_from(const Tensor& key, const Tensor& counter) {
-  if (key.num_elements() != 1 || counter.num_elements() != 2) {
-    throw invalid_argument("key needs shape [1] and counter shape [2], got {} and {}", key.shape().str(),
+  // TensorFlow takes longer counters, of which other algorithms use more.
+  if (!(key.shape() == Shape{1}) || counter.rank() != 1 || counter.num_elements() < 2) {
+    throw invalid_argument("key needs shape [1] and counter 2 values or more, got {} and {}", key.shape().str(),
                            counter.shape().str());
   }
   const uint64_t k = *key.data<uint64_t>();
@@ -42,7 +48,7 @@ Philox generator_from(const Tensor& key, const Tensor& counter) {
 // TensorFlow stirs the two seeds into key and counter, so that weak seeds do no harm.
 Philox generator_from_seed(const Tensor& seed) {
   const Dims s = int_values(seed);
-  if (s.size() != 2) throw invalid_argument("seed needs shape [2], got {}", seed.shape().str());
+  if (seed.rank() != 1 || s.size() != 2) throw invalid_argument("seed needs shape [2], got {}", seed.shape().str());
   auto word = [&](size_t i, int half) { return static_cast<uint32_t>(static_cast<uint64_t>(s[i]) >> (32 * half)); };
   Philox stir({word(0, 0), word(0, 1), word(1, 0), word(1, 1)}, {0x3ec8f720u, 0x02461e29u});
   const Philox::Block mixed = stir();
@@ -52,6 +58,27 @@ Philox generator_from_seed(const Tensor& seed) {
 void check_algorithm(KernelContext& c, int input) {
   const int64_t alg = c.int_scalar(input);
   if (alg != kPhiloxAlgorithm && alg != 3) throw invalid_argument("alg must be 1 (Philox) or 3 (auto), got {}", alg);
+}
+
+// Passes over `delta` numbers, each of which has 256 blocks to itself, as TensorFlow reserves them; the counter, the
+// first two of the three values, is 128 bits wide.
+void read_and_skip(KernelContext& c) {
+  check_algorithm(c, 1);
+  VariableSlot& slot = variable_slot(c.in(0));
+  std::lock_guard lock(slot.mutex);
+  slot.require_value();
+  if (slot.value.dtype() != DType::int64 || !(slot.value.shape() == Shape{3})) {
+    throw invalid_argument("{} holds {}{}; the state of a generator is int64[3]", slot.describe(),
+                           dtype_name(slot.value.dtype()), slot.value.shape().str());
+  }
+  std::copy_n(slot.value.data<int64_t>(), 3, c.out<int64_t>());
+  const uint64_t delta = *c.in<uint64_t>(2);
+  auto word = [&](int i) { return static_cast<uint64_t>(c.out<int64_t>()[i]); };
+  const uint64_t low = word(0) + (delta << 8);
+  const uint64_t high = word(1) + (delta >> 56) + (low < word(0) ? 1 : 0);
+  int64_t* state = slot.writable().mutable_data<int64_t>();
+  state[0] = static_cast<int64_t>(low);
+  state[1] = static_cast<int64_t>(high);
 }
 
 template <Distribution kind>
@@ -95,6 +122,20 @@ void register_random_stateless(Registry& r) {
       .sample({.in = {Tensor{1, 2}}})
       .sample({.in = {Tensor{1, 2, 3}}, .error = "shape [2]"});
 
+  r.define("RngReadAndSkip")
+      .in("resource", DType::resource)
+      .in_host("alg", DType::int32)
+      .in_host("delta", DType::uint64)
+      .out_host("value", DType::int64)
+      .shape([](InferContext& c) {
+        c.require_rank(1, 0);
+        c.require_rank(2, 0);
+        c.output(PartialShape{3});
+      })
+      .cpu([](KernelContext& c) { read_and_skip(c); })
+      .stateful()
+      .doc("The state of a generator, which then stands `delta` numbers later.");
+
   define_draw<Distribution::uniform>(r, "StatelessRandomUniformV2",
                                      "Uniform draws from [0, 1), fixed by key and counter.");
   define_draw<Distribution::normal>(r, "StatelessRandomNormalV2", "Standard normal draws, fixed by key and counter.");
@@ -125,22 +166,38 @@ void register_random_stateless(Registry& r) {
            .error = "minval < maxval"});
 
   r.define("StatelessRandomGammaV3")
-      .type("dtype", floating)
+      .type("dtype", Types<Half, float, double>{})
       .in_host("shape", "shape_dtype")
       .in_host("key", DType::uint64)
       .in_host("counter", DType::uint64)
       .in_host("alg", DType::int32)
       .in("alpha", "dtype")
       .out("output", "dtype")
-      .shape([](InferContext& c) { c.output(gamma_shape(constant_sizes(c, 0), c.input(4))); })
+      .shape([](InferContext& c) {
+        c.require_rank(0, 1);
+        const PartialShape shape = constant_sizes(c, 0);
+        const PartialShape& alpha = c.input(4);
+        c.output(shape);
+        if (!shape.has_rank() || !alpha.has_rank()) return;
+        bool ends_with = shape.rank() >= alpha.rank();
+        for (int i = 1; ends_with && i <= alpha.rank(); ++i) {
+          const int64_t a = shape[shape.rank() - i], b = alpha[alpha.rank() - i];
+          ends_with = a < 0 || b < 0 || a == b;
+        }
+        if (!ends_with) throw invalid_argument("shape {} must end with that of alpha, {}", shape.str(), alpha.str());
+      })
       .cpu([]<class T>(KernelContext& c) {
         check_algorithm(c, 3);
         draw_gamma<T>(generator_from(c.in(1), c.in(2)), c.in(4), c.out());
       })
       .not_differentiable()
-      .doc("Gamma(alpha, 1) draws, fixed by key and counter.")
-      .sample({.in = {Tensor{3}, Tensor{uint64_t{1}}, Tensor{uint64_t{0}, uint64_t{0}}, Tensor(1), Tensor{0.5f, 2.f}},
-               .differentiable = false});
+      .doc("Gamma(alpha, 1) draws, fixed by key and counter; shape ends with that of alpha.")
+      .sample(
+          {.in = {Tensor{3, 1}, Tensor{uint64_t{1}}, Tensor{uint64_t{0}, uint64_t{0}}, Tensor(1), Tensor{0.5f, 2.f}},
+           .error = "must end with that of alpha"})
+      .sample(
+          {.in = {Tensor{3, 2}, Tensor{uint64_t{1}}, Tensor{uint64_t{0}, uint64_t{0}}, Tensor(1), Tensor{0.5f, 2.f}},
+           .differentiable = false});
 
   r.define<CategoryAttrs>("StatelessMultinomial")
       .in("logits", real_numbers)
@@ -249,37 +306,32 @@ void Generator::reset_from_state(const Operand& state) { state_.assign(state); }
 Tensor Generator::key() const { return Tensor(state_.value().host<int64_t>()[2]); }
 
 void Generator::skip(int64_t delta) {
-  // 256 words' worth of counter per number, as TensorFlow reserves; the counter is 128 bits wide.
-  auto s = state_.value().to_vector<int64_t>();
-  const uint64_t before = static_cast<uint64_t>(s[0]);
-  const uint64_t after = before + static_cast<uint64_t>(delta) * 256;
-  s[0] = static_cast<int64_t>(after);
-  if (delta > 0 && after < before) ++s[1];
-  state_.assign(Tensor::of<int64_t>(s));
+  static const Op op("RngReadAndSkip");
+  op({state_.handle(), algorithm(), Tensor(static_cast<uint64_t>(delta))});
 }
 
-Generator::Draw Generator::take(const Shape& shape) {
-  const auto s = state_.value().to_vector<int64_t>();
-  skip(shape.num_elements());
-  return {Tensor{static_cast<uint64_t>(s[2])}, Tensor{static_cast<uint64_t>(s[0]), static_cast<uint64_t>(s[1])}};
+namespace {
+// Key and counter of a generator for as many numbers as `shape` says, which it then passes over.
+KeyCounter next_draw(const Variable& state, const ShapeArg& shape) {
+  static const Op op("RngReadAndSkip");
+  const Tensor delta = cast(reduce_prod(cast(shape.tensor(), DType::int64)), DType::uint64);
+  const Tensor words = bitcast(op({state.handle(), algorithm(), delta}), DType::uint64);
+  return {words(slice(2, 3)), words(slice(0, 2))};
 }
+}  // namespace
 
 Tensor Generator::uniform(const ShapeArg& shape, const Operand& minval, const Operand& maxval, DType dtype) {
-  return composed(shape.where(), [&]() -> Tensor {
-    const Draw at = take(Shape(int_values(shape.tensor())));
-    return draw_uniform(shape, {at.key, at.counter}, minval, maxval, dtype);
-  });
+  return composed(shape.where(),
+                  [&]() -> Tensor { return draw_uniform(shape, next_draw(state_, shape), minval, maxval, dtype); });
 }
 Tensor Generator::normal(const ShapeArg& shape, const Operand& mean, const Operand& stddev, DType dtype) {
   return composed(shape.where(), [&]() -> Tensor {
-    const Draw at = take(Shape(int_values(shape.tensor())));
-    return scaled_normal(draw("StatelessRandomNormalV2", shape, {at.key, at.counter}, dtype), mean, stddev);
+    return scaled_normal(draw("StatelessRandomNormalV2", shape, next_draw(state_, shape), dtype), mean, stddev);
   });
 }
 Tensor Generator::truncated_normal(const ShapeArg& shape, const Operand& mean, const Operand& stddev, DType dtype) {
   return composed(shape.where(), [&]() -> Tensor {
-    const Draw at = take(Shape(int_values(shape.tensor())));
-    return scaled_normal(draw("StatelessTruncatedNormalV2", shape, {at.key, at.counter}, dtype), mean, stddev);
+    return scaled_normal(draw("StatelessTruncatedNormalV2", shape, next_draw(state_, shape), dtype), mean, stddev);
   });
 }
 

@@ -1,5 +1,6 @@
 #include "runnel/ops/string_kernels.h"
 
+#include "runnel/base/format.h"
 #include "runnel/kernels/cpu/broadcast.h"
 
 namespace runnel {
@@ -12,7 +13,13 @@ std::vector<int64_t> broadcast_positions(const Shape& operand, const Shape& out)
   return to;
 }
 
-RaggedTensor ragged_over(const Shape& outer, const Tensor& values, const Tensor& splits) {
+RaggedTensor ragged_over(const PartialShape& outer, const Tensor& values, const Tensor& splits) {
+  if (!outer.has_rank() || (outer.rank() > 1 && !outer.is_static())) {
+    throw invalid_argument(
+        "the rows of strings of shape {} are not known while a graph is built: give input_signature "
+        "their sizes",
+        outer.str());
+  }
   RaggedTensor ragged = RaggedTensor::from_row_splits(values, splits);
   // Dimensions before the last are regular: each adds evenly spaced splits around what there is.
   for (int d = outer.rank() - 1; d > 0; --d) {

@@ -18,7 +18,7 @@ void for_each_string(KernelContext& c, F f) {
 std::vector<int64_t> broadcast_positions(const Shape& operand, const Shape& out);
 
 // Rows of `values` cut by `splits`, one row per element of a tensor of shape `outer`: ragged in as many
-// dimensions as that takes.
-RaggedTensor ragged_over(const Shape& outer, const Tensor& values, const Tensor& splits);
+// dimensions as that takes. In a graph, a matrix or more must have known sizes.
+RaggedTensor ragged_over(const PartialShape& outer, const Tensor& values, const Tensor& splits);
 
 }  // namespace runnel

@@ -1,4 +1,6 @@
 // Characters of UTF-8 text.
+#include <algorithm>
+
 #include "runnel/base/format.h"
 #include "runnel/base/utf8.h"
 #include "runnel/op/builder.h"
@@ -16,55 +18,121 @@ struct DecodeAttrs {
   std::string errors = "replace";
   int64_t replacement_char = 0xFFFD;
   bool replace_control_characters = false;
+  DType Tsplits = DType::int64;
   static constexpr auto fields() {
-    return field_list(field("input_encoding", &DecodeAttrs::input_encoding), field("errors", &DecodeAttrs::errors),
-                      field("replacement_char", &DecodeAttrs::replacement_char),
-                      field("replace_control_characters", &DecodeAttrs::replace_control_characters));
+    using A = DecodeAttrs;
+    return field_list(field("input_encoding", &A::input_encoding), field("errors", &A::errors),
+                      field("replacement_char", &A::replacement_char),
+                      field("replace_control_characters", &A::replace_control_characters),
+                      field("Tsplits", &A::Tsplits));
   }
 };
+bool is_code_point(int64_t c) { return c >= 0 && c <= 0x10FFFF && (c < 0xD800 || c > 0xDFFF); }
+
+void check_replacement(int64_t c) {
+  if (c < 0 || c > 0x10FFFF) throw invalid_argument("replacement_char must be a Unicode code point, got {}", c);
+}
+
+// `bytes` bytes of a big-endian number.
+uint32_t big_endian(std::string_view text, size_t bytes) {
+  uint32_t value = 0;
+  for (size_t i = 0; i < bytes; ++i) value = value << 8 | static_cast<uint8_t>(text[i]);
+  return value;
+}
+
+CodePoint broken(size_t bytes) { return {0xFFFD, static_cast<int>(bytes), false}; }
+
+CodePoint decode_utf16(std::string_view text) {
+  if (text.size() < 2) return broken(text.size());
+  const uint32_t first = big_endian(text, 2);
+  if (first < 0xD800 || first > 0xDFFF) return {first, 2, true};
+  if (first > 0xDBFF || text.size() < 4) return broken(std::min<size_t>(text.size(), first > 0xDBFF ? 2 : 4));
+  const uint32_t second = big_endian(text.substr(2), 2);
+  if (second < 0xDC00 || second > 0xDFFF) return broken(2);
+  return {0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00), 4, true};
+}
+
+CodePoint decode_utf32(std::string_view text) {
+  if (text.size() < 4) return broken(text.size());
+  const uint32_t value = big_endian(text, 4);
+  return is_code_point(value) ? CodePoint{value, 4, true} : broken(4);
+}
+
+CodePoint decode_latin1(std::string_view text) { return {static_cast<uint8_t>(text[0]), 1, true}; }
+CodePoint decode_ascii(std::string_view text) {
+  const auto c = static_cast<uint8_t>(text[0]);
+  return c < 0x80 ? CodePoint{c, 1, true} : broken(1);
+}
+
+using Decoder = CodePoint (*)(std::string_view);
+Decoder decoder(const std::string& encoding) {
+  if (encoding == "UTF-8") return &decode_utf8;
+  if (encoding == "UTF-16-BE") return &decode_utf16;
+  if (encoding == "UTF-32-BE") return &decode_utf32;
+  if (encoding == "ISO-8859-1") return &decode_latin1;
+  if (encoding == "US-ASCII") return &decode_ascii;
+  throw invalid_argument("input_encoding must be UTF-8, UTF-16-BE, UTF-32-BE, ISO-8859-1 or US-ASCII, got '{}'",
+                         encoding);
+}
+
+void decode_kernel(KernelContext& c, const DecodeAttrs& a) {
+  if (a.Tsplits != DType::int32 && a.Tsplits != DType::int64) {
+    throw invalid_argument("Tsplits must be int32 or int64, got {}", dtype_name(a.Tsplits));
+  }
+  check_replacement(a.replacement_char);
+  const auto decode_one = decoder(a.input_encoding);
+  std::vector<int64_t> splits{0};
+  std::vector<int32_t> values;
+  std::vector<int64_t> starts;
+  for (int64_t i = 0; i < c.in(0).num_elements(); ++i) {
+    const std::string_view all = c.in<Bytes>(0)[i];
+    for (size_t at = 0; at < all.size();) {
+      const CodePoint p = decode_one(all.substr(at));
+      const bool control = a.replace_control_characters && p.value <= 0x1F;
+      if (!p.valid && a.errors == "strict") {
+        throw invalid_argument("string {} is no {} at byte {}", i, a.input_encoding, at);
+      }
+      if (p.valid || a.errors != "ignore") {
+        values.push_back(
+            static_cast<int32_t>(p.valid && !control ? p.value : static_cast<uint32_t>(a.replacement_char)));
+        starts.push_back(static_cast<int64_t>(at));
+      }
+      at += static_cast<size_t>(p.bytes);
+    }
+    splits.push_back(static_cast<int64_t>(values.size()));
+  }
+  c.forward(0, a.Tsplits == DType::int64 ? Tensor::of<int64_t>(splits)
+                                         : Tensor::of<int32_t>(std::vector<int32_t>(splits.begin(), splits.end())));
+  c.forward(1, Tensor::of<int32_t>(values));
+  c.forward(2, Tensor::of<int64_t>(starts));
+}
 
 }  // namespace
 
 void register_string_unicode(Registry& r) {
   r.define<DecodeAttrs>("UnicodeDecodeWithOffsets")
       .in("input", DType::string)
-      .out("row_splits", DType::int64)
+      .out("row_splits", "Tsplits")
       .out("char_values", DType::int32)
       .out("char_to_byte_starts", DType::int64)
       .shape([](InferContext& c) {
         for (int i = 0; i < 3; ++i) c.output(i, PartialShape{kUnknownDim});
       })
-      .cpu([](KernelContext& c, const DecodeAttrs& a) {
-        if (a.input_encoding != "UTF-8")
-          throw invalid_argument("input_encoding must be UTF-8, got '{}'", a.input_encoding);
-        std::vector<int64_t> splits{0};
-        std::vector<int32_t> values;
-        std::vector<int64_t> starts;
-        for (int64_t i = 0; i < c.in(0).num_elements(); ++i) {
-          const std::string_view all = c.in<Bytes>(0)[i];
-          for (size_t at = 0; at < all.size();) {
-            const CodePoint p = decode_utf8(all.substr(at));
-            const bool control = a.replace_control_characters && p.value < 0x20;
-            if (!p.valid && a.errors == "strict") {
-              throw invalid_argument("string {} is no UTF-8 at byte {}", i, at);
-            }
-            if (p.valid || a.errors != "ignore") {
-              values.push_back(
-                  static_cast<int32_t>(p.valid && !control ? p.value : static_cast<uint32_t>(a.replacement_char)));
-              starts.push_back(static_cast<int64_t>(at));
-            }
-            at += static_cast<size_t>(p.bytes);
-          }
-          splits.push_back(static_cast<int64_t>(values.size()));
-        }
-        c.forward(0, Tensor::of<int64_t>(splits));
-        c.forward(1, Tensor::of<int32_t>(values));
-        c.forward(2, Tensor::of<int64_t>(starts));
-      })
+      .cpu([](KernelContext& c, const DecodeAttrs& a) { decode_kernel(c, a); })
       .doc("The code points of each string, one after the other, with where each starts.")
       .sample({.in = {Tensor{"h\xc3\xa9", "", "\xf0\x9f\x98\x80"}},
                .out = {Tensor{int64_t{0}, int64_t{2}, int64_t{2}, int64_t{3}}, Tensor{0x68, 0xe9, 0x1f600},
                        Tensor{int64_t{0}, int64_t{1}, int64_t{0}}}})
+      // A character that breaks off is replaced once, whatever its bytes.
+      .sample(
+          {.in = {Tensor{"\xe2\x82z"}}, .out = {Tensor{0, 2}, Tensor{0xfffd, 0 + 'z'}, Tensor{int64_t{0}, int64_t{2}}}},
+          {.Tsplits = DType::int32})
+      .sample({.in = {Tensor::of<Bytes>({Bytes(std::string("\0A\xd8\x3d\xde\0", 6))})},
+               .out = {Tensor{int64_t{0}, int64_t{2}}, Tensor{'A' + 0, 0x1f600}, Tensor{int64_t{0}, int64_t{2}}}},
+              {.input_encoding = "UTF-16-BE"})
+      .sample({.in = {Tensor{"h\xe9"}},
+               .out = {Tensor{int64_t{0}, int64_t{2}}, Tensor{'h' + 0, 0xe9}, Tensor{int64_t{0}, int64_t{1}}}},
+              {.input_encoding = "ISO-8859-1"})
       .sample({.in = {Tensor{"a"}}, .error = "must be UTF-8"}, {.input_encoding = "UTF-7"});
 }
 
@@ -81,7 +149,7 @@ std::vector<Tensor> decode(const Operand& input) {
 RaggedTensor unicode_decode(const Operand& input) {
   return composed(input.where(), [&]() -> RaggedTensor {
     const auto parts = decode(input);
-    return ragged_over(input.value().shape(), parts[1], parts[0]);
+    return ragged_over(input.value().partial_shape(), parts[1], parts[0]);
   });
 }
 
@@ -94,7 +162,7 @@ RaggedTensor unicode_split(const Operand& input) {
       append_utf8(static_cast<uint32_t>(c), text);
       characters.emplace_back(std::move(text));
     }
-    return ragged_over(input.value().shape(), Tensor::of<Bytes>(characters), parts[0]);
+    return ragged_over(input.value().partial_shape(), Tensor::of<Bytes>(characters), parts[0]);
   });
 }
 

@@ -1,13 +1,8 @@
 // Strings: joining, cutting, case, white space.
 #include "runnel/ops/strings.h"
 
-#include <locale.h>
-#include <wctype.h>
-
 #include <algorithm>
 #include <cctype>
-#include <clocale>
-#include <cwctype>
 
 #include "runnel/base/format.h"
 #include "runnel/base/utf8.h"
@@ -15,6 +10,8 @@
 #include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
+#include "runnel/ops/cumulative.h"
+#include "runnel/ops/segment.h"
 #include "runnel/ops/string_kernels.h"
 
 namespace runnel {
@@ -62,14 +59,18 @@ Bytes cut(const Bytes& text, int64_t pos, int64_t len, bool utf8) {
                      utf8 ? "characters" : "bytes");
   }
   const int64_t begin = pos < 0 ? pos + size : pos;
-  const int64_t end = std::clamp<int64_t>(len < 0 ? begin : begin + std::min(len, size - begin), begin, size);
+  // Less than no bytes are all that follow, less than no characters are none: as in TensorFlow.
+  const int64_t rest = size - begin;
+  const int64_t end = begin + (len < 0 ? (utf8 ? 0 : rest) : std::min(len, rest));
   if (!utf8) return text.substr(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
   const size_t from = utf8_offset(text, begin);
   return text.substr(from, utf8_offset(text, end) - from);
 }
 
-// The pieces of one string: at white space when `sep` is empty, leading and trailing white space dropped.
+// The pieces of one string: at white space when `sep` is empty, leading white space dropped (trailing too, if not cut
+// short by maxsplit).
 std::vector<Bytes> pieces_of(const Bytes& text, std::string_view sep, int64_t maxsplit) {
+  if (maxsplit == 0) return {text};
   std::vector<Bytes> pieces;
   const std::string_view all = text;
   size_t at = 0;
@@ -81,44 +82,28 @@ std::vector<Bytes> pieces_of(const Bytes& text, std::string_view sep, int64_t ma
     pieces.push_back(text.substr(at, all.size() - at));
     return pieces;
   }
-  for (;;) {
+  const auto skip_space = [&] {
     while (at < all.size() && is_space(all[at])) ++at;
-    if (at == all.size()) return pieces;
-    if (!more()) {
-      size_t end = all.size();
-      while (end > at && is_space(all[end - 1])) --end;
-      pieces.push_back(text.substr(at, end - at));
-      return pieces;
-    }
+  };
+  for (skip_space(); at < all.size() && more(); skip_space()) {
     size_t end = at;
     while (end < all.size() && !is_space(all[end])) ++end;
     pieces.push_back(text.substr(at, end - at));
     at = end;
   }
+  if (!more()) pieces.push_back(text.substr(at, all.size() - at));  // also when nothing is left, as TensorFlow does
+  return pieces;
 }
 
 enum class Case { lower, upper };
 
-// ASCII letters only, other bytes stay; with encoding "utf-8" every letter that has a single counterpart.
+// ASCII letters only, other bytes stay; with encoding "utf-8" every letter.
 Bytes in_case(const Bytes& text, Case to, bool utf8) {
-  std::string out;
-  if (!utf8) {
-    out = text.str();
-    for (char& c : out) {
-      if (to == Case::lower && c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
-      if (to == Case::upper && c >= 'a' && c <= 'z') c = static_cast<char>(c - 32);
-    }
-    return out;
-  }
-  static const locale_t unicode = newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
-  for (std::string_view rest = text; !rest.empty();) {
-    const CodePoint c = decode_utf8(rest);
-    if (c.valid && unicode != nullptr) {
-      append_utf8(to == Case::lower ? towlower_l(c.value, unicode) : towupper_l(c.value, unicode), out);
-    } else {
-      out += rest.substr(0, static_cast<size_t>(c.bytes));
-    }
-    rest.remove_prefix(static_cast<size_t>(c.bytes));
+  if (utf8) return to == Case::lower ? utf8_lower(text) : utf8_upper(text);
+  std::string out = text.str();
+  for (char& c : out) {
+    if (to == Case::lower && c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+    if (to == Case::upper && c >= 'a' && c <= 'z') c = static_cast<char>(c - 32);
   }
   return out;
 }
@@ -198,7 +183,11 @@ void register_strings(Registry& r) {
       .doc("The pieces of each string between separators, as a sparse matrix of strings.")
       .sample({.in = {Tensor{"a b", " c "}, Tensor("")},
                .out = {Tensor{{int64_t{0}, int64_t{0}}, {int64_t{0}, int64_t{1}}, {int64_t{1}, int64_t{0}}},
-                       Tensor{"a", "b", "c"}, Tensor{int64_t{2}, int64_t{2}}}});
+                       Tensor{"a", "b", "c"}, Tensor{int64_t{2}, int64_t{2}}}})
+      .sample({.in = {Tensor{"  a b "}, Tensor("")},
+               .out = {Tensor{{int64_t{0}, int64_t{0}}, {int64_t{0}, int64_t{1}}}, Tensor{"a", "b "},
+                       Tensor{int64_t{1}, int64_t{2}}}},
+              {.maxsplit = 1});
 
   r.define<UnitAttrs>("StringLength")
       .in("input", DType::string)
@@ -222,7 +211,12 @@ void register_strings(Registry& r) {
       .in("pos", "T")
       .in("len", "T")
       .out("output", DType::string)
-      .shape([](InferContext& c) { c.output(broadcast_shapes(c.input(0), broadcast_shapes(c.input(1), c.input(2)))); })
+      .shape([](InferContext& c) {
+        if (!c.input(1).compatible_with(c.input(2))) {
+          throw invalid_argument("pos and len must have one shape, got {} and {}", c.input(1).str(), c.input(2).str());
+        }
+        c.output(broadcast_shapes(c.input(0), c.input(1).has_rank() ? c.input(1) : c.input(2)));
+      })
       .cpu([]<class T>(KernelContext& c, const UnitAttrs& a) {
         const bool utf8 = is_utf8_unit(a.unit);
         const auto text = broadcast_positions(c.in(0).shape(), c.out().shape());
@@ -235,7 +229,9 @@ void register_strings(Registry& r) {
       })
       .doc("`len` bytes or characters of each string from `pos` on; a negative pos counts from the end.")
       .sample({.in = {Tensor{"hello", "abc"}, Tensor(1), Tensor(2)}, .out = {Tensor{"el", "bc"}}})
-      .sample({.in = {Tensor("abc"), Tensor{-2, 0}, Tensor{9, 1}}, .out = {Tensor{"bc", "a"}}})
+      .sample({.in = {Tensor("abc"), Tensor{-2, 0, 1}, Tensor{9, 1, -1}}, .out = {Tensor{"bc", "a", "bc"}}})
+      .sample({.in = {Tensor("abc"), Tensor(1), Tensor(-1)}, .out = {Tensor("")}}, {.unit = "UTF8_CHAR"})
+      .sample({.in = {Tensor("abc"), Tensor{-2, 0}, Tensor(1)}, .error = "pos and len must have one shape"})
       .sample({.in = {Tensor("abc"), Tensor(4), Tensor(1)}, .error = "position 4 is outside"});
 
   r.define<EncodingAttrs>("StringLower")
@@ -244,7 +240,9 @@ void register_strings(Registry& r) {
       .shape(like<0>)
       .cpu([](KernelContext& c, const EncodingAttrs& a) { change_case<Case::lower>(c, a); })
       .doc("Letters in lower case: ASCII, or all with encoding utf-8.")
-      .sample({.in = {Tensor{"\xc3\x89t"}}, .out = {Tensor{"\xc3\xa9t"}}}, {.encoding = "utf-8"})
+      .sample({.in = {Tensor{"\xc3\x89t", "\xce\x9f\xce\xa3 \xff"}},
+               .out = {Tensor{"\xc3\xa9t", "\xce\xbf\xcf\x82 \xef\xbf\xbd"}}},
+              {.encoding = "utf-8"})
       .sample({.in = {Tensor{"AbC", "\xc3\x89t"}}, .out = {Tensor{"abc", "\xc3\x89t"}}});
 
   r.define<EncodingAttrs>("StringUpper")
@@ -253,6 +251,10 @@ void register_strings(Registry& r) {
       .shape(like<0>)
       .cpu([](KernelContext& c, const EncodingAttrs& a) { change_case<Case::upper>(c, a); })
       .doc("Letters in upper case: ASCII, or all with encoding utf-8.")
+      .sample({.in = {Tensor{"Stra\xc3\x9f"
+                             "e"}},
+               .out = {Tensor{"STRASSE"}}},
+              {.encoding = "utf-8"})
       .sample({.in = {Tensor{"a"}}, .error = "utf-8"}, {.encoding = "latin"})
       .sample({.in = {Tensor{"AbC", "z1"}}, .out = {Tensor{"ABC", "Z1"}}});
 
@@ -287,12 +289,10 @@ RaggedTensor split(const Operand& input, const std::string& sep, int64_t maxspli
     const Tensor text = input.value();
     const Tensor flat = reshape(Operand(text, input.where()), {-1});
     const auto parts = op.many({flat, Tensor(sep)}, {.maxsplit = maxsplit});
-    // Rows come in order: count them into row splits.
-    std::vector<int64_t> splits(static_cast<size_t>(flat.num_elements()) + 1, 0);
-    const auto rows = parts[0].host<int64_t>();
-    for (size_t i = 0; i < rows.size(); i += 2) ++splits[static_cast<size_t>(rows[i]) + 1];
-    for (size_t i = 1; i < splits.size(); ++i) splits[i] += splits[i - 1];
-    return ragged_over(text.shape(), parts[1], Tensor::of<int64_t>(splits));
+    const Tensor rows = gather(parts[0], 0, 1);
+    const Tensor counts = math::unsorted_segment_sum(ones_like(rows), rows, size(flat, DType::int64));
+    const Tensor splits = concat({zeros({1}, DType::int64), cumsum(counts)}, 0);
+    return ragged_over(text.partial_shape(), parts[1], splits);
   });
 }
 

@@ -22,6 +22,11 @@ struct VariableAttrs {
   static constexpr auto fields() { return field_list(field("dtype", &VariableAttrs::dtype)); }
 };
 
+struct AssignAttrs {
+  bool validate_shape = false;  // for variables whose shape is not known: ours always say it
+  static constexpr auto fields() { return field_list(field("validate_shape", &AssignAttrs::validate_shape)); }
+};
+
 void check_dtype(const VariableSlot& slot, const Tensor& value) {
   if (value.dtype() != slot.dtype) {
     throw invalid_argument("{} holds {}, assigned {}", slot.describe(), dtype_name(slot.dtype),
@@ -144,9 +149,14 @@ void register_variable(Registry& r) {
   r.define<VariableAttrs>("ReadVariableOp")
       .in("resource", DType::resource)
       .out("value", "dtype")
-      .shape([](InferContext& c) {
+      .shape([](InferContext& c, const VariableAttrs& a) {
         const Tensor* handle = c.constant(0);
-        c.output(handle ? variable_slot(*handle).shape : PartialShape::unknown());
+        if (!handle) return c.output(PartialShape::unknown());
+        const VariableSlot& slot = variable_slot(*handle);
+        if (slot.dtype != a.dtype) {
+          throw invalid_argument("{} holds {}, not {}", slot.describe(), dtype_name(slot.dtype), dtype_name(a.dtype));
+        }
+        c.output(slot.shape);
       })
       .forwards()
       .cpu([](KernelContext& c) {
@@ -161,9 +171,9 @@ void register_variable(Registry& r) {
       .reads_variable()
       .doc("The value of a variable at this moment.");
 
-  r.define<VariableAttrs>("AssignVariableOp")
+  r.define<AssignAttrs>("AssignVariableOp")
       .in("resource", DType::resource)
-      .type("T", all_types)
+      .type("dtype", all_types)
       .in("value")
       .shape([](InferContext&) {})
       .cpu([](KernelContext& c) {
@@ -179,18 +189,18 @@ void register_variable(Registry& r) {
       .stateful()
       .doc("Gives a variable a new value.");
 
-  r.define<VariableAttrs>("AssignAddVariableOp")
+  r.define("AssignAddVariableOp")
       .in("resource", DType::resource)
-      .type("T", numbers)
+      .type("dtype", numbers)
       .in("value")
       .shape([](InferContext&) {})
       .cpu([]<class T>(KernelContext& c) { update<AddToValue, T>(c); })
       .stateful()
       .doc("Adds to a variable.");
 
-  r.define<VariableAttrs>("AssignSubVariableOp")
+  r.define("AssignSubVariableOp")
       .in("resource", DType::resource)
-      .type("T", numbers)
+      .type("dtype", numbers)
       .in("value")
       .shape([](InferContext&) {})
       .cpu([]<class T>(KernelContext& c) { update<SubtractFromValue, T>(c); })
@@ -245,27 +255,28 @@ Tensor Variable::value(SourceSite where) const {
 
 namespace {
 
-void write_with(const Op<VariableAttrs>& op, const Variable& variable, const Operand& value) {
+template <class A>
+void write_with(const Op<A>& op, const Variable& variable, const Operand& value) {
   composed(value.where(), [&] {
     const Tensor v = value.is_literal() ? value.as(variable.dtype()) : *value.tensor();
-    op.many({variable.handle(), v}, {.dtype = variable.dtype()});
+    op.many({variable.handle(), v});
   });
 }
 
 }  // namespace
 
 const Variable& Variable::assign(const Operand& value) const {
-  static const Op<VariableAttrs> op("AssignVariableOp");
+  static const Op<AssignAttrs> op("AssignVariableOp");
   write_with(op, *this, value);
   return *this;
 }
 const Variable& Variable::assign_add(const Operand& delta) const {
-  static const Op<VariableAttrs> op("AssignAddVariableOp");
+  static const Op op("AssignAddVariableOp");
   write_with(op, *this, delta);
   return *this;
 }
 const Variable& Variable::assign_sub(const Operand& delta) const {
-  static const Op<VariableAttrs> op("AssignSubVariableOp");
+  static const Op op("AssignSubVariableOp");
   write_with(op, *this, delta);
   return *this;
 }

@@ -202,7 +202,9 @@ Tensor tensor_from_proto(const pb::TensorProto& proto, size_t max_bytes) {
   return t;
 }
 
-void tensor_to_proto(const Tensor& tensor, pb::TensorProto& proto) {
+namespace {
+// Tensors of more elements than `most_listed` are written as their bytes, others (and strings) as a list of values.
+void write_tensor(const Tensor& tensor, int64_t most_listed, pb::TensorProto& proto) {
   if (!tensor.defined() || tensor.is_symbolic() || !data_types.contains(tensor.dtype())) {
     throw invalid_argument("[TensorProto] {} cannot be written to a file",
                            !tensor.defined()      ? std::string("no tensor at all")
@@ -215,7 +217,7 @@ void tensor_to_proto(const Tensor& tensor, pb::TensorProto& proto) {
   shape_to_proto(t.shape(), *proto.mutable_tensor_shape());
   data_types.for_each([&]<class T>() {
     if (dtype_of<T> != t.dtype()) return;
-    if (is_plain(t.dtype()) && t.num_elements() > 1) {
+    if (is_plain(t.dtype()) && t.num_elements() > most_listed) {
       proto.set_tensor_content(t.raw(), t.num_bytes());
     } else {
       for (int64_t i = 0; i < t.num_elements(); ++i) Values<T>::add(proto, t.data<T>()[i]);
@@ -223,9 +225,13 @@ void tensor_to_proto(const Tensor& tensor, pb::TensorProto& proto) {
   });
 }
 
+}  // namespace
+
+void tensor_to_proto(const Tensor& tensor, pb::TensorProto& proto) { write_tensor(tensor, 1, proto); }
+
 std::string serialize_tensor_proto(const Tensor& tensor) {
   pb::TensorProto proto;
-  tensor_to_proto(tensor, proto);
+  write_tensor(tensor, 0, proto);
   return proto.SerializeAsString();
 }
 

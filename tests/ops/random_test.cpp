@@ -166,6 +166,63 @@ TEST(Random, CategoricalFollowsTheLogits) {
   for (size_t i = 20000; i < 40000; ++i) ASSERT_EQ(v[i], 1);
 }
 
+// What TensorFlow 2.15 draws with the global seed 3 and seed=4, which is an op with seed = 3, seed2 = 4.
+TEST(Random, SeedsGiveTensorFlowsNumbers) {
+  const auto first = [](auto draw) {
+    random::set_seed(3);
+    return draw();
+  };
+  const auto close = [](const Tensor& drawn, const std::vector<float>& expected) {
+    const auto v = drawn.to_vector<float>();
+    ASSERT_EQ(v.size(), expected.size());
+    for (size_t i = 0; i < v.size(); ++i) EXPECT_NEAR(v[i], expected[i], 1e-6) << i;
+  };
+  close(first([] { return random::uniform({3}, 0, 1, float32, 4); }), {0.9237367f, 0.37043047f, 0.94819844f});
+  close(random::uniform({3}, 0, 1, float32, 4), {0.9067508f, 0.2926538f, 0.2204107f});
+  close(first([] { return random::truncated_normal({4}, 0, 1, float32, 4); }),
+        {0.28962207f, -0.27345106f, -0.29865932f, 0.13109374f});
+  close(first([] {
+          return random::gamma({2}, Tensor{0.5f, 2.f}, 1, 4);
+        }),
+        {0.03009898f, 1.6034636f, 0.3583955f, 1.8513086f});
+  EXPECT_EQ(first([] { return random::uniform({4}, 0, 100, int32, 4); }).to_vector<int32_t>(),
+            (std::vector<int32_t>{61, 60, 41, 94}));
+  EXPECT_EQ(first([] {
+              return random::shuffle(Tensor{1, 2, 3, 4, 5}, 4);
+            }).to_vector<int32_t>(),
+            (std::vector<int32_t>{2, 1, 5, 4, 3}));
+  const Tensor logits{{0.f, 1.f}, {1.f, 0.f}};
+  EXPECT_EQ(first([&] { return random::categorical(logits, 5, int32, 4); }).to_vector<int32_t>(),
+            (std::vector<int32_t>{1, 1, 1, 1, 0, 0, 0, 0, 1, 0}));
+}
+
+TEST(Random, StatelessGammaGivesTensorFlowsNumbers) {
+  const auto v = random::stateless_gamma({3, 2}, {1, 2}, Tensor{0.5f, 1.f}).to_vector<float>();
+  const std::vector<float> expected{0.06695361f, 1.8935091f, 0.62823546f, 0.22994834f, 0.18136732f, 1.1978732f};
+  ASSERT_EQ(v.size(), expected.size());
+  for (size_t i = 0; i < v.size(); ++i) EXPECT_NEAR(v[i], expected[i], 1e-6) << i;
+}
+
+TEST(Random, WrongDtypesAndSizesAreErrors) {
+  const Tensor logits{{0.f, 1.f}};
+  for (const DType dtype : {DType::string, float32, int8}) {
+    EXPECT_THROW(random::categorical(logits, 2, dtype), Error) << dtype_name(dtype);
+  }
+  EXPECT_THROW(random::uniform({-1}), Error);
+  EXPECT_THROW(random::gamma({-1}, 1.f), Error);
+  EXPECT_THROW(random::stateless_normal({2, -1}, {1, 2}), Error);
+}
+
+TEST(Random, GeneratorsDrawTheSameInFunctions) {
+  auto eager = random::Generator::from_seed(4), traced = random::Generator::from_seed(4);
+  auto f = function([&](const Tensor& x) { return traced.normal(shape(x)) + traced.uniform({3}); },
+                    {.input_signature = {TensorSpec({kUnknownDim}, float32)}});
+  for (int i = 0; i < 2; ++i) {
+    const Tensor expected = eager.normal({3}) + eager.uniform({3});
+    EXPECT_EQ(f(zeros({3})).to_vector<float>(), expected.to_vector<float>());
+  }
+}
+
 TEST(Random, EmptyAndScalarShapes) {
   EXPECT_EQ(random::uniform({0, 4}).shape(), (Shape{0, 4}));
   EXPECT_EQ(random::normal({}).rank(), 0);

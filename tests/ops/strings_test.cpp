@@ -35,10 +35,20 @@ TEST(Strings, SplitIsRagged) {
   const RaggedTensor s = strings::split(Tensor{"a,b,,c", ","}, ",");
   EXPECT_EQ(words(s.flat_values()), (Words{"a", "b", "", "c", "", ""}));
   EXPECT_EQ(words(strings::split(Tensor{"a,b,c"}, ",", 1).flat_values()), (Words{"a", "b,c"}));
-  EXPECT_EQ(words(strings::split(Tensor{" a b  c "}, "", 1).flat_values()), (Words{"a", "b  c"}));
+  EXPECT_EQ(words(strings::split(Tensor{" a b  c "}, "", 1).flat_values()), (Words{"a", "b  c "}));
   const RaggedTensor deep = strings::split(Tensor{{"a b", "c"}, {"d", "e f g"}});
   EXPECT_EQ(words(deep.flat_values()), (Words{"a", "b", "c", "d", "e", "f", "g"}));
   EXPECT_EQ(deep.nrows(), 2);
+}
+
+TEST(Strings, SplitWorksInFunctions) {
+  auto pieces = function([](const Tensor& text) {
+    const RaggedTensor r = strings::split(text, ",");
+    return std::vector<Tensor>{r.values(), r.row_splits()};
+  });
+  const auto out = pieces(Tensor{"a,b", "c", ""});
+  EXPECT_EQ(words(out[0]), (Words{"a", "b", "c", ""}));
+  EXPECT_EQ(out[1].to_vector<int64_t>(), (std::vector<int64_t>{0, 2, 3, 4}));
 }
 
 TEST(Strings, LengthAndSubstr) {
@@ -47,7 +57,7 @@ TEST(Strings, LengthAndSubstr) {
   EXPECT_THAT(strings::length(t, strings::Unit::utf8_char).to_vector<int32_t>(), ElementsAre(5, 3));
   EXPECT_EQ(words(strings::substr(t, 1, 2, strings::Unit::utf8_char)), (Words{"\xc3\xa9l", "bc"}));
   EXPECT_EQ(words(strings::substr(t, Tensor{-2, 0}, Tensor{2, 99})), (Words{"lo", "abc"}));
-  EXPECT_EQ(strings::substr(t, Tensor{{0}, {1}}, 1).shape(), (Shape{2, 2}));
+  EXPECT_EQ(strings::substr(t, Tensor{{0}, {1}}, Tensor{{1}, {1}}).shape(), (Shape{2, 2}));
   EXPECT_THAT(message([&] { strings::substr(t, 4, 1); }), HasSubstr("[Substr] position 4 is outside a string of 3"));
 }
 

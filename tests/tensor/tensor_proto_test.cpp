@@ -43,7 +43,8 @@ std::string floats(const std::vector<float>& values) {
 TEST(TensorProto, IsWrittenByteForByteAsTensorFlowDoes) {
   EXPECT_EQ(serialize_tensor_proto(Tensor{1.f, 2.f}),
             varint_field(1, 1) + shape_field({2}) + bytes_field(4, floats({1, 2})));
-  EXPECT_EQ(serialize_tensor_proto(Tensor(7)), varint_field(1, 3) + bytes_field(2, "") + bytes_field(7, "\x07"));
+  EXPECT_EQ(serialize_tensor_proto(Tensor(7)),
+            varint_field(1, 3) + bytes_field(2, "") + bytes_field(4, std::string("\x07\0\0\0", 4)));
   EXPECT_EQ(serialize_tensor_proto(Tensor{"ab", ""}),
             varint_field(1, 7) + shape_field({2}) + bytes_field(8, "ab") + bytes_field(8, ""));
 }

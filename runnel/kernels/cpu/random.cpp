@@ -1,8 +1,8 @@
 #include "runnel/kernels/cpu/random.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <limits>
 
 #include "runnel/base/parallel.h"
 #include "runnel/kernels/cpu/vmath.h"
@@ -73,29 +73,46 @@ void truncated_normals(PhiloxWords& words, bool wide, int64_t count, double* out
   }
 }
 
-// Marsaglia and Tsang (2000); for alpha < 1 a Gamma(alpha + 1) times u^(1/alpha).
-// Of 0 it is 0, of infinity infinity, of negative numbers NaN.
-double gamma_from(PhiloxWords& words, double alpha) {
-  if (!(alpha > 0)) return alpha == 0 ? 0 : std::numeric_limits<double>::quiet_NaN();
-  if (std::isinf(alpha)) return alpha;
+// Doubles from one generator two at a time, the second first: what TensorFlow's gamma draws take from it.
+template <class Draw>
+class Pairs {
+ public:
+  explicit Pairs(Draw draw) : draw_(draw) {}
+  double operator()(Philox& gen) {
+    if (left_ == 0) {
+      const Philox::Block w = gen();
+      pair_ = draw_(w);
+      left_ = 2;
+    }
+    return pair_[--left_];
+  }
+
+ private:
+  Draw draw_;
+  std::array<double, 2> pair_{};
+  size_t left_ = 0;
+};
+
+// Marsaglia and Tsang (2000); for alpha < 1 a Gamma(alpha + 1) times u^(1/alpha). An alpha that is not positive gives
+// NaN or 0.
+double gamma_from(Philox gen, double alpha) {
+  Pairs uniform([](const Philox::Block& w) {
+    return std::array<double, 2>{uniform_double(w[0], w[1]), uniform_double(w[2], w[3])};
+  });
+  Pairs normal([](const Philox::Block& w) { return box_muller_double(w[0], w[1], w[2], w[3]); });
+  if (alpha == 1) return -std::log1p(-uniform(gen));
   const bool boost = alpha < 1;
-  const double d = (boost ? alpha + 1 : alpha) - 1.0 / 3;
-  const double c = 1 / std::sqrt(9 * d);
+  const double d = alpha + (boost ? 2.0 / 3 : -1.0 / 3);
+  const double c = 1.0 / 3 / std::sqrt(d);
   for (;;) {
-    const uint32_t w0 = words(), w1 = words(), w2 = words(), w3 = words();
-    const double x = box_muller_double(w0, w1, w2, w3)[0];
+    const double x = normal(gen);
     double v = 1 + c * x;
     if (v <= 0) continue;
     v = v * v * v;
-    const uint32_t u0 = words(), u1 = words();
-    const double u = 1 - uniform_double(u0, u1);
-    if (std::log(u) >= 0.5 * x * x + d * (1 - v + std::log(v))) continue;
-    double result = d * v;
-    if (boost) {
-      const uint32_t b0 = words(), b1 = words();
-      result *= std::pow(1 - uniform_double(b0, b1), 1 / alpha);
-    }
-    return result;
+    const double u = uniform(gen);
+    if (u >= 1 - 0.0331 * (x * x) * (x * x) && !(std::log(u) < 0.5 * x * x + d * (1 - v + std::log(v)))) continue;
+    const double result = d * v;
+    return boost ? result * std::pow(uniform(gen), 1 / alpha) : result;
   }
 }
 
@@ -171,11 +188,11 @@ void fill_uniform_int(Philox gen, T lo, T hi, T* out, int64_t n) {
 template <class T>
 void fill_gamma(Philox gen, const T* alpha, int64_t num_alpha, T* samples, int64_t num_samples) {
   parallel_for(num_samples * num_alpha, 512, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
+    for (int64_t i = begin; i < end; ++i) {  // all of one alpha come after each other in the stream, not in memory
+      const int64_t which = i / num_samples;
       Philox mine = gen;
-      mine.skip(static_cast<uint64_t>(i) * kBlocksPerRejection);
-      PhiloxWords words(mine);
-      store(gamma_from(words, static_cast<double>(alpha[i % num_alpha])), samples + i);
+      mine.skip(static_cast<uint64_t>(i) * kBlocksPerGamma);
+      store(gamma_from(mine, static_cast<double>(alpha[which])), samples + i % num_samples * num_alpha + which);
     }
   });
 }

@@ -25,6 +25,7 @@ RUNNEL_API void fill_gamma(Philox gen, const T* alpha, int64_t num_alpha, T* sam
 
 // Draws that take an unknown number of words (rejection) have this many blocks of their own per output.
 inline constexpr uint64_t kBlocksPerRejection = 64;
+inline constexpr uint64_t kBlocksPerGamma = 256;
 
 // Blocks that n outputs of `bytes` bytes need without rejection.
 inline uint64_t plain_blocks(int64_t n, int bytes) {
