@@ -74,6 +74,34 @@ void check_inputs(const OpDef& op, Inputs inputs, TypeBinding& binding, bool sym
   }
 }
 
+// Where attributes repeat what the lists among the inputs say, their lengths and dtypes, they must agree.
+void check_lists(const OpDef& op, Inputs inputs, const void* attrs) {
+  const auto lists = std::count_if(op.inputs.begin(), op.inputs.end(), [](const ArgSpec& a) { return a.is_list(); });
+  const size_t length = (inputs.size() - (op.inputs.size() - static_cast<size_t>(lists))) / static_cast<size_t>(lists);
+  size_t at = 0;
+  for (const ArgSpec& arg : op.inputs) {
+    if (!arg.is_list()) {
+      ++at;
+      continue;
+    }
+    const AttrSpec* spec = op.attrs.find(arg.count.empty() ? arg.type_list_attr : arg.count);
+    const AttrValue said = spec ? spec->get(attrs) : AttrValue();
+    if (const auto* count = std::get_if<int64_t>(&said); spec && count && *count != static_cast<int64_t>(length)) {
+      throw invalid_argument("{} has {} tensors, attribute {} says {}", arg.name, length, spec->name, *count);
+    }
+    if (const auto* types = std::get_if<std::vector<DType>>(&said)) {
+      std::vector<DType> given;
+      for (size_t i = 0; i < length; ++i) given.push_back(inputs[at + i]->dtype());
+      if (given != *types) {
+        throw invalid_argument("{} has the dtypes {}, attribute {} says {}", arg.name, attr_to_string(given),
+                               spec->name, attr_to_string(said));
+      }
+    }
+    at += length;
+  }
+}
+
+// `dtypes` has room for op.num_outputs(attrs).
 void output_dtypes(const OpDef& op, const void* attrs, const TypeBinding& binding, DType* dtypes) {
   int n = 0;
   for (const ArgSpec& arg : op.outputs) {
@@ -86,6 +114,9 @@ void output_dtypes(const OpDef& op, const void* attrs, const TypeBinding& bindin
     if (arg.type_var >= 0) dtype = binding.types[arg.type_var];
     if (!arg.type_attr.empty()) dtype = std::get<DType>(op.attrs.find(arg.type_attr)->get(attrs));
     const int64_t count = arg.count.empty() ? 1 : std::get<int64_t>(op.attrs.find(arg.count)->get(attrs));
+    if (!arg.count.empty() && (count < 0 || n + count > op.num_outputs(attrs))) {
+      throw invalid_argument("{} outputs are not possible: attribute {}", count, arg.count);
+    }
     for (int64_t i = 0; i < count; ++i) dtypes[n++] = dtype;
   }
 }
@@ -123,6 +154,7 @@ Interceptor* owner_of(Inputs inputs) {
 void run_kernel(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outputs, int num_outputs) {
   TypeBinding binding;
   check_inputs(op, inputs, binding);
+  if (op.has_list_input) check_lists(op, inputs, attrs);
   ShortList<DType> dtypes(num_outputs);
   output_dtypes(op, attrs, binding, dtypes.data());
 
@@ -190,6 +222,7 @@ uint64_t new_tape_level() { return ++last_tape_level; }
 DType resolve_types(const OpDef& op, Inputs inputs, const void* attrs, DType* dtypes) {
   TypeBinding binding;
   check_inputs(op, inputs, binding, true);
+  if (op.has_list_input) check_lists(op, inputs, attrs);
   output_dtypes(op, attrs, binding, dtypes);
   return kernel_key(op, binding);
 }

@@ -7,13 +7,24 @@ namespace runnel {
 
 Sample::~Sample() = default;
 
+namespace {
+
+// The outputs of a list that a count says, none where dispatch will refuse the count.
+int count_of(const AttrSpec& count, const void* attr_values) {
+  constexpr int64_t kMost = int64_t{1} << 20;  // no program has as many
+  const auto n = std::get<int64_t>(count.get(attr_values));
+  return n < 0 || n > kMost ? 0 : static_cast<int>(n);
+}
+
+}  // namespace
+
 int OpDef::num_outputs(const void* attr_values) const {
   int n = 0;
   for (const ArgSpec& arg : outputs) {
     if (!arg.is_list()) {
       ++n;
     } else if (!arg.count.empty()) {
-      n += static_cast<int>(std::get<int64_t>(attrs.find(arg.count)->get(attr_values)));
+      n += count_of(*attrs.find(arg.count), attr_values);
     } else {
       n += static_cast<int>(std::get<std::vector<DType>>(attrs.find(arg.type_list_attr)->get(attr_values)).size());
     }

@@ -31,7 +31,13 @@ void register_array_tile(Registry& r) {
           if (m < 0 && (all_known || m != kUnknownDim)) {
             throw invalid_argument("multiples[{}] is negative: {}", d, m);
           }
-          dims.push_back(m == 0 || x[d] == 0 ? 0 : x[d] < 0 || m < 0 ? kUnknownDim : x[d] * m);
+          int64_t size = kUnknownDim;
+          if (m == 0 || x[d] == 0) {
+            size = 0;
+          } else if (x[d] > 0 && m > 0 && __builtin_mul_overflow(x[d], m, &size)) {
+            throw invalid_argument("axis {} of size {} repeated {} times is too long", d, x[d], m);
+          }
+          dims.push_back(size);
         }
         c.output(PartialShape(dims));
       })
@@ -73,6 +79,7 @@ void register_array_tile(Registry& r) {
       .sample({.in = {Tensor{1.f, 2.f}, Tensor{2}}, .out = {Tensor{1.f, 2.f, 1.f, 2.f}}})
       .sample({.in = {Tensor{{1.f, 2.f}}, Tensor{2, 2}}, .out = {Tensor{{1.f, 2.f, 1.f, 2.f}, {1.f, 2.f, 1.f, 2.f}}}})
       .sample({.in = {Tensor{1.f, 2.f}, Tensor{-1}}, .error = "multiples[0] is negative"})
+      .sample({.in = {Tensor{1.f, 2.f}, Tensor{INT64_MAX}}, .error = "is too long"})
       .sample({.in = {Tensor{1.f, 2.f}, Tensor{1, 1}}, .error = "2 multiples for a tensor of rank 1"});
 }
 
