@@ -9,6 +9,7 @@
 #include "runnel/op/builder.h"
 #include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
+#include "runnel/op/unrecorded.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/image.h"
 #include "runnel/ops/math.h"
@@ -328,6 +329,8 @@ Tensor adjust_hue(const Operand& image, const Operand& delta) {
     const Tensor* known = delta.is_literal() ? nullptr : delta.tensor()->known_value();
     const Tensor value = known ? *known : delta.value();
     if (!value.is_symbolic()) {
+      const ContextScope<&ThreadContext::interceptor> now(nullptr);  // while a function is traced, too
+      const Unrecorded inner;
       const auto d = cast(value, DType::float64).item<double>();
       if (!(d >= -1 && d <= 1)) throw invalid_argument("[image::adjust_hue] delta must be in [-1, 1], got {}", d);
     }

@@ -1,6 +1,5 @@
 // Raw bytes and comma-separated text as numbers.
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 
 #include "runnel/base/format.h"
@@ -10,6 +9,7 @@
 #include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/io.h"
+#include "runnel/ops/parse_number.h"
 
 namespace runnel {
 namespace {
@@ -97,27 +97,12 @@ void decode_padded_kernel(KernelContext& c, const DecodeRawAttrs& a) {
 
 // --- csv -------------------------------------------------------------------------------------------------------------
 
-std::string_view trimmed(std::string_view text) {
-  const size_t begin = text.find_first_not_of(" \t"), end = text.find_last_not_of(" \t");
-  return begin == std::string_view::npos ? std::string_view() : text.substr(begin, end + 1 - begin);
-}
-
 template <class E>
 E parse_field(std::string_view field) {
   if constexpr (std::is_same_v<E, Bytes>) {
     return Bytes(std::string(field));
   } else {
-    std::string_view text = trimmed(field);
-    if (text.starts_with('+')) text.remove_prefix(1);
-    E value{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error == std::errc::result_out_of_range) {
-      throw invalid_argument("'{}' does not fit {}", field, dtype_name(dtype_of<E>));
-    }
-    if (error != std::errc() || end != text.data() + text.size()) {
-      throw invalid_argument("'{}' is no {}", field, dtype_name(dtype_of<E>));
-    }
-    return value;
+    return parse_number<E>(field);
   }
 }
 
@@ -150,6 +135,7 @@ void decode_csv_kernel(KernelContext& c, const DecodeCsvAttrs& a) {
     size_t column = 0;
     try {
       io::split_csv(records.data<Bytes>()[i].view(), options, fields, storage);
+      if (records.data<Bytes>()[i].size() == 0) fields.clear();  // no record, not one with an empty field
       if (a.select_cols.empty() ? fields.size() != a.OUT_TYPE.size()
                                 : fields.size() <= static_cast<size_t>(a.select_cols.back())) {
         throw invalid_argument("it has {} fields, expected {}", fields.size(),
@@ -240,8 +226,9 @@ void register_io_decode(Registry& r) {
               {.OUT_TYPE = {DType::int32, DType::string}})
       .sample({.in = {Tensor{"1;;NA"}, Tensor{0.5f}, Tensor{7}}, .out = {Tensor{0.5f}, Tensor{7}}},
               {.OUT_TYPE = {DType::float32, DType::int32}, .field_delim = ";", .na_value = "NA", .select_cols = {1, 2}})
-      .sample({.in = {Tensor{"1", ""}, Tensor::empty(DType::int32, {0})}, .error = "record 1: field 0 is empty"},
-              {.OUT_TYPE = {DType::int32}})
+      .sample(
+          {.in = {Tensor{"1", ""}, Tensor::empty(DType::int32, {0})}, .error = "record 1: it has 0 fields, expected 1"},
+          {.OUT_TYPE = {DType::int32}})
       .sample({.in = {Tensor{"1,2"}, Tensor{0}}, .error = "record 0: it has 2 fields, expected 1"},
               {.OUT_TYPE = {DType::int32}})
       .sample({.in = {Tensor{"x"}, Tensor{0}}, .error = "field 0: 'x' is no int32"}, {.OUT_TYPE = {DType::int32}});

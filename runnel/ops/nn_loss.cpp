@@ -170,7 +170,10 @@ Tensor logit_rows(const Tensor& x) {
   const int64_t last = last_dim(s);
   // The rows are counted where the size of a row is not zero.
   if (s.is_static()) return reshape(x, {last == 0 ? 0 : Shape(s).num_elements() / last, last});
-  return reshape(x, {-1, last >= 0 ? last : throw make_error(Code::unimplemented, "unknown number of classes")});
+  if (last >= 0) return reshape(x, {-1, last});
+  const Tensor sizes = shape(x);
+  const Tensor classes = gather(sizes, size(sizes) - 1);
+  return reshape(x, ShapeArg(stack({size(x) / maximum(classes, 1), classes})));
 }
 
 Tensor move_to_last(const Tensor& x, int axis) {
@@ -199,7 +202,7 @@ Tensor softmax_cross_entropy_with_logits(const Operand& labels, const Operand& l
     if (shape.rank() == 2) return loss;
     if (shape.is_static()) return reshape(loss, Dims(shape.begin(), shape.end() - 1));
     const Tensor dims = runnel::shape(x);
-    return reshape(loss, ShapeArg(slice(dims, {0}, {shape.rank() - 1})));
+    return reshape(loss, ShapeArg(dims(slice(0, -1))));
   });
 }
 

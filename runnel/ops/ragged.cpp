@@ -60,6 +60,9 @@ Dims asked_shape(const Tensor& shape, int rank) {
     if (sizes[0] != -1) throw invalid_argument("a scalar shape must be -1, got {}", sizes[0]);
     return Dims(static_cast<size_t>(rank), -1);
   }
+  for (int64_t size : sizes) {
+    if (size < -1) throw invalid_argument("a shape with a size of {}", size);
+  }
   if (static_cast<int>(sizes.size()) != rank) {
     throw invalid_argument("a shape of {} sizes for a tensor of rank {}", sizes.size(), rank);
   }

@@ -131,9 +131,13 @@ void register_sparse(Registry& r) {
       .shape([](InferContext& c) {
         c.require_rank(0, 2);
         c.require_rank(1, 1);
+        c.require_rank(2, 1);
         c.output(0, c.input(0));
         c.output(1, c.input(1));
-        const PartialShape &indices = c.input(0), &values = c.input(1);
+        const PartialShape &indices = c.input(0), &values = c.input(1), &shape = c.input(2);
+        if (indices.has_rank() && shape.has_rank() && indices[1] >= 0 && shape[0] >= 0 && indices[1] != shape[0]) {
+          throw invalid_argument("indices of rank {} for a shape of rank {}", indices[1], shape[0]);
+        }
         if (indices.has_rank() && values.has_rank() && indices[0] >= 0 && values[0] >= 0 && indices[0] != values[0]) {
           throw invalid_argument("{} values for {} indices", values[0], indices[0]);
         }
@@ -168,7 +172,9 @@ void register_sparse(Registry& r) {
                       Tensor{int64_t{2}, int64_t{2}}},
                .out = {Tensor{{int64_t{0}, int64_t{1}}, {int64_t{1}, int64_t{0}}}, Tensor{6.f, 5.f}}})
       .sample({.in = {Tensor{{int64_t{2}}, {int64_t{0}}, {int64_t{1}}}, Tensor{1.f, 2.f, 3.f}, Tensor{int64_t{3}}},
-               .out = {Tensor{{int64_t{0}}, {int64_t{1}}, {int64_t{2}}}, Tensor{2.f, 3.f, 1.f}}});
+               .out = {Tensor{{int64_t{0}}, {int64_t{1}}, {int64_t{2}}}, Tensor{2.f, 3.f, 1.f}}})
+      .sample({.in = {Tensor{{int64_t{2}}}, Tensor{1.f}, Tensor{int64_t{3}, int64_t{1}}},
+               .error = "indices of rank 1 for a shape of rank 2"});
 }
 
 Tensor to_dense(const IndexedSlices& slices, SourceSite where) { return Gradient(slices).value(where); }

@@ -49,6 +49,17 @@ void check_rows_fit(const Tensor& t, const PartialShape& element_shape) {
   }
 }
 
+// Of the parts that rows are put into, only what follows the first dimension must fit.
+void check_parts_fit(const Tensor& t, const PartialShape& element_shape) {
+  if (!element_shape.has_rank()) return;
+  if (element_shape.rank() == 0) throw invalid_argument("parts of a tensor have a dimension, the element shape is []");
+  const PartialShape rest(Dims(t.shape().begin() + 1, t.shape().end()));
+  if (!rest.compatible_with(PartialShape(Dims(element_shape.begin() + 1, element_shape.end())))) {
+    throw invalid_argument("parts of a tensor of shape {} do not fit the element shape {}", t.shape().str(),
+                           element_shape.str());
+  }
+}
+
 bool all_on_host(const std::vector<Tensor>& items) {
   return std::all_of(items.begin(), items.end(), [](const Tensor& t) { return t.device().is_host(); });
 }
@@ -334,6 +345,8 @@ void register_tensor_list_whole(Registry& r) {
         const Tensor& t = c.in(0);
         const PartialShape element_shape = element_shape_input(c, 1);
         require_rows(t);
+        if (c.in(2).rank() != 1)
+          throw invalid_argument("lengths must be a vector, got shape {}", c.in(2).shape().str());
         const Dims lengths = c.ints(2);
         const int64_t total = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
         std::vector<Tensor> items;
@@ -345,11 +358,12 @@ void register_tensor_list_whole(Registry& r) {
           }
           items.push_back(t.rows(at, at + n));
           at += n;
-          if (!element_shape.compatible_with(items.back().shape())) {
-            throw invalid_argument("a part of shape {} does not fit the element shape {}", items.back().shape().str(),
-                                   element_shape.str());
-          }
         }
+        if (at != t.dim(0)) {
+          throw invalid_argument("lengths [{}] do not add up to the {} rows of the tensor", comma_separated(lengths),
+                                 t.dim(0));
+        }
+        check_parts_fit(t, element_shape);
         put_list(c, 0, std::make_shared<const TensorList>(t.dtype(), element_shape, std::move(items)));
       })
       .grad([](const GradCtx& g) {
@@ -360,7 +374,11 @@ void register_tensor_list_whole(Registry& r) {
       .doc("The rows of a tensor in parts of the given lengths, as a list.")
       .sample({.in = {Tensor{1.f, 2.f, 3.f}, Tensor{-1}, Tensor::of<int64_t>({2, 1})}})
       .sample({.in = {Tensor{1.f, 2.f, 3.f}, Tensor{-1}, Tensor::of<int64_t>({2, 2})},
-               .error = "lengths [2,2] do not add up to the 3 rows"});
+               .error = "lengths [2,2] do not add up to the 3 rows"})
+      .sample({.in = {Tensor{1.f, 2.f, 3.f}, Tensor{2}, Tensor::of<int64_t>({2, 1})}})
+      .sample({.in = {Tensor{1.f, 2.f, 3.f}, Tensor{2, 2}, Tensor::of<int64_t>({2, 1})}, .error = "do not fit"})
+      .sample(
+          {.in = {Tensor{1.f, 2.f, 3.f}, Tensor{-1}, Tensor::empty(DType::int64, {0})}, .error = "add up to the 3"});
 
   r.define<WholeListAttrs>("TensorListConcatV2")
       .type("shape_type", index_types, DType::int32)

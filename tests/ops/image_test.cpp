@@ -35,6 +35,15 @@ Tensor both(const std::function<Tensor(const Tensor&)>& f, const Tensor& x) {
   return eager;
 }
 
+TEST(ImageColor, AConstantDeltaOfHueIsCheckedInFunctionsToo) {
+  const Tensor x = noise({2, 3, 3});
+  const Tensor delta(0.25f);
+  expect_images_close(both([&](const Tensor& t) { return image::adjust_hue(t, delta); }, x),
+                      image::adjust_hue(x, 0.25));
+  auto wrong = function([](const Tensor& t) { return image::adjust_hue(t, Tensor(1.5f)); });
+  expect_error([&] { wrong(x); }, Code::invalid_argument, "delta must be in [-1, 1]");
+}
+
 TEST(ImageSize, Resize) {
   const Tensor x = counted({4, 6, 3});
   EXPECT_EQ(both([](const Tensor& t) { return image::resize(t, {2, 3}); }, x).shape(), (Shape{2, 3, 3}));

@@ -166,6 +166,19 @@ TEST(NnSoftmax, SameBitsWithOneAndTwoThreads) {
   for (size_t i = 0; i < one.size(); ++i) expect_same_bits(one[i], two[i]);
 }
 
+TEST(NnCrossEntropy, FunctionsNeedNotKnowTheNumberOfClasses) {
+  const Tensor x = random_tensor({2, 3, 4}, float32, 9), labels = nn::softmax(random_tensor({2, 3, 4}, float32, 10));
+  const Tensor classes{{0, 3, 1}, {2, 2, 0}};
+  const auto unknown = [](int rank, DType dtype) { return TensorSpec(PartialShape::unknown_dims(rank), dtype); };
+  auto dense = function([](const Tensor& y, const Tensor& z) { return nn::softmax_cross_entropy_with_logits(y, z); },
+                        {.input_signature = {unknown(3, float32), unknown(3, float32)}});
+  expect_same_bits(dense(labels, x), nn::softmax_cross_entropy_with_logits(labels, x));
+  auto sparse =
+      function([](const Tensor& y, const Tensor& z) { return nn::sparse_softmax_cross_entropy_with_logits(y, z); },
+               {.input_signature = {unknown(2, int32), unknown(3, float32)}});
+  expect_same_bits(sparse(classes, x), nn::sparse_softmax_cross_entropy_with_logits(classes, x));
+}
+
 TEST(NnL2Loss, SumOfSquares) {
   for (DType dtype : {float32, float64, float16, bfloat16}) {
     const Tensor x = random_tensor({37, 41}, dtype, 6);

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cctype>
+#include <charconv>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "runnel/base/format.h"
+#include "runnel/tensor/type_sets.h"
+
+namespace runnel {
+
+// As TensorFlow reads numbers: floats with a sign, hexadecimal too, inf and nan; integers without a '+'.
+template <class T>
+T parse_number(std::string_view text) {
+  std::string_view v = text;
+  while (!v.empty() && std::isspace(static_cast<unsigned char>(v.front()))) v.remove_prefix(1);
+  while (!v.empty() && std::isspace(static_cast<unsigned char>(v.back()))) v.remove_suffix(1);
+  T value{};
+  const auto fail = [&] { return invalid_argument("'{}' is no {}", text, dtype_name(dtype_of<T>)); };
+  if constexpr (std::is_floating_point_v<T>) {
+    if (!v.empty() && v.front() == '+') v.remove_prefix(1);
+    const std::string_view digits = v.substr(v.starts_with('-') ? 1 : 0);
+    if (digits.starts_with('-') || digits.starts_with('+')) throw fail();
+    if (digits.starts_with("0x") || digits.starts_with("0X")) {
+      const bool negative = digits.size() < v.size();
+      const std::string_view hex = digits.substr(2);
+      const auto [end, error] = std::from_chars(hex.data(), hex.data() + hex.size(), value, std::chars_format::hex);
+      if (error != std::errc() || end != hex.data() + hex.size()) throw fail();
+      return negative ? -value : value;
+    }
+    const bool word = !digits.empty() && std::isalpha(static_cast<unsigned char>(digits.front()));
+    if (word && digits.size() != 3) throw fail();  // inf and nan, not longer names of them
+  }
+  const auto [end, error] = std::from_chars(v.data(), v.data() + v.size(), value);
+  if (error == std::errc::result_out_of_range && std::is_floating_point_v<T>) {
+    return static_cast<T>(std::strtod(std::string(v).c_str(), nullptr));  // infinity or zero, as strtod rounds
+  }
+  if (error == std::errc::result_out_of_range) {
+    throw invalid_argument("'{}' does not fit {}", text, dtype_name(dtype_of<T>));
+  }
+  if (error != std::errc() || end != v.data() + v.size() || v.empty()) throw fail();
+  return value;
+}
+
+}  // namespace runnel
