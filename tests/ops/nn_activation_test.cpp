@@ -18,7 +18,7 @@ const Activation kCases[] = {
     {"relu", nn::relu, [](double x) { return std::max(x, 0.0); }},
     {"relu6", nn::relu6, [](double x) { return std::min(std::max(x, 0.0), 6.0); }},
     {"leaky_relu", [](const Operand& x) { return nn::leaky_relu(x, 0.3); },
-     [](double x) { return x > 0 ? x : .3 * x; }},
+     [](double x) { return x > 0 ? x : .3f * x; }},
     {"elu", nn::elu, [](double x) { return x > 0 ? x : std::exp(x) - 1; }},
     {"selu", nn::selu,
      [](double x) { return 1.0507009873554805 * (x > 0 ? x : 1.6732632423543772 * (std::exp(x) - 1)); }},

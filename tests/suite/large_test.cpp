@@ -165,6 +165,10 @@ const std::map<std::string, std::function<Tensor()>> kWritten = {
      [] {
        return random::stateless_truncated_normal({300'001}, Tensor{3, 4});
      }},
+    {"StatelessRandomGammaV3",
+     [] {
+       return random::stateless_gamma({100'001}, Tensor{3, 4}, Tensor(0.7f));
+     }},
     {"StatelessRandomUniformIntV2",
      [] {
        return random::stateless_uniform({300'001}, Tensor{3, 4}, 0, 1000, int32);

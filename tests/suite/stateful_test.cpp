@@ -108,10 +108,26 @@ const std::map<std::string, std::function<Tensor()>> kDraws = {
 
 // What runs other ops, speaks to the world, or looks up one word after the other on the thread that asks.
 const std::set<std::string> kWithoutOwnLoops = {
-    "Assert",           "Case",      "If",      "IteratorGetNext",         "LookupTableFindV2", "LookupTableInsertV2",
-    "MatchingFiles",    "NoOp",      "PrintV2", "LookupTableRemoveV2",     "ReadFile",          "LookupTableSizeV2",
-    "VariableShape",    "WriteFile", "While",   "StatefulPartitionedCall", "_DatasetIterator",  "_HostCall",
+    "Assert",
+    "Case",
+    "If",
+    "IteratorGetNext",
+    "LookupTableFindV2",
+    "LookupTableInsertV2",
+    "MatchingFiles",
+    "NoOp",
+    "PrintV2",
+    "LookupTableRemoveV2",
+    "ReadFile",
+    "LookupTableSizeV2",
+    "VariableShape",
+    "WriteFile",
+    "While",
+    "StatefulPartitionedCall",
+    "_DatasetIterator",
+    "_HostCall",
     "_IteratorHasNext",
+    "RngReadAndSkip",
 };
 
 TEST(Threads, EveryOpOnStateGivesTheSameBits) {

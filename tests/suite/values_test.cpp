@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "runnel/base/error.h"
+#include "runnel/ops/variable_slot.h"
 #include "tests/suite/suite.h"
 
 namespace runnel::test {
