@@ -89,13 +89,13 @@ void for_each_recording_tape(const F& f) {
 
 void ThreadTapes::record(const OpDef& op, Inputs inputs, const void* attrs, const Tensor* outputs, int num_outputs) {
   const uint64_t level = detail::current_context.tape_level;
-  bool any_ended = false;  // on another thread: there, nobody could take it off this one's list
+  bool stale = tapes_.empty();  // tapes ended in a trace or on another thread, where this context was out of reach
   for (const auto& tape : tapes_) {
     if (tape->records_at(level)) tape->record(op, inputs, attrs, outputs, num_outputs);
-    any_ended = any_ended || tape->has_ended();
+    stale = stale || tape->has_ended();
   }
   if (op.reads_variable) note_reads(inputs);
-  if (any_ended) [[unlikely]] refresh();
+  if (stale) [[unlikely]] refresh();
 }
 
 void ThreadTapes::add(const std::shared_ptr<GradientTape::State>& tape) {

@@ -13,8 +13,8 @@ namespace runnel::debugging {
 namespace {
 
 // The two as tensors of one dtype: a literal takes that of the other.
-struct Pair {
-  Pair(const Operand& a, const Operand& b)
+struct Compared {
+  Compared(const Operand& a, const Operand& b)
       : x(a.is_literal() && !b.is_literal() ? a.as(b.tensor()->dtype()) : a.value()),
         y(b.is_literal() ? b.as(x.dtype()) : b.value()) {}
   Tensor x, y;
@@ -31,7 +31,7 @@ template <class Compare>
 void assert_pair(const Operand& a, const Operand& b, const char* sign, const AssertOptions& options,
                  const Compare& compare) {
   composed(a.where(), [&] {
-    const Pair p(a, b);
+    const Compared p(a, b);
     std::vector<Tensor> data = shown(options.message, fmt::format("x {} y", sign));
     for (const Tensor& t : {Tensor("x ="), p.x, Tensor("y ="), p.y}) data.push_back(t);
     assert_(reduce_all(compare(p.x, p.y)), data, options.summarize);

@@ -141,7 +141,7 @@ void decode_contents(KernelContext& c, const Reading& r) {
     }
     const Tensor& out =
         c.allocate(0, frames ? Shape{s.frames, s.height, s.width, s.channels} : Shape{s.height, s.width, s.channels});
-    if (dtype == DType::uint8 || (wide && dtype == DType::uint16)) return out.mutable_data<uint8_t>();
+    if (dtype == DType::uint8 || (wide && dtype == DType::uint16)) return out.mutable_data<char>();
     if (wide) {
       deep.resize(static_cast<size_t>(s.samples()));
       return deep.data();

@@ -72,6 +72,13 @@ Tensor qr_grad(const GradCtx& g) {
   return concat({dx, times(q, dv)}, -1);
 }
 
+// By singular values, which are real, also where the op gives them as complex numbers.
+Tensor by_values(const GradCtx& g) {
+  if (!is_complex(g.x().dtype())) return g.dy(0);
+  const Tensor d = real(g.dy(0));
+  return complex(d, zeros_like(d));
+}
+
 Tensor svd_grad(const GradCtx& g, const SvdAttrs& a) {
   const int64_t rows = matrix_rows(g.x());
   const int64_t cols = matrix_cols(g.x());
@@ -83,7 +90,7 @@ Tensor svd_grad(const GradCtx& g, const SvdAttrs& a) {
       u = thin.u;
       v = thin.v;
     }
-    return matmul(u * expand_dims(g.dy(0), -2), v, {.adjoint_b = true});
+    return matmul(u * expand_dims(by_values(g), -2), v, {.adjoint_b = true});
   }
   if (a.full_matrices && rows != cols) {
     throw make_error(Code::unimplemented, "[Svd] there is no gradient with full_matrices unless the matrix is square");
@@ -99,7 +106,7 @@ Tensor svd_grad(const GradCtx& g, const SvdAttrs& a) {
   const Tensor vdv = matmul(v, dv, {.adjoint_a = true});
   const Tensor j = f * matmul(u, du, {.adjoint_a = true});
   const Tensor k = f * vdv;
-  Tensor core = (j + adjoint(j)) * row_s + column_s * (k + adjoint(k)) + linalg::diag(g.dy(0));
+  Tensor core = (j + adjoint(j)) * row_s + column_s * (k + adjoint(k)) + linalg::diag(by_values(g));
   const Tensor inverse_s = 1 / row_s;
   if (is_complex(g.x().dtype())) {  // the phases of the vectors
     const Tensor phases = diag_part(vdv);

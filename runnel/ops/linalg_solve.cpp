@@ -162,10 +162,11 @@ void register_linalg_solve(Registry& r) {
       })
       .grad([](const GradCtx& g) {
         Tensor d = g.dy(1);
-        if (is_complex(g.x().dtype()) && g.has_dy(0)) {  // the sign of a real one does not change
-          // sign = exp(i * angle), and the angle changes by the imaginary part of trace(inv(x) * dx).
-          const Tensor by_angle = imag(g.dy(0) * conj(g.y(0)));
-          d = d + complex(zeros_like(by_angle), by_angle);
+        if (is_complex(g.x().dtype())) {  // the sign of a real one does not change
+          // The logarithm is real. sign = exp(i * angle), and the angle changes by the imaginary part of
+          // trace(inv(x) * dx).
+          const Tensor by_log = real(d);
+          d = complex(by_log, g.has_dy(0) ? imag(g.dy(0) * conj(g.y(0))) : zeros_like(by_log));
         }
         return per_matrix(d) * linalg::inv(g.x(), true);
       })

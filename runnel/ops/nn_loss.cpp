@@ -93,7 +93,7 @@ void register_nn_loss(Registry& r) {
                .out = {Tensor{0.6931472f, 0.83698822f}, Tensor{{-0.5f, 0.5f}, {-0.25f, 0.25f}}}})
       .sample({.in = {Tensor{{0.f, 0.f}, {0.f, 1.0986123f}}, Tensor{{0.5f, 0.5f}}},
                .out = {Tensor{0.6931472f, 0.83698822f}, Tensor{{0.f, 0.f}, {-0.25f, 0.25f}}}})
-      .sample({.in = {Tensor{{1.f, 2.f}}, Tensor{{1.f, 0.f, 0.f}}}, .error = "[1,2] and [1,3]"})
+      .sample({.in = {Tensor{{1.f, 2.f}}, Tensor{{1.f, 0.f, 0.f}}}, .error = "do not broadcast"})
       .sample({.in = {Tensor{1.f, 2.f}, Tensor{1.f, 0.f}}, .error = "rows of classes"});
 
   r.define("SparseSoftmaxCrossEntropyWithLogits")

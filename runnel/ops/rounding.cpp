@@ -64,7 +64,9 @@ void register_rounding(Registry& r) {
       .grad_reads({})
       .doc("The representable number next to x1 in the direction of x2.")
       .sample({.in = {Tensor{1.f, 1.f}, Tensor{2.f, 1.f}}, .out = {Tensor{1.00000012f, 1.f}}, .differentiable = false})
-      .sample({.in = {Tensor{{0.f}}, Tensor(1.f)}, .out = {Tensor{{1e-45f}}}, .differentiable = false});
+      .sample({.in = {Tensor{{0.f}}, Tensor(1.f)}, .out = {Tensor{{1e-45f}}}, .differentiable = false})
+      .sample({.in = {Tensor{{1.f}, {2.f}}, Tensor{3.f, 4.f}},
+               .out = {Tensor{{1.00000012f, 1.00000012f}, {2.00000024f, 2.00000024f}}}});
 }
 
 RUNNEL_UNARY_FUNCTION(floor, "Floor")

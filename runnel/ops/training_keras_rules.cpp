@@ -12,10 +12,10 @@ Tensor read_handle(const Tensor& handle, DType dtype) {
   return call_op("ReadVariableOp", {handle}, {{"dtype", dtype}})[0];
 }
 void add_to_handle(const Tensor& handle, const Tensor& delta) {
-  call_op("AssignAddVariableOp", {handle, delta}, {{"dtype", delta.dtype()}});
+  call_op("AssignAddVariableOp", {handle, delta});
 }
 void subtract_from_handle(const Tensor& handle, const Tensor& delta) {
-  call_op("AssignSubVariableOp", {handle, delta}, {{"dtype", delta.dtype()}});
+  call_op("AssignSubVariableOp", {handle, delta});
 }
 // The new value of an average that moves by `rate` towards `target`.
 Tensor moved_average(const Tensor& handle, const Tensor& target, const Tensor& rate) {

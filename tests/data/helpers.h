@@ -18,7 +18,7 @@ using Ints = std::vector<int64_t>;
 inline Ints ints(const Tensor& t) {
   Ints all;
   for (int64_t i = 0; i < t.num_elements(); ++i) {
-    all.push_back(t.dtype() == DType::int64 ? t.data<int64_t>()[i] : t.data<int32_t>()[i]);
+    all.push_back(t.dtype() == DType::int32 ? t.data<int32_t>()[i] : t.data<int64_t>()[i]);
   }
   return all;
 }

@@ -34,7 +34,7 @@ struct GraphNode {
   bool has_values = false;
   bool operator==(const GraphNode&) const = default;
 };
-using Graph = std::vector<GraphNode>;
+using NodeList = std::vector<GraphNode>;
 using Entries = std::map<std::string, std::string>;  // key: "float32 [2, 3]"
 
 std::ostream& operator<<(std::ostream& out, const GraphNode& node) {
@@ -53,12 +53,12 @@ struct Reference {
     checkpoint = all["checkpoints"][number];
   }
   // Without what can be reached only over edges in `left_out`, which are given as "node/edge" or "edge".
-  Graph graph(const std::set<std::string>& left_out = {}) const {
+  NodeList graph(const std::set<std::string>& left_out = {}) const {
     const json& nodes = checkpoint["object_graph"];
     std::vector<size_t> order{0};
     std::map<size_t, size_t> id_of{{0, 0}};
     std::map<size_t, std::string> name_of;
-    Graph graph;
+    NodeList graph;
     const auto meet = [&](size_t id) {
       if (id_of.try_emplace(id, order.size()).second) order.push_back(id);
       return id_of[id];
@@ -96,8 +96,8 @@ struct Reference {
   json all, checkpoint;
 };
 
-Graph graph_of(Trackable& root) {
-  Graph graph;
+NodeList graph_of(Trackable& root) {
+  NodeList graph;
   for (const ObjectGraph::Node& node : ObjectGraph::of(root).nodes) {
     GraphNode& made = graph.emplace_back();
     for (const auto& child : node.children) made.children.emplace_back(child.name, child.node);
@@ -127,7 +127,7 @@ Entries entries_of(Trackable& root) {
 
 void expect_same(Trackable& root, const Reference& reference, const std::set<std::string>& left_out = {}) {
   EXPECT_EQ(entries_of(root), reference.entries(left_out));
-  const Graph ours = graph_of(root), theirs = reference.graph(left_out);
+  const NodeList ours = graph_of(root), theirs = reference.graph(left_out);
   ASSERT_EQ(ours.size(), theirs.size());
   for (size_t i = 0; i < ours.size(); ++i) EXPECT_EQ(ours[i], theirs[i]) << "node " << i;
 }

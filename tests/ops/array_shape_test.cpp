@@ -84,6 +84,8 @@ TEST(Sequences, Range) {
   EXPECT_EQ(range(Tensor::of<double>({1.5})[0]).to_vector<double>(), (std::vector<double>{0, 1}));
   EXPECT_EQ(range(0).num_elements(), 0);
   EXPECT_EQ(range(3, 3).num_elements(), 0);
+  EXPECT_EQ(range(0.f, .3f, .1f).num_elements(), 3);  // counted in float32
+  EXPECT_EQ(range(0., .3, .1).num_elements(), 3);
   expect_error([] { range(0, 3, 0); }, Code::invalid_argument, "[Range] delta is zero");
   expect_error([] { range(3, 0); }, Code::invalid_argument, "delta 1 leads away from the limit: start 3, limit 0");
 }

@@ -90,7 +90,7 @@ TEST_F(ComposedCallerLines, LinearAlgebra) {
   EXPECT_NAMES_THIS_LINE(linalg::adjoint(x));
   EXPECT_NAMES_THIS_LINE(linalg::trace(x));
   EXPECT_NAMES_THIS_LINE(linalg::matvec(m, Tensor{1.f, 2.f, 3.f}));
-  EXPECT_NAMES_THIS_LINE(linalg::logdet(m));
+  EXPECT_NAMES_THIS_LINE(linalg::logdet(x));
   EXPECT_NAMES_THIS_LINE(linalg::cholesky_solve(m, x));
   EXPECT_NAMES_THIS_LINE(linalg::global_norm(std::vector<Tensor>{x, text}));
   EXPECT_NAMES_THIS_LINE(matmul(m, m, {.transpose_a = true, .adjoint_a = true}));

@@ -40,7 +40,7 @@ TEST(Debugging, WhatDoesNotHoldIsAnErrorWithTheValues) {
       [&] {
         debugging::assert_equal(x, Tensor{1.f, 3.f}, {.message = "of the batch"});
       },
-      Code::invalid_argument, "[of the batch] [the condition x == y does not hold for every element:] [x =] [[1 2]]");
+      Code::invalid_argument, R"(["of the batch"] ["the condition x == y does not hold for every element:"] ["x ="] [[1 2]])");
   EXPECT_NAMES_THIS_LINE((debugging::assert_equal(x, 5), 0));
   EXPECT_NAMES_THIS_LINE((debugging::assert_none_equal(x, 2), 0));
   EXPECT_NAMES_THIS_LINE((debugging::assert_less(x, 2), 0));
@@ -86,7 +86,7 @@ TEST(OpNames, AreAlsoInTheirNamespaces) {
 TEST(VariableOperators, ReadPartsAndChangeTheValue) {
   Variable w = zeros({2});
   const Variable same = w;
-  w += 1;
+  w += Tensor{1.f, 1.f};
   w *= 6.f;
   w -= Tensor{1.f, 2.f};
   w /= 2;

@@ -149,7 +149,7 @@ TEST(NnCrossEntropy, Errors) {
       [&] {
         nn::softmax_cross_entropy_with_logits(random_tensor({2, 4}), x);
       },
-      Code::invalid_argument, "[2,3] and [2,4]");
+      Code::invalid_argument, "do not broadcast: [2,3] with [2,4]");
 }
 
 TEST(NnSoftmax, SameBitsWithOneAndTwoThreads) {

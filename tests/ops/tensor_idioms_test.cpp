@@ -66,9 +66,8 @@ TEST(TensorIdioms, WhatWouldChangeNothingDoesNotCompile) {
   static_assert(!std::is_assignable_v<decltype(std::declval<Tensor&>()[0]), Tensor>);
   static_assert(!ElementAssignable<Tensor> && !ElementAssignable<const Tensor>);
   static_assert(std::is_assignable_v<Tensor&, int> && std::is_move_assignable_v<Tensor>);
-  // As in TensorFlow: a Variable has assign_add.
-  static_assert(AddAssignable<Tensor, int> && AddAssignable<Tensor, Variable>);
-  static_assert(!AddAssignable<Variable, int> && !AddAssignable<const Tensor, int>);
+  static_assert(AddAssignable<Tensor, int> && AddAssignable<Tensor, Variable> && AddAssignable<Variable, int>);
+  static_assert(!AddAssignable<const Tensor, int>);
 }
 
 TEST(TensorIdioms, ConstantsOfVectors) {
