@@ -10,7 +10,12 @@ namespace runnel {
 // A place in a program that calls us: errors name it. C++ callers get it by a default argument,
 //   void f(SourceSite where = SourceSite::current());
 // another language fills it in; `file` and `function` must then live as long as whatever keeps the site (graphs do).
+// No aggregate: texts in braces, an argument of the user, are not taken for a place.
 struct SourceSite {
+  constexpr SourceSite() = default;
+  constexpr explicit SourceSite(const char* file, const char* function, uint32_t line)
+      : file(file), function(function), line(line) {}
+
   const char* file = "";
   const char* function = "";
   uint32_t line = 0;  // 0: not known
@@ -18,7 +23,7 @@ struct SourceSite {
   // Not consteval: GCC 12 would evaluate it where the default argument stands and not where the function is called.
   static constexpr SourceSite current(const char* file = __builtin_FILE(), const char* function = __builtin_FUNCTION(),
                                       uint32_t line = __builtin_LINE()) {
-    return {file, function, line};
+    return SourceSite(file, function, line);
   }
   bool known() const { return line > 0; }
   // " (at main.cpp:12)", what error messages end with; empty when the place is not known.

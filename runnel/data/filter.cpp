@@ -8,6 +8,7 @@
 #include "runnel/base/philox.h"
 #include "runnel/data/node.h"
 #include "runnel/data/nodes.h"
+#include "runnel/data/runner.h"
 #include "runnel/op/random_context.h"
 #include "runnel/tensor/serialize.h"
 
@@ -328,7 +329,10 @@ class PinnedNode : public DatasetNode {
   int64_t cardinality() const override { return input()->cardinality(); }
 
  protected:
-  std::shared_ptr<Indexed> make_indexed(const Context& ctx) const override { return input()->index(ctx.in_epoch(0)); }
+  std::shared_ptr<Indexed> make_indexed(const Context& ctx) const override {
+    const IndexedPtr view = input()->index(ctx.in_epoch(0));
+    return view ? std::make_shared<SameView>(view) : nullptr;
+  }
   IteratorPtr make_iterator(const Context& ctx) const override { return input()->iterate(ctx.in_epoch(0)); }
 };
 

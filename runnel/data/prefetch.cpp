@@ -6,24 +6,6 @@
 namespace runnel::data {
 namespace {
 
-// The same elements under another number of threads or depth.
-class SameView : public BatchesView {
- public:
-  explicit SameView(IndexedPtr input) : input_(std::move(input)) { wish = input_->wish; }
-  int64_t size() const override { return input_->size(); }
-  std::vector<Block::Result> pieces(int64_t i) const override {
-    const auto* batches = dynamic_cast<const BatchesView*>(input_.get());
-    return batches != nullptr ? batches->pieces(i) : std::vector<Block::Result>{};
-  }
-
- protected:
-  void compute(int64_t i, Item& out) const override { input_->at(i, out); }
-  void collect(std::span<const int64_t> indices, Item& out) const override { input_->gather(indices, out); }
-
- private:
-  IndexedPtr input_;
-};
-
 class PrefetchNode : public DatasetNode {
  public:
   PrefetchNode(NodePtr input, int depth) : DatasetNode({std::move(input)}), depth_(depth) {}

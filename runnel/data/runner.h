@@ -39,6 +39,24 @@ class BatchesView : public Indexed {
   // Batch i, which failed: its elements up to the first that fails, that one's error, and so on.
   virtual std::vector<Block::Result> pieces(int64_t i) const = 0;
 };
+// The same elements in another stage: under another number of threads or depth, or made otherwise.
+class SameView : public BatchesView {
+ public:
+  explicit SameView(IndexedPtr input) : input_(std::move(input)) { wish = input_->wish; }
+  int64_t size() const override { return input_->size(); }
+  std::vector<Block::Result> pieces(int64_t i) const override {
+    const auto* batches = dynamic_cast<const BatchesView*>(input_.get());
+    return batches != nullptr ? batches->pieces(i) : std::vector<Block::Result>{};
+  }
+
+ protected:
+  void compute(int64_t i, Item& out) const override { input_->at(i, out); }
+  void collect(std::span<const int64_t> indices, Item& out) const override { input_->gather(indices, out); }
+
+ private:
+  IndexedPtr input_;
+};
+
 // Element i; of a batch that failed its pieces.
 void compute_or_take_apart(const Indexed& view, int64_t i, Item& out, std::vector<Block::Result>& pieces);
 

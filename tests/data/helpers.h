@@ -15,13 +15,7 @@ using ::testing::ElementsAre;
 using Ints = std::vector<int64_t>;
 
 // Every element of a dataset of integers, batches one after the other.
-inline Ints ints(const Tensor& t) {
-  Ints all;
-  for (int64_t i = 0; i < t.num_elements(); ++i) {
-    all.push_back(t.dtype() == DType::int32 ? t.data<int32_t>()[i] : t.data<int64_t>()[i]);
-  }
-  return all;
-}
+inline Ints ints(const Tensor& t) { return cast(t, DType::int64).to_vector<int64_t>(); }
 inline Ints ints(const Dataset<Tensor>& d) {
   Ints all;
   for (const Tensor& t : d) {

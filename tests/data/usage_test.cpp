@@ -218,6 +218,8 @@ TEST(Usage, SlicesTakeBraces) {
   const auto d = from_tensor_slices({{1, 2}, {3, 4}}, {0, 1});
   static_assert(std::same_as<decltype(d), const Dataset<Tensor, Tensor>>);
   EXPECT_EQ(str(d.element_spec()), "(int32[2], int32[])");
+  const auto named = from_tensor_slices(Tensor{1, 2}, {"cat", "dog"});  // no place in a program
+  EXPECT_EQ(str(named.element_spec()), "(int32[], string[])");
 }
 
 TEST(Usage, SpecsAndElementsCanBePrinted) {
