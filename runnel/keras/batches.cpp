@@ -18,30 +18,42 @@ Nest weight_nest(const Tensor& weight) { return weight.defined() ? Nest(weight) 
 
 data::AnyDataset batches_of(const SampleData& data, const BatchPlan& plan) {
   if (data.batches) return data.batches->prefetch(2, SourceSite());
-  if (plan.batch_size <= 0) throw invalid_argument("[fit] batch_size must be positive, got {}", plan.batch_size);
+  if (plan.batch_size <= 0)
+    throw invalid_argument("[{}] batch_size must be positive, got {}", plan.who, plan.batch_size);
   std::vector<Nest> parts{data.x};
   const bool has_labels = !nest::flatten(data.y).empty();
   if (has_labels) parts.push_back(data.y);
   if (data.sample_weight.defined()) {
-    if (!has_labels) throw invalid_argument("[fit] sample_weight is given, but no labels");
+    if (!has_labels) throw invalid_argument("[{}] sample_weight is given, but no labels", plan.who);
     parts.emplace_back(data.sample_weight);
   }
-  const int64_t count = sample_count(data.x);
+  const int64_t count = sample_count(plan.who, data.x);
   check_same_counts({{"x", data.x}, {"y", data.y}, {"sample_weight", weight_nest(data.sample_weight)}});
-  if (count == 0) throw invalid_argument("[fit] the data has no samples");
-  return composed(SourceSite(), [&] {  // the line of the call is not known
+  if (count == 0) throw invalid_argument("[{}] the data has no samples", plan.who);
+  return composed(SourceSite(), [&] {  // errors name the line of fit
     data::AnyDataset samples = data::AnyDataset::from_tensor_slices(Nest::tuple(std::move(parts)));
     if (plan.shuffle) samples = samples.shuffle(count);
     return samples.batch(plan.batch_size).prefetch(2);
   });
 }
 
-TrainingBatch unpack_batch(const Nest& element) {
-  if (element.kind() != NestKind::tuple) return {element, {}, {}};
-  if (element.size() == 0 || element.size() > 3) {
-    throw invalid_argument("[fit] an element of the dataset must be x, (x, y) or (x, y, sample_weight); got {} parts",
-                           element.size());
+TrainingBatch unpack_batch(const char* who, const Nest& element) {
+  if (element.kind() == NestKind::tuple && (element.size() == 0 || element.size() > 3)) {
+    throw invalid_argument("[{}] an element of the dataset must be x, (x, y) or (x, y, sample_weight); got {} parts",
+                           who, element.size());
   }
+  std::string shapes;
+  bool single = false;
+  for (const Tensor& t : nest::flatten(element)) {
+    shapes += fmt::format("{}{}{}", shapes.empty() ? "" : ", ", dtype_name(t.dtype()), t.partial_shape().str());
+    single = single || t.partial_shape().rank() == 0;
+  }
+  if (single) {
+    throw invalid_argument(
+        "[{}] the dataset gives single samples, not batches: an element is {}. Group them: dataset.batch(32)", who,
+        shapes);
+  }
+  if (element.kind() != NestKind::tuple) return {element, {}, {}};
   TrainingBatch batch{element[0], {}, {}};
   if (element.size() > 1) batch.y = element[1];
   if (element.size() > 2) batch.sample_weight = element[2].leaf();
@@ -70,10 +82,10 @@ void check_same_counts(const std::vector<std::pair<const char*, Nest>>& data) {
   }
 }
 
-int64_t sample_count(const Nest& samples) {
+int64_t sample_count(const char* who, const Nest& samples) {
   const std::vector<Tensor> leaves = nest::flatten(samples);
   if (leaves.empty() || leaves[0].shape().rank() == 0) {
-    throw invalid_argument("[fit] the data must be tensors whose first dimension counts the samples");
+    throw invalid_argument("[{}] the data must be tensors whose first dimension counts the samples", who);
   }
   return leaves[0].shape()[0];
 }

@@ -1,10 +1,13 @@
 #include "runnel/keras/call_scope.h"
 
+#include <mutex>
 #include <ranges>
+#include <set>
 #include <unordered_map>
 
 #include "runnel/base/format.h"
 #include "runnel/graph/tracer.h"
+#include "runnel/ops/variable_slot.h"
 
 namespace runnel::keras {
 
@@ -46,6 +49,17 @@ void drop_losses(const P& where) {
 }
 
 }  // namespace
+
+std::vector<Variable> StrayVariables::add(const std::vector<Variable>& variables) {
+  static std::mutex mutex;
+  static std::set<uint64_t> told;
+  const std::lock_guard lock(mutex);
+  std::vector<Variable> fresh;
+  for (const Variable& v : variables) {
+    if (told.insert(v.slot().id).second) fresh.push_back(v);
+  }
+  return fresh;
+}
 
 MaskScope::MaskScope() : scope_(thread_context().masks ? thread_context().masks : this) {}
 

@@ -32,6 +32,7 @@ class CallScope {
   bool training() const { return training_; }
   const Layer& layer() const { return layer_; }
   CallScope* outer() const { return outer_; }
+  const Layer& outermost() const { return outer_ ? outer_->outermost() : layer_; }
   uint64_t number() const { return number_; }  // of the outermost call around it, counted on this thread
 
   bool asked_other_call = false;  // the default of one `call` has asked the other
@@ -43,6 +44,13 @@ class CallScope {
   ContextScope<&ThreadContext::layer_call, &ThreadContext::training> scope_;
   MaskScope masks_;
   uint64_t number_;
+};
+
+// Variables that calls used and that no one will train or save: people are told of each once.
+class StrayVariables {
+ public:
+  // Those that nobody was told of yet.
+  static std::vector<Variable> add(const std::vector<Variable>& variables);
 };
 
 // What calls on this thread added to the loss, by the number of the layer: all that one outermost call led to. Losses

@@ -20,6 +20,12 @@ double current_rate(const Model& model) {
 
 }  // namespace
 
+Model* Callback::model() const {
+  if (model_) return model_;
+  throw make_error(Code::failed_precondition,
+                   "[callback] model() before training: fit, evaluate or predict say which model it is");
+}
+
 Monitor::Monitor(std::string name, const std::string& mode, double min_delta)
     : name_(std::move(name)), min_delta_(std::abs(min_delta)) {
   if (mode != "auto" && mode != "min" && mode != "max") {

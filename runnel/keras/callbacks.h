@@ -24,6 +24,8 @@ struct CallbackParams {
 };
 
 // Is told of what fit, evaluate and predict do, and may change it: model()->stop_training, the learning rate, weights.
+// A function of your own that has the name of one below and other parameters would never be called: it does not
+// compile.
 class RUNNEL_API Callback {
  public:
   virtual ~Callback() = default;
@@ -48,7 +50,7 @@ class RUNNEL_API Callback {
   void set_params(const CallbackParams& params) { params_ = params; }
 
  protected:
-  Model* model() const { return model_; }
+  Model* model() const;  // an Error before training
   const CallbackParams& params() const { return params_; }
 
  private:
@@ -56,6 +58,41 @@ class RUNNEL_API Callback {
   CallbackParams params_;
 };
 using CallbackPtr = std::shared_ptr<Callback>;
+
+namespace callback_detail {
+// Is what C has under the name of an event a function with the event's parameters?
+#define RUNNEL_OVERRIDES(name, ...) requires { static_cast<void (C::*)(__VA_ARGS__)>(&C::name); }
+template <class C>
+inline constexpr bool hears_passes =
+    RUNNEL_OVERRIDES(on_train_begin, const Logs&) && RUNNEL_OVERRIDES(on_train_end, const Logs&) &&
+    RUNNEL_OVERRIDES(on_test_begin, const Logs&) && RUNNEL_OVERRIDES(on_test_end, const Logs&) &&
+    RUNNEL_OVERRIDES(on_predict_begin, const Logs&) && RUNNEL_OVERRIDES(on_predict_end, const Logs&);
+template <class C>
+inline constexpr bool hears_batches = RUNNEL_OVERRIDES(on_train_batch_begin, int64_t, const Logs&) &&
+                                      RUNNEL_OVERRIDES(on_train_batch_end, int64_t, const Logs&) &&
+                                      RUNNEL_OVERRIDES(on_test_batch_begin, int64_t, const Logs&) &&
+                                      RUNNEL_OVERRIDES(on_test_batch_end, int64_t, const Logs&) &&
+                                      RUNNEL_OVERRIDES(on_predict_batch_begin, int64_t, const Logs&) &&
+                                      RUNNEL_OVERRIDES(on_predict_batch_end, int64_t, const Logs&);
+template <class C>
+inline constexpr bool hears_epoch_begin = RUNNEL_OVERRIDES(on_epoch_begin, int64_t, const Logs&);
+template <class C>
+inline constexpr bool hears_epoch_end = RUNNEL_OVERRIDES(on_epoch_end, int64_t, Logs&);
+#undef RUNNEL_OVERRIDES
+
+template <class C>
+constexpr void check_events() {
+  static_assert(
+      hears_epoch_end<C>,
+      "on_epoch_end of the callback is not public or does not take (int64_t, Logs&), so fit would not call it");
+  static_assert(hears_epoch_begin<C>,
+                "on_epoch_begin of the callback is not public or does not take (int64_t, const Logs&)");
+  static_assert(hears_batches<C>,
+                "on_..._batch_... of the callback is not public or does not take (int64_t, const Logs&)");
+  static_assert(hears_passes<C>,
+                "on_..._begin or on_..._end of the callback is not public or does not take (const Logs&)");
+}
+}  // namespace callback_detail
 
 // The callbacks of a call: {EarlyStopping({.patience = 3}), csv_logger, pointer}. One written in place is moved in; a
 // variable is used as it is, so that it can be asked afterwards, and must live as long as the call.
@@ -65,11 +102,17 @@ class RUNNEL_API CallbackList {
   class Item {
    public:
     template <std::derived_from<Callback> C>
-    Item(C&& callback) : callback_(std::make_shared<C>(std::move(callback))) {}  // NOLINT: implicit, as all below
+    Item(C&& callback) : callback_(std::make_shared<C>(std::move(callback))) {  // NOLINT: implicit, as all below
+      callback_detail::check_events<C>();
+    }
     template <std::derived_from<Callback> C>
-    Item(C& callback) : callback_(CallbackPtr(), &callback) {}  // NOLINT
+    Item(C& callback) : callback_(CallbackPtr(), &callback) {  // NOLINT
+      callback_detail::check_events<C>();
+    }
     template <std::derived_from<Callback> C>
-    Item(std::shared_ptr<C> callback) : callback_(std::move(callback)) {}  // NOLINT
+    Item(std::shared_ptr<C> callback) : callback_(std::move(callback)) {  // NOLINT
+      callback_detail::check_events<C>();
+    }
     const CallbackPtr& get() const { return callback_; }
 
    private:

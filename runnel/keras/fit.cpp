@@ -10,6 +10,7 @@
 #include "runnel/keras/call_scope.h"
 #include "runnel/keras/progbar.h"
 #include "runnel/keras/training.h"
+#include "runnel/op/composed.h"
 #include "runnel/ops/array.h"
 
 namespace runnel::keras {
@@ -43,6 +44,9 @@ class ProgressLine {
 
 struct ToldCallbacks {
   ToldCallbacks(Model& model, const CallbackList& list, const CallbackParams& params) : all(list) {
+    if (std::find(all.begin(), all.end(), nullptr) != all.end()) {
+      throw invalid_argument("[callback] one of .callbacks is an empty pointer");
+    }
     for (const CallbackPtr& c : all) {
       c->set_model(&model);
       c->set_params(params);
@@ -72,7 +76,7 @@ class Fitting {
           "[fit] validation_freq is {}: it is the number of epochs between two validations, 1 or more",
           options_.validation_freq);
     }
-    const data::AnyDataset batches = batches_of(data, {options_.batch_size, options_.shuffle && !data.batches});
+    const data::AnyDataset batches = batches_of(data, {"fit", options_.batch_size, options_.shuffle && !data.batches});
     int64_t steps =
         options_.steps_per_epoch > 0 ? options_.steps_per_epoch : std::max<int64_t>(batches.cardinality(), -1);
     if (options_.steps_per_epoch <= 0) refuse_endless("fit", batches, "steps_per_epoch");
@@ -117,7 +121,7 @@ class Fitting {
 
   // `of_fit`: the callbacks of the fit that this is a part of; their parameters stay those of fit.
   Logs evaluate(const SampleData& data, const EvaluateOptions& how, const ToldCallbacks* of_fit = nullptr) {
-    const data::AnyDataset batches = batches_of(data, {how.batch_size, false});
+    const data::AnyDataset batches = batches_of(data, {"evaluate", how.batch_size, false});
     if (how.steps <= 0) refuse_endless("evaluate", batches, "steps");
     const int64_t cardinality = batches.cardinality();
     const int64_t steps = how.steps > 0 ? how.steps : std::max<int64_t>(cardinality, -1);
@@ -132,7 +136,7 @@ class Fitting {
       const std::optional<Nest> element = iterator.next();
       if (!element) break;
       if (callbacks.watches) callbacks.tell(&Callback::on_test_batch_begin, done, Logs());
-      const TrainingBatch batch = unpack_batch(*element);
+      const TrainingBatch batch = unpack_batch("evaluate", *element);
       step = model_.prepare_steps().test(batch.x, batch.y, batch.sample_weight);
       if (callbacks.watches) callbacks.tell(&Callback::on_test_batch_end, done, Logs(step));
       ++done;
@@ -155,7 +159,7 @@ class Fitting {
       const std::optional<Nest> element = iterator.next();
       if (!element) break;
       if (callbacks.watches) callbacks.tell(&Callback::on_train_batch_begin, done, Logs());
-      const TrainingBatch batch = unpack_batch(*element);
+      const TrainingBatch batch = unpack_batch("fit", *element);
       // Asked for at every step: a callback may have compiled the model anew or added a layer.
       step =
           model_.prepare_steps().train(batch.x, batch.y, weights_by_class(class_table, batch.y, batch.sample_weight));
@@ -195,13 +199,17 @@ class Fitting {
   bool warned_ = false;
 };
 
-History Model::fit(const NestArg& x, const NestArg& y, const FitOptions& options) {
+History Model::fit(const NestArg& x, const NestArg& y, const FitOptions& options, SourceSite where) {
+  return called_from(where, [&] { return fit_samples(x, y, options); });
+}
+
+History Model::fit_samples(const Nest& x, const Nest& y, const FitOptions& options) {
   prepare_steps();
   track_train_function();
   SampleData train(x, y, options.sample_weight);
   std::optional<SampleData> validation = options.validation_data;
   if (!validation && options.validation_split > 0) {
-    const int64_t count = sample_count(x);
+    const int64_t count = sample_count("fit", x);
     check_same_counts({{"x", x}, {"y", y}});
     const auto kept = static_cast<int64_t>(static_cast<double>(count) * (1 - options.validation_split));
     if (options.validation_split >= 1 || kept == 0 || kept == count) {
@@ -219,28 +227,35 @@ History Model::fit(const NestArg& x, const NestArg& y, const FitOptions& options
   return Fitting(*this, options).fit(train, validation);
 }
 
-History Model::fit(const data::AnyDataset& batches, const FitOptions& options) {
-  prepare_steps();
-  track_train_function();
-  if (options.validation_split > 0) {
-    throw invalid_argument("[fit] validation_split is for tensors: split a dataset with take and skip, or split()");
-  }
-  return Fitting(*this, options).fit(batches, options.validation_data);
+History Model::fit(const data::AnyDataset& batches, const FitOptions& options, SourceSite where) {
+  return called_from(where, [&] {
+    prepare_steps();
+    track_train_function();
+    if (options.validation_split > 0) {
+      throw invalid_argument("[fit] validation_split is for tensors: split a dataset with take and skip, or split()");
+    }
+    return Fitting(*this, options).fit(batches, options.validation_data);
+  });
 }
 
-Logs Model::evaluate(const NestArg& x, const NestArg& y, const EvaluateOptions& options) {
-  prepare_steps();
-  return Fitting(*this, {}).evaluate(SampleData(x, y, options.sample_weight), options);
+Logs Model::evaluate(const NestArg& x, const NestArg& y, const EvaluateOptions& options, SourceSite where) {
+  return called_from(where, [&] {
+    prepare_steps();
+    return Fitting(*this, {}).evaluate(SampleData(x, y, options.sample_weight), options);
+  });
 }
 
-Logs Model::evaluate(const data::AnyDataset& batches, const EvaluateOptions& options) {
-  prepare_steps();
-  return Fitting(*this, {}).evaluate(batches, options);
+Logs Model::evaluate(const data::AnyDataset& batches, const EvaluateOptions& options, SourceSite where) {
+  return called_from(where, [&] {
+    prepare_steps();
+    return Fitting(*this, {}).evaluate(batches, options);
+  });
 }
 
 // The steps as functions: a trace for each of the first shapes of a batch, then one for all.
 Model::Training& Model::prepare_steps() {
   Training& t = training();
+  forget_if_changed();
   if (t.train) return t;
   t.train = [this](const Nest& x, const Nest& y, const Tensor& w) {
     const TracedLosses nothing_stays;
@@ -265,16 +280,22 @@ void Model::track_train_function() {
   track("train_function", step);
 }
 
-Logs Model::train_on_batch(const NestArg& x, const NestArg& y, const Tensor& sample_weight, bool reset) {
-  Training& steps = prepare_steps();
-  if (reset) reset_metrics();
-  return Logs(steps.train(x, y, sample_weight));
+Logs Model::train_on_batch(const NestArg& x, const NestArg& y, const Tensor& sample_weight, bool reset,
+                           SourceSite where) {
+  return called_from(where, [&] {
+    Training& steps = prepare_steps();
+    if (reset) reset_metrics();
+    return Logs(steps.train(x, y, sample_weight));
+  });
 }
 
-Logs Model::test_on_batch(const NestArg& x, const NestArg& y, const Tensor& sample_weight, bool reset) {
-  Training& steps = prepare_steps();
-  if (reset) reset_metrics();
-  return Logs(steps.test(x, y, sample_weight));
+Logs Model::test_on_batch(const NestArg& x, const NestArg& y, const Tensor& sample_weight, bool reset,
+                          SourceSite where) {
+  return called_from(where, [&] {
+    Training& steps = prepare_steps();
+    if (reset) reset_metrics();
+    return Logs(steps.test(x, y, sample_weight));
+  });
 }
 
 }  // namespace runnel::keras

@@ -4,11 +4,14 @@
 #include <atomic>
 #include <typeinfo>
 #include <unordered_set>
+#include <utility>
 
 #include "runnel/base/format.h"
+#include "runnel/base/log.h"
 #include "runnel/graph/tracer.h"
 #include "runnel/keras/call_scope.h"
 #include "runnel/keras/functional.h"
+#include "runnel/op/composed.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
 #include "runnel/ops/operators.h"
@@ -44,6 +47,10 @@ Layer::Layer(LayerOptions options)
       trainable_(options.trainable) {}
 
 Layer::Layer(Layer* parent, const std::string& attribute, LayerOptions options) : Layer(std::move(options)) {
+  join(parent, attribute);
+}
+
+void Layer::join(Layer* parent, const std::string& attribute) {
   if (!parent) {
     throw invalid_argument(
         "[Layer] the layer '{0}' is a member of nothing: {{nullptr, \"{0}\"}}. Write {{this, \"{0}\"}}", attribute);
@@ -51,34 +58,16 @@ Layer::Layer(Layer* parent, const std::string& attribute, LayerOptions options) 
   parent->track(attribute, *this);
 }
 
-// A copy is another object: it has no children and no owner yet.
-// NOLINTNEXTLINE(bugprone-copy-constructor-init)
-Layer::Layer(const Layer& other)
-    : Trackable(),
-      std::enable_shared_from_this<Layer>(),
-      name_(other.name_),
-      policy_(other.policy_),
-      batch_input_shape_(other.batch_input_shape_),
-      id_(next_layer_id()),
-      trainable_(other.trainable_) {
-  if (other.built_ || !other.edges().empty()) {
-    throw make_error(Code::failed_precondition,
-                     "[{}] a layer with weights or layers in it cannot be copied: hold it by a shared_ptr "
-                     "(keras::make), or clone it with clone_model",
-                     other.name());
-  }
-}
-
 Layer::Layer(Layer&& other) noexcept(false)
-    : Trackable(std::move(other)),
+    : Trackable((other.check_movable(), std::move(other))),
       std::enable_shared_from_this<Layer>(),
       name_(std::move(other.name_)),
       policy_(std::move(other.policy_)),
       batch_input_shape_(std::move(other.batch_input_shape_)),
       id_(next_layer_id()),
       trainable_(other.trainable_),
-      built_(other.built_),
-      prepared_(other.prepared_),
+      built_(std::exchange(other.built_, false)),
+      prepared_(std::exchange(other.prepared_, false)),
       supports_masking_(other.supports_masking_),
       autocast_(other.autocast_),
       names_weights_(other.names_weights_),
@@ -94,8 +83,8 @@ Layer& Layer::operator=(Layer&& other) noexcept(false) {
   policy_ = std::move(other.policy_);
   batch_input_shape_ = std::move(other.batch_input_shape_);
   trainable_ = other.trainable_;
-  built_ = other.built_;
-  prepared_ = other.prepared_;
+  built_ = std::exchange(other.built_, false);
+  prepared_ = std::exchange(other.prepared_, false);
   supports_masking_ = other.supports_masking_;
   autocast_ = other.autocast_;
   names_weights_ = other.names_weights_;
@@ -119,17 +108,21 @@ void Layer::set_trainable(bool trainable) {
 
 // --- calls ---
 
-Tensor Layer::operator()(const Tensor& input, const CallArgs& args) {
-  const Nest out = run(Nest(input), args);
-  if (out.is_leaf()) return out.leaf();
-  throw invalid_argument(
-      "[{0}] layer '{1}' gives {2}, not one tensor. Call it with a Nest, which returns all of them: const Nest out = "
-      "{1}(Nest(x)); Tensor first = out[0].leaf()",
-      class_name(), name(), nest::detail::describe(out.kind(), out.size(), out.keys()));
+Tensor Layer::operator()(const Tensor& input, const CallArgs& args, SourceSite where) {
+  return composed(where, [&] {
+    const Nest out = run(Nest(input), args);
+    if (out.is_leaf()) return out.leaf();
+    throw invalid_argument(
+        "[{0}] layer '{1}' gives {2}, not one tensor. Call it with a Nest, which returns all of them: const Nest out = "
+        "{1}(Nest(x)); Tensor first = out[0].leaf()",
+        class_name(), name(), nest::detail::describe(out.kind(), out.size(), out.keys()));
+  });
 }
-Nest Layer::operator()(const Nest& inputs, const CallArgs& args) { return run(inputs, args); }
-Predictions Layer::operator()(std::initializer_list<NestArg> inputs, const CallArgs& args) {
-  return run(NestArg(inputs), args);
+Nest Layer::operator()(const Nest& inputs, const CallArgs& args, SourceSite where) {
+  return composed(where, [&] { return run(inputs, args); });
+}
+Predictions Layer::operator()(std::initializer_list<NestArg> inputs, const CallArgs& args, SourceSite where) {
+  return composed(where, [&] { return run(NestArg(inputs), args); });
 }
 
 Tensor Layer::call(const Tensor& input, const CallArgs& args) {
@@ -175,7 +168,12 @@ Nest Layer::run(const Nest& given, const CallArgs& args) {
       if (!told.mask.defined() && t.defined()) told.mask = MaskScope::mask_of(t);
     }
   }
-  if (!scope.outer()) forget_losses();
+  if (!scope.outer()) {
+    forget_losses();
+  } else if (const std::atomic_ref known(place_known_); !known.load(std::memory_order_relaxed)) {
+    known.store(true, std::memory_order_relaxed);
+    look_for_place(scope.outermost());
+  }
   try {
     Nest out = call(inputs, told);
     if (activity_regularizer_) regularize_activity(out);
@@ -189,6 +187,17 @@ Nest Layer::run(const Nest& given, const CallArgs& args) {
     throw e.inside(
         {.kind = ErrorFrame::Kind::layer, .name = name(), .type = class_name(), .detail = shapes_text(inputs)});
   }
+}
+
+// What a layer calls is trained and saved with it only if it is registered.
+void Layer::look_for_place(const Layer& outermost) {
+  const std::vector<const Layer*> registered = outermost.all_layers();
+  if (!trainable_ || std::ranges::find(registered, this) != registered.end()) return;
+  if (StrayVariables::add(weights()).empty()) return;
+  log_warning(
+      "[{0}] layer '{1}' is called in '{2}', but is no part of it: its weights are not trained and saved with '{2}'. "
+      "Register it: a member as {0} {3}{{this, \"{3}\", ...}}, one held by shared_ptr with track(\"{3}\", {3}){4}",
+      class_name(), name(), outermost.name(), to_snake_case(class_name()), user_line({}).at());
 }
 
 void Layer::ensure_prepared() {

@@ -93,7 +93,8 @@ LayerOptions base_layer_options(const O& o, const char* class_name);
 // or are held by shared_ptr and handed to track(), alone or in a TrackableList or TrackableDict:
 //   track("dense", dense); track("blocks", blocks);
 // so are metrics and plain variables. What is not registered is not trained and not saved. A layer with members that
-// are registered by {this, "name"} stays where it was made: moving it is an Error.
+// are registered by {this, "name"} stays where it was made: moving it is an Error. Layers without such members may be
+// moved, those in a std::vector too: the registration follows.
 // A layer is used by one thread while it is being built; after that any number of threads may call it.
 class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<Layer> {
  public:
@@ -104,10 +105,11 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
 
   // Builds the layer if need be, brings the inputs to its dtype, applies it. With tensors made by keras::Input the
   // result describes the call, for a functional model.
-  Tensor operator()(const Tensor& input, const CallArgs& args = {});
-  Nest operator()(const Nest& inputs, const CallArgs& args = {});
+  Tensor operator()(const Tensor& input, const CallArgs& args = {}, SourceSite where = SourceSite::current());
+  Nest operator()(const Nest& inputs, const CallArgs& args = {}, SourceSite where = SourceSite::current());
   // model({a, b})
-  Predictions operator()(std::initializer_list<NestArg> inputs, const CallArgs& args = {});
+  Predictions operator()(std::initializer_list<NestArg> inputs, const CallArgs& args = {},
+                         SourceSite where = SourceSite::current());
 
   // Checks the settings and says what calls need (set_input_spec, ...): runs once, before anything else.
   virtual void prepare() {}
@@ -182,6 +184,8 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
   };
 
  protected:
+  // Becomes a member of `parent`; an Error if there is none.
+  void join(Layer* parent, const std::string& attribute);
   Variable add_weight(const WeightOptions& options);
   void add_loss(const Tensor& loss);
   // A part held by pointer (a list of layers, a layer made in build), under the name `attribute`.
@@ -208,8 +212,8 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
   // Where the weights of a layer come before those of the layers in it, and trainable ones before others, those of a
   // model come layer by layer, its own last.
   virtual bool counts_by_layer() const { return false; }
-  // Copies a layer that has no weights and no layers in it yet: the description only. Else an Error.
-  Layer(const Layer& other);
+  // A copy would have weights of its own: share a layer (keras::make), or clone it with clone_model.
+  Layer(const Layer&) = delete;
   // With all that is in it; an Error where parts are members of the layer.
   Layer(Layer&& other) noexcept(false);
   // The layer becomes the other one, wherever it is registered.
@@ -228,6 +232,7 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
     Variable variable;
   };
   Nest run(const Nest& given, const CallArgs& args);
+  void look_for_place(const Layer& outermost);
   void ensure_prepared();
   virtual void build_for(const Nest& inputs);
   void check_inputs(const Nest& inputs) const;
@@ -253,6 +258,7 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
   bool supports_masking_ = false;
   bool autocast_ = true;
   bool names_weights_ = true;
+  bool place_known_ = false;  // it was looked for among the layers of a model that calls it
   std::vector<WeightRules> rules_;
   Regularizer activity_regularizer_;
   InputSpec input_spec_;
@@ -275,11 +281,17 @@ class LayerOf : public Base {
       : Base(base_layer_options(options, Self::kClassName)), options_(std::move(options)) {}
   LayerOf(Layer* parent, const std::string& attribute, Options options = {})
       : Base(parent, attribute, base_layer_options(options, Self::kClassName)), options_(std::move(options)) {}
-  // Main arguments, then settings.
-  explicit LayerOf(First first) : LayerOf(with({}, first)) {}
+  // Main arguments, then settings. A single one is implicit and never taken from braces, so that Dense({10}) is
+  // Dense(Dense(10)) and nothing else.
+  template <class Value>
+    requires(std::convertible_to<Value, First> && !std::derived_from<std::remove_cvref_t<Value>, Self>)
+  LayerOf(Value&& value) : LayerOf(with_one(std::forward<Value>(value))) {}  // NOLINT
+  explicit LayerOf(typename PositionalOf<OptionsType>::Several first) : LayerOf(with({}, first)) {}
   LayerOf(First first, Options options) : LayerOf(with(std::move(options), first)) {}
   LayerOf(First first, Second second, Options options = {}) : LayerOf(with(std::move(options), first, second)) {}
   LayerOf(Layer* parent, const std::string& attribute, First first) : LayerOf(parent, attribute, with({}, first)) {}
+  LayerOf(Layer* parent, const std::string& attribute, typename PositionalOf<OptionsType>::Both both)
+      : LayerOf(parent, attribute, with({}, both.one, both.other)) {}
   LayerOf(Layer* parent, const std::string& attribute, First first, Options options)
       : LayerOf(parent, attribute, with(std::move(options), first)) {}
   LayerOf(Layer* parent, const std::string& attribute, First first, Second second, Options options = {})
@@ -295,10 +307,18 @@ class LayerOf : public Base {
   }
 
   // A layer used in place goes to the heap, where a functional model can keep it.
-  Tensor operator()(const Tensor& input, const CallArgs& args = {}) && { return (*to_heap())(input, args); }
-  Nest operator()(const Nest& inputs, const CallArgs& args = {}) && { return (*to_heap())(inputs, args); }
-  Tensor operator()(const Tensor& input, const CallArgs& args = {}) & { return Layer::operator()(input, args); }
-  Nest operator()(const Nest& inputs, const CallArgs& args = {}) & { return Layer::operator()(inputs, args); }
+  Tensor operator()(const Tensor& input, const CallArgs& args = {}, SourceSite where = SourceSite::current()) && {
+    return (*to_heap())(input, args, where);
+  }
+  Nest operator()(const Nest& inputs, const CallArgs& args = {}, SourceSite where = SourceSite::current()) && {
+    return (*to_heap())(inputs, args, where);
+  }
+  Tensor operator()(const Tensor& input, const CallArgs& args = {}, SourceSite where = SourceSite::current()) & {
+    return Layer::operator()(input, args, where);
+  }
+  Nest operator()(const Nest& inputs, const CallArgs& args = {}, SourceSite where = SourceSite::current()) & {
+    return Layer::operator()(inputs, args, where);
+  }
 
  protected:
   Options options_;
@@ -308,8 +328,9 @@ class LayerOf : public Base {
   static Options with(Options options, Values&... values) {
     return PositionalOf<Options>::with(std::move(options), Self::kClassName, values...);
   }
+  static Options with_one(First first) { return with({}, first); }
   static constexpr auto all_fields() { return joined_fields(layer_fields<Options>(), Options::fields()); }
-  std::shared_ptr<Layer> to_heap() { return std::make_shared<Self>(static_cast<Self&>(*this)); }
+  std::shared_ptr<Layer> to_heap() { return std::make_shared<Self>(static_cast<Self&&>(*this)); }
 };
 
 // A layer on the heap that is called like a function: auto dense = keras::make<Dense>({.units = 10}); y = dense(x).
@@ -317,13 +338,18 @@ template <class L>
 class Shared : public std::shared_ptr<L> {
  public:
   Shared(std::shared_ptr<L> layer) : std::shared_ptr<L>(std::move(layer)) {}  // NOLINT: implicit
-  template <class... Args>
-  auto operator()(Args&&... args) const {
-    return (**this)(std::forward<Args>(args)...);
+  template <class First, class... Rest>
+    requires(sizeof...(Rest) > 0 || !std::convertible_to<First, const Tensor&>)
+  auto operator()(First&& first, Rest&&... rest) const {
+    return (**this)(std::forward<First>(first), std::forward<Rest>(rest)...);
   }
-  Tensor operator()(const Tensor& input, const CallArgs& args = {}) const { return (**this)(input, args); }
+  Tensor operator()(const Tensor& input, const CallArgs& args = {}, SourceSite where = SourceSite::current()) const {
+    return (**this)(input, args, where);
+  }
   // add({a, b}): of layers that take several tensors.
-  auto operator()(std::initializer_list<Tensor> inputs) const { return (**this)(std::vector<Tensor>(inputs)); }
+  auto operator()(std::initializer_list<Tensor> inputs, SourceSite where = SourceSite::current()) const {
+    return (**this)(std::vector<Tensor>(inputs), {}, where);
+  }
 };
 template <class L>
 Shared<L> make(typename L::Options options = {}) {
@@ -332,6 +358,10 @@ Shared<L> make(typename L::Options options = {}) {
 template <class L>
 Shared<L> make(typename L::First first) {
   return std::make_shared<L>(std::move(first));
+}
+template <class L>
+Shared<L> make(typename PositionalOf<typename L::Options>::Both both) {
+  return std::make_shared<L>(std::move(both.one), std::move(both.other));
 }
 template <class L>
 Shared<L> make(typename L::First first, typename L::Options options) {

@@ -1,11 +1,22 @@
 #include "runnel/keras/logs.h"
 
+#include <cmath>
 #include <ostream>
 
 #include "runnel/base/format.h"
 #include "runnel/ops/math.h"
 
 namespace runnel::keras {
+
+namespace {
+
+std::string names_of(const auto& named) {
+  std::string names;
+  for (const auto& [name, value] : named) names += (names.empty() ? "" : ", ") + name;
+  return names.empty() ? "none" : names;
+}
+
+}  // namespace
 
 Logs::Logs(const StepLogs& step) {
   for (const auto& [name, value] : step) {
@@ -23,17 +34,14 @@ const double* Logs::find(std::string_view name) const {
 
 double Logs::operator[](std::string_view name) const {
   if (const double* value = find(name)) return *value;
-  std::string names;
-  for (const auto& [known, value] : values_) names += (names.empty() ? "" : ", ") + known;
-  throw make_error(Code::not_found, "[keras] the logs have no '{}'; there are: {}", name, names);
+  throw make_error(Code::not_found, "[keras] the logs have no '{}'; there are: {}", name, names_of(values_));
 }
 
-double Logs::operator[](size_t i) const {
-  if (i < values_.size()) return values_[i].second;
-  std::string names;
-  for (const auto& [known, value] : values_) names += (names.empty() ? "" : ", ") + known;
+double Logs::at(int64_t i) const {
+  const auto count = static_cast<int64_t>(values_.size());
+  if (i >= -count && i < count) return values_[static_cast<size_t>(i < 0 ? i + count : i)].second;
   throw make_error(Code::out_of_range, "[keras] the logs have {} values, asked for number {}; there are: {}",
-                   values_.size(), i, names);
+                   values_.size(), i, names_of(values_));
 }
 
 void Logs::set(const std::string& name, double value) {
@@ -49,7 +57,7 @@ void Logs::set(const std::string& name, double value) {
 std::ostream& operator<<(std::ostream& out, const EpochValues& values) {
   const char* before = "[";
   for (const double value : values) {
-    const std::string digits = fmt::format("{}", value);
+    const std::string digits = std::isnan(value) ? "nan" : fmt::format("{}", value);  // never "-nan"
     const bool whole = digits.find_first_not_of("-0123456789") == std::string::npos;
     out << before << digits << (whole ? ".0" : "");
     before = ", ";
@@ -65,7 +73,9 @@ std::ostream& operator<<(std::ostream& out, const Logs& logs) {
 
 const EpochValues& History::operator[](const std::string& name) const {
   const auto found = history.find(name);
-  if (found == history.end()) throw make_error(Code::not_found, "[History] nothing was recorded as '{}'", name);
+  if (found == history.end()) {
+    throw make_error(Code::not_found, "[History] nothing was recorded as '{}'; there are: {}", name, names_of(history));
+  }
   return found->second;
 }
 

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <concepts>
+#include <cstdint>
 #include <iosfwd>
+#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
@@ -23,8 +26,12 @@ class RUNNEL_API Logs {
 
   const double* find(std::string_view name) const;
   double operator[](std::string_view name) const;  // an Error that lists the names there are
-  double operator[](size_t i) const;               // in order: the loss is 0
-  double operator[](int i) const { return (*this)[static_cast<size_t>(i)]; }
+  // In order: the loss is 0; -1 is the last.
+  template <std::integral I>
+    requires(!std::same_as<I, bool>)
+  double operator[](I i) const {
+    return at(std::in_range<int64_t>(i) ? static_cast<int64_t>(i) : std::numeric_limits<int64_t>::max());
+  }
   void set(const std::string& name, double value);
   bool empty() const { return values_.empty(); }
   size_t size() const { return values_.size(); }
@@ -32,6 +39,8 @@ class RUNNEL_API Logs {
   auto end() const { return values_.end(); }
 
  private:
+  double at(int64_t i) const;
+
   std::vector<std::pair<std::string, double>> values_;
 };
 
@@ -46,10 +55,19 @@ class EpochValues : public std::vector<double> {
 };
 RUNNEL_API std::ostream& operator<<(std::ostream& out, const EpochValues& values);
 
+// By the name of what was measured. Also a map of plain vectors, where one is wanted.
+class EpochTable : public std::map<std::string, EpochValues> {
+ public:
+  using map::map;
+  operator std::map<std::string, std::vector<double>>() const {  // NOLINT: implicit
+    return std::map<std::string, std::vector<double>>(begin(), end());
+  }
+};
+
 // What fit returns: the values of every epoch.
 struct RUNNEL_API History {
   std::vector<int64_t> epoch;
-  std::map<std::string, EpochValues> history;
+  EpochTable history;
 
   const EpochValues& operator[](const std::string& name) const;
   void add(int64_t epoch_number, const Logs& logs);

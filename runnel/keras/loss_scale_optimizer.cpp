@@ -2,6 +2,7 @@
 
 #include "runnel/base/format.h"
 #include "runnel/function/control_flow.h"
+#include "runnel/op/composed.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
 #include "runnel/ops/operators.h"
@@ -102,7 +103,12 @@ void LossScaleOptimizer::adapt_scale(const Tensor& finite) const {
 }
 
 void LossScaleOptimizer::apply_gradients(const std::vector<GradientAndVariable>& gradients,
-                                         const ConstraintLookup& constraint_of) {
+                                         const ConstraintLookup& constraint_of, SourceSite where) {
+  composed(where, [&] { take_scaled_step(gradients, constraint_of); });
+}
+
+void LossScaleOptimizer::take_scaled_step(const std::vector<GradientAndVariable>& gradients,
+                                          const ConstraintLookup& constraint_of) {
   if (gradients.empty()) return inner_->apply_gradients(gradients, constraint_of);
   // The slots are for all variables, though the step gets those with a gradient alone.
   std::vector<Variable> variables;

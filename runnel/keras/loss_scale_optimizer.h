@@ -47,8 +47,8 @@ class RUNNEL_API LossScaleOptimizer : public Optimizer {
                                  const std::vector<std::string>& names = {}) override {
     inner_->exclude_from_weight_decay(variables, names);
   }
-  void apply_gradients(const std::vector<GradientAndVariable>& gradients,
-                       const ConstraintLookup& constraint_of = {}) override;
+  void apply_gradients(const std::vector<GradientAndVariable>& gradients, const ConstraintLookup& constraint_of = {},
+                       SourceSite where = SourceSite::current()) override;
   std::vector<GradientAndVariable> compute_gradients(const Tensor& loss, const std::vector<Variable>& variables,
                                                      GradientTape& tape) override;
   void finalize_variable_values(const std::vector<Variable>& variables) override {
@@ -56,6 +56,7 @@ class RUNNEL_API LossScaleOptimizer : public Optimizer {
   }
 
  private:
+  void take_scaled_step(const std::vector<GradientAndVariable>& gradients, const ConstraintLookup& constraint_of);
   void adapt_scale(const Tensor& finite) const;
 
   OptimizerPtr inner_;

@@ -5,6 +5,7 @@
 
 #include "runnel/base/format.h"
 #include "runnel/keras/named_callable.h"
+#include "runnel/op/composed.h"
 
 namespace runnel::keras::losses {
 namespace {
@@ -56,9 +57,8 @@ LossPtr loss_by_name(const std::string& name, const Config& settings) {
     wrapper->description = own->description;
     return wrapper;
   }
-  std::string names;
-  for (const NamedLoss& loss : all_losses()) names += (names.empty() ? "" : ", ") + loss.names[0];
-  throw invalid_argument("unknown loss '{}'; there are {} and what register_keras_serializable names", name, names);
+  throw invalid_argument("[losses] unknown loss '{}'; there are {} and what register_keras_serializable names", name,
+                         fmt::join(names(), ", "));
 }
 
 }  // namespace
@@ -88,7 +88,15 @@ Tensor LossFunctionWrapper::call(const Tensor& y_true, const Tensor& y_pred) {
   return function_(matched.y_true, matched.y_pred);
 }
 
-LossPtr get(const std::string& name) { return loss_by_name(name, Config::Map{}); }
+LossPtr get(const std::string& name, SourceSite where) {
+  return composed(where, [&] { return loss_by_name(name, Config::Map{}); });
+}
+
+std::vector<std::string> names() {
+  std::vector<std::string> all;
+  for (const NamedLoss& loss : all_losses()) all.insert(all.end(), loss.names.begin(), loss.names.end());
+  return all;
+}
 
 LossPtr deserialize(const Config& config) {
   if (config.is_text()) return get(config.as_text());

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "runnel/keras/config.h"
 #include "runnel/keras/losses_utils.h"
@@ -278,10 +279,12 @@ class RUNNEL_API LossFunctionWrapper : public Loss {
 
 // "mse", "sparse_categorical_crossentropy", "Huber", ..., or the registered name of a class or function of your own; an
 // Error that lists the names there are.
-RUNNEL_API LossPtr get(const std::string& name);
+RUNNEL_API LossPtr get(const std::string& name, SourceSite where = SourceSite::current());
 // {"class_name": ..., "config": {...}}, or a name.
 RUNNEL_API LossPtr deserialize(const Config& config);
 RUNNEL_API Config serialize(const Loss& loss);
+// The names there are, with the short ones.
+RUNNEL_API std::vector<std::string> names();
 // For metrics: the function that a name or class name stands for; empty when there is none.
 RUNNEL_API LossFunction find_function(const std::string& name);
 
@@ -299,9 +302,11 @@ inline constexpr losses::FunctionNamed<function> named{};
 // A loss given by its name, as an object, or as a function (y_true, y_pred) -> Tensor: one of losses::, or your own.
 class RUNNEL_API LossArg {
  public:
-  LossArg() = default;                                            // none
-  LossArg(const char* name) : loss_(losses::get(name)) {}         // NOLINT: implicit, as all below
-  LossArg(const std::string& name) : loss_(losses::get(name)) {}  // NOLINT
+  LossArg() = default;                                                 // none
+  LossArg(const char* name, SourceSite where = SourceSite::current())  // NOLINT: implicit, as all below
+      : loss_(losses::get(name, where)) {}
+  LossArg(const std::string& name, SourceSite where = SourceSite::current())  // NOLINT
+      : loss_(losses::get(name, where)) {}
   template <std::derived_from<Loss> L>
   LossArg(std::shared_ptr<L> loss) : loss_(std::move(loss)) {}  // NOLINT
   template <std::derived_from<Loss> L>

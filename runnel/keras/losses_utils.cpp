@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runnel/base/format.h"
+#include "runnel/op/composed.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
 
@@ -43,8 +44,7 @@ void rethrow_at(const SourceSite& where) {
   try {
     throw;
   } catch (const Error& e) {
-    if (!where.known()) throw;
-    throw e.reworded(e.what() + where.at());
+    rethrow_from_call(e, user_line(where));
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "runnel/base/format.h"
 #include "runnel/keras/named_callable.h"
+#include "runnel/op/composed.h"
 
 namespace runnel::keras::metrics {
 namespace {
@@ -80,19 +81,23 @@ const NamedMetric* find_metric(const std::string& class_name) {
   return found == all_metrics().end() ? nullptr : &*found;
 }
 
+void with_metric_functions(const auto& use) {
+  use(accuracy);
+  use(binary_accuracy);
+  use(categorical_accuracy);
+  use(sparse_categorical_accuracy);
+  use(top_k_categorical_accuracy);
+  use(sparse_top_k_categorical_accuracy);
+  use(cosine_similarity);
+}
+
 // Functions that are metrics only, or differ from the loss of the same name.
 MetricFunction find_metric_function(const std::string& name) {
   MetricFunction found;
   const auto offer = [&]<class F>(const F& function) {
     if (name == F::kName) found = losses::without_line(function);
   };
-  offer(accuracy);
-  offer(binary_accuracy);
-  offer(categorical_accuracy);
-  offer(sparse_categorical_accuracy);
-  offer(top_k_categorical_accuracy);
-  offer(sparse_top_k_categorical_accuracy);
-  offer(cosine_similarity);
+  with_metric_functions(offer);
   return found ? found : losses::find_function(name);
 }
 
@@ -106,22 +111,29 @@ MetricPtr registered_metric(const std::string& name, const Config& settings) {
 }
 
 [[noreturn]] void unknown_metric(const std::string& name) {
-  std::string names;
-  for (const NamedMetric& metric : all_metrics()) names += metric.class_name + ", ";
-  throw invalid_argument(
-      "unknown metric '{}'; there are {}the functions of keras::metrics and what register_keras_serializable names",
-      name, names);
+  std::vector<std::string> names{"acc", "crossentropy", "ce"};  // compile chooses the function
+  with_metric_functions([&]<class F>(const F&) { names.emplace_back(F::kName); });
+  for (const std::string& loss : losses::names()) {
+    if (std::ranges::find(names, loss) == names.end()) names.push_back(loss);
+  }
+  for (const NamedMetric& metric : all_metrics()) names.push_back(metric.class_name);
+  throw invalid_argument("[metrics] unknown metric '{}'; there are {} and what register_keras_serializable names", name,
+                         fmt::join(names, ", "));
 }
 
-}  // namespace
-
-MetricPtr get(const std::string& name) {
+MetricPtr metric_called(const std::string& name) {
   if (const NamedMetric* found = find_metric(name)) return found->make(Config::Map{});
   if (MetricFunction function = find_metric_function(name)) {
     return std::make_shared<MeanMetricWrapper>(std::move(function), name);
   }
   if (MetricPtr own = registered_metric(name, Config::Map{})) return own;
   unknown_metric(name);
+}
+
+}  // namespace
+
+MetricPtr get(const std::string& name, SourceSite where) {
+  return composed(where, [&] { return metric_called(name); });
 }
 
 MetricPtr deserialize(const Config& config) {

@@ -11,7 +11,7 @@ namespace runnel::keras::metrics {
 
 // A class ("AUC", "SparseCategoricalAccuracy") or the mean of a function ("mse", "categorical_accuracy"), which then
 // has that name; also one of your own that is registered. An Error that lists the names there are.
-RUNNEL_API MetricPtr get(const std::string& name);
+RUNNEL_API MetricPtr get(const std::string& name, SourceSite where = SourceSite::current());
 // {"class_name": ..., "config": {...}}, or a name.
 RUNNEL_API MetricPtr deserialize(const Config& config);
 RUNNEL_API Config serialize(const Metric& metric);

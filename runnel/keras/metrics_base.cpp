@@ -66,6 +66,14 @@ const std::string& Metric::name() const {
   return name_;
 }
 
+void Metric::register_with(Trackable* parent, const std::string& attribute) {
+  if (!parent) {
+    throw invalid_argument(
+        "[Metric] the metric '{0}' is a member of nothing: {{nullptr, \"{0}\"}}. Write {{this, \"{0}\"}}", attribute);
+  }
+  parent->track(attribute, *this);
+}
+
 Variable Metric::add_weight(const std::string& name, const Shape& shape) {
   Variable variable(Tensor(zeros(shape, dtype_)), {.name = name, .trainable = false});
   track(name, variable);

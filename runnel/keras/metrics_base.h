@@ -47,10 +47,11 @@ class RUNNEL_API Metric : public Trackable {
   // A member of `parent`, which its checkpoints call `attribute`.
   Metric(Trackable* parent, const std::string& attribute, std::string name = "", DType dtype = DType::float32)
       : Metric(std::move(name), dtype) {
-    parent->track(attribute, *this);
+    register_with(parent, attribute);
   }
   // A copy counts in the same variables, as variables themselves are handles.
   Metric(const Metric& other);
+  Metric(Metric&&) noexcept = default;
   Metric& operator=(const Metric&) = delete;
 
   // Takes a batch into account. Mean and Sum read the arguments as (values, sample_weight).
@@ -87,6 +88,7 @@ class RUNNEL_API Metric : public Trackable {
   }
 
  protected:
+  void register_with(Trackable* parent, const std::string& attribute);
   // A variable of zeros in the dtype of the metric.
   Variable add_weight(const std::string& name, const Shape& shape = {});
   // An Error naming the metric unless there are predictions; they come back in its dtype.
@@ -108,7 +110,7 @@ class MetricOf : public Metric {
   explicit MetricOf(Options options = {})
       : Metric(first_name(options.name), options.dtype), options_(std::move(options)) {}
   MetricOf(Trackable* parent, const std::string& attribute, Options options = {}) : MetricOf(std::move(options)) {
-    parent->track(attribute, *this);
+    register_with(parent, attribute);
   }
 
   const Options& options() const { return options_; }

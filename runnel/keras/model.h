@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <iosfwd>
 #include <memory>
@@ -65,7 +67,7 @@ class RUNNEL_API Model : public Layer {
 
   // How the model is to be trained. May be called again; weights stay, the optimizer is the new one. A model whose
   // policy is mixed_float16 scales its loss: the optimizer becomes a mixed_precision::LossScaleOptimizer around it.
-  void compile(CompileOptions options);
+  void compile(CompileOptions options, SourceSite where = SourceSite::current());
   bool compiled() const { return training_ != nullptr; }
   Optimizer& optimizer() const;
   std::vector<std::string> metrics_names();
@@ -79,30 +81,40 @@ class RUNNEL_API Model : public Layer {
 
   // Trains on samples (first dimension: the samples; {a, b} where the model has two inputs) or on a dataset of batches:
   // x, (x, y) or (x, y, sample_weight).
-  History fit(const NestArg& x, const NestArg& y, const FitOptions& options = {});
-  History fit(const data::AnyDataset& batches, const FitOptions& options = {});
+  History fit(const NestArg& x, const NestArg& y, const FitOptions& options = {},
+              SourceSite where = SourceSite::current());
+  History fit(const data::AnyDataset& batches, const FitOptions& options = {},
+              SourceSite where = SourceSite::current());
   template <class... T>
-  History fit(const data::Dataset<T...>& batches, const FitOptions& options = {}) {
-    return fit(data::AnyDataset(batches), options);
+  History fit(const data::Dataset<T...>& batches, const FitOptions& options = {},
+              SourceSite where = SourceSite::current()) {
+    return fit(data::AnyDataset(batches), options, where);
   }
-  Logs evaluate(const NestArg& x, const NestArg& y, const EvaluateOptions& options = {});
-  Logs evaluate(const data::AnyDataset& batches, const EvaluateOptions& options = {});
+  Logs evaluate(const NestArg& x, const NestArg& y, const EvaluateOptions& options = {},
+                SourceSite where = SourceSite::current());
+  Logs evaluate(const data::AnyDataset& batches, const EvaluateOptions& options = {},
+                SourceSite where = SourceSite::current());
   template <class... T>
-  Logs evaluate(const data::Dataset<T...>& batches, const EvaluateOptions& options = {}) {
-    return evaluate(data::AnyDataset(batches), options);
+  Logs evaluate(const data::Dataset<T...>& batches, const EvaluateOptions& options = {},
+                SourceSite where = SourceSite::current()) {
+    return evaluate(data::AnyDataset(batches), options, where);
   }
   // The outputs for all samples, joined.
-  Tensor predict(const Tensor& x, const PredictOptions& options = {});
-  Predictions predict(const NestArg& x, const PredictOptions& options = {});
-  Predictions predict(const data::AnyDataset& batches, const PredictOptions& options = {});
+  Tensor predict(const Tensor& x, const PredictOptions& options = {}, SourceSite where = SourceSite::current());
+  Predictions predict(const NestArg& x, const PredictOptions& options = {}, SourceSite where = SourceSite::current());
+  Predictions predict(const data::AnyDataset& batches, const PredictOptions& options = {},
+                      SourceSite where = SourceSite::current());
   template <class... T>
-  Predictions predict(const data::Dataset<T...>& batches, const PredictOptions& options = {}) {
-    return predict(data::AnyDataset(batches), options);
+  Predictions predict(const data::Dataset<T...>& batches, const PredictOptions& options = {},
+                      SourceSite where = SourceSite::current()) {
+    return predict(data::AnyDataset(batches), options, where);
   }
 
-  Logs train_on_batch(const NestArg& x, const NestArg& y, const Tensor& sample_weight = {}, bool reset_metrics = true);
-  Logs test_on_batch(const NestArg& x, const NestArg& y, const Tensor& sample_weight = {}, bool reset_metrics = true);
-  Nest predict_on_batch(const NestArg& x);
+  Logs train_on_batch(const NestArg& x, const NestArg& y, const Tensor& sample_weight = {}, bool reset_metrics = true,
+                      SourceSite where = SourceSite::current());
+  Logs test_on_batch(const NestArg& x, const NestArg& y, const Tensor& sample_weight = {}, bool reset_metrics = true,
+                     SourceSite where = SourceSite::current());
+  Nest predict_on_batch(const NestArg& x, SourceSite where = SourceSite::current());
 
   bool stop_training = false;  // set by callbacks
 
@@ -126,13 +138,21 @@ class RUNNEL_API Model : public Layer {
   friend class Fitting;
   struct Training;
   Training& training() const;
+  History fit_samples(const Nest& x, const Nest& y, const FitOptions& options);
+  Predictions predict_batches(const data::AnyDataset& batches, const PredictOptions& options);
+  Predictions predict_samples(const Nest& x, const PredictOptions& options);
   Training& prepare_steps();
+  Tensor total_loss(const TrainingBatch& batch, const Nest& y_pred);
+  void set_training(CompileOptions options);
+  void warn_of_strays(const GradientTape& tape) const;
   void track_train_function();
+  void forget_if_changed();
   std::vector<std::string> output_names(size_t count) const;
 
   std::unique_ptr<FunctionalGraph> graph_;
   std::unique_ptr<Training> training_;
   std::function<Nest(const Nest&)> prediction_;
+  std::atomic<uint64_t> seen_change_{0};  // the last_change() when steps and predictions were found to be up to date
 };
 using ModelPtr = std::shared_ptr<Model>;
 

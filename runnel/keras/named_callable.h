@@ -70,6 +70,10 @@ class NamedCallable<Family, Result(Args...)> {
   }
   // Was it given by this name?
   bool is_named(const char* name) const { return description_ == Config(name); }
+  // The same one, or written in the same way.
+  friend bool operator==(const NamedCallable& a, const NamedCallable& b) {
+    return a.function_ == b.function_ || (!a.description_.is_null() && a.description_ == b.description_);
+  }
 
  private:
   Config description_;

@@ -145,14 +145,14 @@ class RUNNEL_API Optimizer : public Trackable, public std::enable_shared_from_th
   // One step. Variables without a gradient are left as they are, with one warning on standard error; an Error if none
   // has one.
   virtual void apply_gradients(const std::vector<GradientAndVariable>& gradients,
-                               const ConstraintLookup& constraint_of = {});
+                               const ConstraintLookup& constraint_of = {}, SourceSite where = SourceSite::current());
   // The gradients of a loss that `tape` has recorded, for apply_gradients.
   virtual std::vector<GradientAndVariable> compute_gradients(const Tensor& loss, const std::vector<Variable>& variables,
                                                              GradientTape& tape);
   void minimize(const std::function<Tensor()>& loss, const std::vector<Variable>& variables,
-                const ConstraintLookup& constraint_of = {});
+                const ConstraintLookup& constraint_of = {}, SourceSite where = SourceSite::current());
   void minimize(const Tensor& loss, const std::vector<Variable>& variables, GradientTape& tape,
-                const ConstraintLookup& constraint_of = {});
+                const ConstraintLookup& constraint_of = {}, SourceSite where = SourceSite::current());
   // With use_ema: the variables become their averages, as at the end of fit.
   virtual void finalize_variable_values(const std::vector<Variable>& variables);
   // These variables, and those with one of these patterns (regular expressions) in their name, do not decay. Before the
@@ -235,6 +235,7 @@ class RUNNEL_API Optimizer : public Trackable, public std::enable_shared_from_th
   size_t place_of(const Variable& variable) const;
   Variable new_slot(const std::string& kind, const Variable& variable, const Tensor& initial);
   Tensor current_learning_rate();
+  void take_step(const std::vector<GradientAndVariable>& gradients, const ConstraintLookup& constraint_of);
   void clip(std::vector<GradientAndVariable>& all) const;
   std::vector<Step> by_dtype(const std::vector<GradientAndVariable>& all, const Tensor& rate) const;
   void decay_weights(const Step& step) const;
@@ -250,7 +251,7 @@ using OptimizerPtr = std::shared_ptr<Optimizer>;
 namespace optimizers {
 using keras::Optimizer;
 // "adam", "sgd", ... (Keras's names, in any case) with default settings, or one of your own by its registered name.
-RUNNEL_API OptimizerPtr get(const std::string& name);
+RUNNEL_API OptimizerPtr get(const std::string& name, SourceSite where = SourceSite::current());
 // {"class_name": "Adam", "config": {...}} and back.
 RUNNEL_API Config serialize(const Optimizer& optimizer);
 RUNNEL_API OptimizerPtr deserialize(const Config& config);
@@ -259,10 +260,12 @@ RUNNEL_API OptimizerPtr deserialize(const Config& config);
 // An optimizer as an argument: by name, as an object, whose state is then shared, or held by a pointer.
 class OptimizerArg {
  public:
-  static constexpr const char* kTypeName = "Optimizer";                         // in listings of settings
-  OptimizerArg() = default;                                                     // none
-  OptimizerArg(const char* name) : optimizer_(optimizers::get(name)) {}         // NOLINT: implicit, as all below
-  OptimizerArg(const std::string& name) : optimizer_(optimizers::get(name)) {}  // NOLINT
+  static constexpr const char* kTypeName = "Optimizer";                     // in listings of settings
+  OptimizerArg() = default;                                                 // none
+  OptimizerArg(const char* name, SourceSite where = SourceSite::current())  // NOLINT: implicit, as all below
+      : optimizer_(optimizers::get(name, where)) {}
+  OptimizerArg(const std::string& name, SourceSite where = SourceSite::current())  // NOLINT
+      : optimizer_(optimizers::get(name, where)) {}
   template <class O>
     requires std::derived_from<O, Optimizer>
   OptimizerArg(const O& optimizer)  // NOLINT

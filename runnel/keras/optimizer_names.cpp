@@ -6,6 +6,7 @@
 #include "runnel/keras/loss_scale_optimizer.h"
 #include "runnel/keras/named_callable.h"
 #include "runnel/keras/optimizers.h"
+#include "runnel/op/composed.h"
 
 namespace runnel::keras::optimizers {
 namespace {
@@ -34,7 +35,9 @@ std::string lower_case(std::string text) {
 
 }  // namespace
 
-OptimizerPtr get(const std::string& name) { return deserialize(object_config(name, {})); }
+OptimizerPtr get(const std::string& name, SourceSite where) {
+  return composed(where, [&] { return deserialize(object_config(name, {})); });
+}
 
 Config serialize(const Optimizer& optimizer) {
   return object_config(serialized_name(typeid(optimizer), optimizer.class_name()), optimizer.get_config().entries());

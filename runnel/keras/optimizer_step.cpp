@@ -4,6 +4,7 @@
 #include "runnel/base/format.h"
 #include "runnel/function/control_flow.h"
 #include "runnel/keras/optimizer.h"
+#include "runnel/op/composed.h"
 #include "runnel/ops/math.h"
 #include "runnel/ops/norm.h"
 #include "runnel/ops/operators.h"
@@ -20,12 +21,16 @@ Gradient clip_gradient_by_value(const Gradient& g, double limit) {
 }  // namespace
 
 void Optimizer::apply_gradients(const std::vector<GradientAndVariable>& gradients,
-                                const ConstraintLookup& constraint_of) {
+                                const ConstraintLookup& constraint_of, SourceSite where) {
+  composed(where, [&] { take_step(gradients, constraint_of); });
+}
+
+void Optimizer::take_step(const std::vector<GradientAndVariable>& gradients, const ConstraintLookup& constraint_of) {
   if (gradients.empty()) {
     throw invalid_argument(
         "[{}] No gradients provided for any variable: the list of variables is empty, nothing would be trained. A "
-        "model "
-        "trains what is registered with it: members as keras::Dense dense{{this, \"dense\", {{...}}}}, layers held by "
+        "model trains what is registered with it: members as keras::Dense dense{{this, \"dense\", {{...}}}}, layers "
+        "held by "
         "shared_ptr and plain variables with track(\"name\", part)",
         name());
   }
@@ -140,15 +145,15 @@ std::vector<GradientAndVariable> Optimizer::compute_gradients(const Tensor& loss
 }
 
 void Optimizer::minimize(const std::function<Tensor()>& loss, const std::vector<Variable>& variables,
-                         const ConstraintLookup& constraint_of) {
+                         const ConstraintLookup& constraint_of, SourceSite where) {
   GradientTape tape;
   tape.watch(variables);
-  minimize(loss(), variables, tape, constraint_of);
+  minimize(loss(), variables, tape, constraint_of, where);
 }
 
 void Optimizer::minimize(const Tensor& loss, const std::vector<Variable>& variables, GradientTape& tape,
-                         const ConstraintLookup& constraint_of) {
-  apply_gradients(compute_gradients(loss, variables, tape), constraint_of);
+                         const ConstraintLookup& constraint_of, SourceSite where) {
+  composed(where, [&] { apply_gradients(compute_gradients(loss, variables, tape), constraint_of); });
 }
 
 }  // namespace runnel::keras

@@ -10,8 +10,8 @@
 
 namespace runnel::keras {
 
-// The first member of settings that begin with numbers: without it, {3, 2} would be taken for values of two members
-// when it is meant as the one main argument. Never given itself.
+// The first member of settings that have main arguments. With it, braces without names are never settings: {10} and
+// {3, 2} are main arguments. Never given itself.
 struct NamedOnly {};
 
 namespace detail {
@@ -24,7 +24,7 @@ concept KeepsKind = !std::is_arithmetic_v<To> ||
                     (std::is_same_v<From, bool> == std::is_same_v<To, bool> && std::is_arithmetic_v<From> &&
                      (std::is_floating_point_v<To> || std::is_integral_v<From>));
 
-// A value of type T, also from several in braces. Never from {}, which stands for settings.
+// A value of type T, also from one or several in braces. Never from {}, which stands for settings.
 template <class T>
 class PositionalValue {
  public:
@@ -47,6 +47,18 @@ class PositionalValue {
   T value_;
 };
 
+// The same from several in braces only.
+template <class T>
+class SeveralValues : public PositionalValue<T> {
+ public:
+  template <class A, class B, class... More>
+    requires std::constructible_from<PositionalValue<T>, A, B, More...>
+  SeveralValues(A a, B b, More... more) : PositionalValue<T>(a, b, more...) {}  // NOLINT: implicit, as below
+  SeveralValues(std::pair<int, int> a, std::pair<int, int> b)
+    requires std::constructible_from<T, std::pair<int, int>, std::pair<int, int>>
+      : PositionalValue<T>(a, b) {}
+};
+
 // In place of an argument that a layer does not have.
 struct NoArgument {};
 
@@ -66,6 +78,12 @@ template <auto first = nullptr, auto second = nullptr>
 struct PositionalSettings {
   using First = detail::PositionalValue<typename detail::MemberType<first>::type>;
   using Second = detail::PositionalValue<typename detail::MemberType<second>::type>;
+  using Several = detail::SeveralValues<typename detail::MemberType<first>::type>;
+  // In braces: {1000, 64}.
+  struct Both {
+    First one;
+    Second other;
+  };
 
   template <class Options>
   static Options with(Options options, const char* class_name, First& value) {
@@ -84,9 +102,8 @@ struct PositionalSettings {
   static void set(Options& options, const char* class_name, Value& value) {
     if constexpr (!std::is_null_pointer_v<decltype(member)>) {
       using T = typename detail::MemberType<member>::type;
-      if constexpr (std::equality_comparable<T>) {
-        if (!(options.*member == Options().*member)) detail::argument_given_twice(class_name);
-      }
+      static_assert(std::equality_comparable<T>, "or it would not be seen that the setting is given twice");
+      if (!(options.*member == Options().*member)) detail::argument_given_twice(class_name);
       options.*member = std::move(value.get());
     }
   }

@@ -6,6 +6,7 @@
 #include "runnel/keras/call_scope.h"
 #include "runnel/keras/progbar.h"
 #include "runnel/keras/training.h"
+#include "runnel/op/composed.h"
 #include "runnel/ops/array.h"
 
 namespace runnel::keras {
@@ -68,7 +69,8 @@ class PredictWatch {
 
 }  // namespace
 
-Nest Model::predict_on_batch(const NestArg& x) {
+Nest Model::predict_on_batch(const NestArg& x, SourceSite where) {
+  forget_if_changed();
   if (!prediction_) {
     prediction_ = [this](const Nest& in) {
       const TracedLosses nothing_stays;
@@ -78,15 +80,21 @@ Nest Model::predict_on_batch(const NestArg& x) {
       prediction_ = function(prediction_, {.name = "predict_function", .reduce_retracing = true});
     }
   }
-  return prediction_(x);
+  return called_from(where, [&] { return prediction_(x); });
 }
 
-Tensor Model::predict(const Tensor& x, const PredictOptions& options) { return predict(Nest(x), options).leaf(); }
+Tensor Model::predict(const Tensor& x, const PredictOptions& options, SourceSite where) {
+  return predict(Nest(x), options, where).leaf();
+}
 
-Predictions Model::predict(const NestArg& x, const PredictOptions& options) {
+Predictions Model::predict(const NestArg& x, const PredictOptions& options, SourceSite where) {
+  return called_from(where, [&] { return predict_samples(x, options); });
+}
+
+Predictions Model::predict_samples(const Nest& x, const PredictOptions& options) {
   if (options.batch_size <= 0)
     throw invalid_argument("[predict] batch_size must be positive, got {}", options.batch_size);
-  int64_t count = sample_count(x);
+  int64_t count = sample_count("predict", x);
   check_same_counts({{"x", x}});
   if (count == 0) throw invalid_argument("[predict] the data has no samples");
   if (options.steps > 0) count = std::min(count, options.steps * options.batch_size);
@@ -105,7 +113,11 @@ Predictions Model::predict(const NestArg& x, const PredictOptions& options) {
   return outputs.join();
 }
 
-Predictions Model::predict(const data::AnyDataset& batches, const PredictOptions& options) {
+Predictions Model::predict(const data::AnyDataset& batches, const PredictOptions& options, SourceSite where) {
+  return called_from(where, [&] { return predict_batches(batches, options); });
+}
+
+Predictions Model::predict_batches(const data::AnyDataset& batches, const PredictOptions& options) {
   if (options.steps <= 0) refuse_endless("predict", batches, "steps");
   const int64_t steps = options.steps > 0 ? options.steps : std::max<int64_t>(batches.cardinality(), -1);
   PredictWatch watch(*this, options, steps);
@@ -115,7 +127,7 @@ Predictions Model::predict(const data::AnyDataset& batches, const PredictOptions
     const std::optional<Nest> element = iterator.next();
     if (!element) break;
     watch.begin(step);
-    outputs.add(predict_on_batch(unpack_batch(*element).x));
+    outputs.add(predict_on_batch(unpack_batch("predict", *element).x));
     watch.end(step);
   }
   if (outputs.empty()) throw invalid_argument("[predict] the dataset is empty: there is nothing to predict");

@@ -26,7 +26,7 @@ Sequential::Sequential(std::initializer_list<LayerArg> layers, LayerOptions opti
 Sequential::Sequential(Layer* parent, const std::string& attribute, std::initializer_list<LayerArg> layers,
                        LayerOptions options)
     : Sequential(layers, std::move(options)) {
-  parent->track(attribute, *this);
+  join(parent, attribute);
 }
 
 Sequential::Sequential(const std::vector<LayerPtr>& layers, LayerOptions options)

@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -11,11 +12,12 @@
 
 namespace runnel::keras {
 
-// A layer handed to a model: moved in, or shared.
+// A layer handed to a model: moved in, or shared. A variable is neither, for a copy would have weights of its own.
 class RUNNEL_API LayerArg {
  public:
-  template <std::derived_from<Layer> L>
-  LayerArg(L layer) : LayerArg(std::make_shared<L>(std::move(layer))) {}  // NOLINT: implicit, as all below
+  template <class L>
+    requires std::derived_from<std::remove_cvref_t<L>, Layer>
+  LayerArg(L&& layer) : LayerArg(moved_in(std::forward<L>(layer))) {}  // NOLINT: implicit, as all below
   template <std::derived_from<Layer> L>
   LayerArg(std::shared_ptr<L> layer) : layer_(std::move(layer)) {  // NOLINT
     layer_->name();  // layers of your own class have their numbers in the order of the list
@@ -27,6 +29,15 @@ class RUNNEL_API LayerArg {
   const LayerPtr& layer() const { return layer_; }
 
  private:
+  template <class L>
+  static auto moved_in(L&& layer) {
+    constexpr bool is_variable = std::is_lvalue_reference_v<L> || std::is_const_v<L>;
+    static_assert(!is_variable,
+                  "a layer that is a variable cannot be shared with a model, which may outlive it: make it with "
+                  "auto dense = keras::make<keras::Dense>(...), or hand it over with std::move(dense)");
+    if constexpr (!is_variable) return std::make_shared<L>(std::move(layer));
+  }
+
   LayerPtr layer_;
 };
 

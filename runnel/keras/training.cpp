@@ -4,14 +4,17 @@
 #include <set>
 
 #include "runnel/base/format.h"
+#include "runnel/base/log.h"
 #include "runnel/function/function.h"
 #include "runnel/graph/tracer.h"
 #include "runnel/keras/call_scope.h"
 #include "runnel/keras/loss_scale_optimizer.h"
+#include "runnel/op/composed.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
 #include "runnel/ops/operators.h"
 #include "runnel/ops/reduce.h"
+#include "runnel/ops/variable_slot.h"
 
 namespace runnel::keras {
 namespace {
@@ -66,7 +69,11 @@ std::string leaf_shapes(const std::vector<Tensor>& tensors) {
 
 }  // namespace
 
-void Model::compile(CompileOptions options) {
+void Model::compile(CompileOptions options, SourceSite where) {
+  called_from(where, [&] { set_training(std::move(options)); });
+}
+
+void Model::set_training(CompileOptions options) {
   training_ = std::make_unique<Training>(std::move(options));
   if (dtype_policy().name() == "mixed_float16" &&
       !std::dynamic_pointer_cast<mixed_precision::LossScaleOptimizer>(training_->optimizer)) {
@@ -95,6 +102,16 @@ void Model::forget_training_functions() {
   if (training_) training_->train = training_->test = nullptr;
 }
 
+// Steps and predictions that were traced before a layer in the model was assigned would go on with its old weights.
+// Models in which nothing changed stay as they are: other threads may be using them.
+void Model::forget_if_changed() {
+  const uint64_t now = last_change();
+  const uint64_t seen = seen_change_.load(std::memory_order_relaxed);
+  if (now == seen) return;
+  if (last_change_within() > seen) forget_training_functions();
+  seen_change_.store(now, std::memory_order_relaxed);
+}
+
 void Model::Training::make_outputs(const Model& model, const std::vector<Tensor>& y_true,
                                    const std::vector<Tensor>& y_pred) {
   if (!outputs.empty()) return;
@@ -110,6 +127,10 @@ void Model::Training::make_outputs(const Model& model, const std::vector<Tensor>
             model.name(), fmt::join(names, ", "));
       }
     }
+  }
+  if (const size_t given = options.loss.listed().size(); given > n) {
+    throw invalid_argument("[compile] {} losses are given, but model '{}' has {} output{}: {}", given, model.name(), n,
+                           n == 1 ? "" : "s", fmt::join(names, ", "));
   }
   for (size_t i = 0; i < n; ++i) {
     Output out{.name = names[i]};
@@ -201,6 +222,15 @@ void Model::reset_metrics() {
 }
 
 Tensor Model::compute_loss(const TrainingBatch& batch, const Nest& y_pred) {
+  const Tensor total = total_loss(batch, y_pred);
+  if (total.defined()) return total;
+  throw make_error(
+      Code::failed_precondition,
+      "[compute_loss] model '{}' has nothing to train for: give compile a .loss, or call add_loss in a layer", name());
+}
+
+// Without losses: undefined.
+Tensor Model::total_loss(const TrainingBatch& batch, const Nest& y_pred) {
   Training& t = training();
   const std::vector<Tensor> predicted = nest::flatten(y_pred);
   const std::vector<Tensor> wanted = nest::flatten(batch.y);
@@ -211,7 +241,8 @@ Tensor Model::compute_loss(const TrainingBatch& batch, const Nest& y_pred) {
     if (!out.loss) continue;
     if (i >= wanted.size()) {
       throw invalid_argument(
-          "[fit] model '{}' has a loss for output '{}', but the data has {} labels for {} outputs (outputs: {})",
+          "[compute_loss] model '{}' has a loss for output '{}', but the data has {} labels for {} outputs (outputs: "
+          "{})",
           name(), out.name, wanted.size(), predicted.size(), leaf_shapes(predicted));
     }
     const auto [y, p, weight] = losses::match_dtype_and_rank(wanted[i], predicted[i], batch.sample_weight);
@@ -222,11 +253,7 @@ Tensor Model::compute_loss(const TrainingBatch& batch, const Nest& y_pred) {
     total = total.defined() ? sum_of_losses(total, weighted) : weighted;
   }
   std::vector<Tensor> added = losses();
-  if (!total.defined() && added.empty()) {
-    throw make_error(Code::failed_precondition,
-                     "[fit] model '{}' has nothing to train for: give compile a .loss, or call add_loss in a layer",
-                     name());
-  }
+  if (!total.defined() && added.empty()) return {};
   for (const Tensor& loss : added) total = total.defined() ? sum_of_losses(total, loss) : loss;
   const std::vector<Tensor> x = nest::flatten(batch.x);
   t.loss_metric->update_state(total.dtype() == DType::float32 ? total : cast(total, DType::float32),
@@ -254,6 +281,22 @@ StepLogs Model::compute_metrics(const TrainingBatch& batch, const Nest& y_pred) 
   return logs;
 }
 
+// Trainable variables that the step read and that are no part of the model.
+void Model::warn_of_strays(const GradientTape& tape) const {
+  std::set<uint64_t> known;
+  for (const Variable& v : weights()) known.insert(v.slot().id);
+  std::vector<Variable> others = tape.watched_variables();
+  std::erase_if(others, [&](const Variable& v) { return known.contains(v.slot().id); });
+  std::string names;
+  for (const Variable& v : StrayVariables::add(others)) names += (names.empty() ? "" : ", ") + v.name();
+  if (names.empty()) return;
+  log_warning(
+      "[fit] model '{}' uses trainable variables that are no part of it, and does not train or save them: {}. Register "
+      "the layers that are members with {{this, \"name\"}}, those held by shared_ptr and variables with "
+      "track(\"name\", part)",
+      name(), names);
+}
+
 void Model::apply_gradients(const Tensor& loss, GradientTape& tape) {
   Optimizer& optimizer = *training().optimizer;
   const std::vector<Variable> variables = trainable_variables();
@@ -264,6 +307,7 @@ void Model::apply_gradients(const Tensor& loss, GradientTape& tape) {
                                : "Layers that are members must be registered: keras::Dense dense{this, \"dense\", "
                                  "{...}}; those held by shared_ptr are handed to track(\"name\", layer)");
   }
+  warn_of_strays(tape);
   optimizer.minimize(loss, variables, tape, [this](const Variable& v) { return constraint_of(v); });
 }
 
@@ -279,7 +323,14 @@ StepLogs Model::train_step(const TrainingBatch& batch) {
 StepLogs Model::test_step(const TrainingBatch& batch) {
   const MaskScope masks;
   const Nest y_pred = (*this)(batch.x, {.training = false});
-  compute_loss(batch, y_pred);
+  const bool measures = total_loss(batch, y_pred).defined() || training().all_metrics().size() > 1;
+  if (!measures) {
+    throw make_error(
+        Code::failed_precondition,
+        "[evaluate] model '{}' has neither a loss nor metrics to evaluate: give them to compile; a model with "
+        "a train_step of its own needs a test_step of its own",
+        name());
+  }
   return compute_metrics(batch, y_pred);
 }
 

@@ -27,8 +27,12 @@ class RUNNEL_API PerOutput {
   PerOutput();
   template <class U>
     requires std::convertible_to<U, T> && (!std::same_as<std::decay_t<U>, PerOutput>)
-  PerOutput(U&& one) {  // NOLINT: implicit
-    set(T(std::forward<U>(one)));
+  PerOutput(U&& one, SourceSite where = SourceSite::current()) {  // NOLINT: implicit
+    if constexpr (std::constructible_from<T, U, SourceSite>) {
+      set(T(std::forward<U>(one), where));
+    } else {
+      set(T(std::forward<U>(one)));
+    }
   }
   PerOutput(std::initializer_list<T> each);
   PerOutput(std::map<std::string, T> named);  // NOLINT
@@ -117,7 +121,8 @@ class RUNNEL_API ValidationData : public std::optional<SampleData> {
  public:
   static constexpr const char* kTypeName = "optional(SampleData)";  // in listings of settings
   ValidationData();
-  ValidationData(std::optional<SampleData> data);                   // NOLINT: implicit, as all below
+  ValidationData(std::nullopt_t) : ValidationData() {}              // NOLINT: implicit, as all below
+  ValidationData(std::optional<SampleData> data);                   // NOLINT
   ValidationData(SampleData data);                                  // NOLINT
   ValidationData(NestArg x, NestArg y, Tensor sample_weight = {});  // NOLINT
   ValidationData(data::AnyDataset batches);                         // NOLINT

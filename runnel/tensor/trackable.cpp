@@ -1,26 +1,76 @@
 #include "runnel/tensor/trackable.h"
 
 #include <algorithm>
+#include <atomic>
+#include <unordered_set>
 
 #include "runnel/base/format.h"
 #include "runnel/tensor/saved_graph.h"
 
 namespace runnel {
+namespace {
 
-Trackable::~Trackable() = default;
+std::atomic<uint64_t> num_changes{0};
 
-Trackable::Trackable(Trackable&& other) { *this = std::move(other); }
+// The nodes of this object and of all that is in it, each once.
+template <class Visit>
+void visit_nodes(const Trackable& object, std::unordered_set<const Trackable*>& met, const Visit& visit) {
+  if (!met.insert(&object.node()).second) return;
+  visit(object.node());
+  for (const Trackable::Edge& edge : object.children()) visit_nodes(*edge.object, met, visit);
+}
 
+}  // namespace
+
+Trackable::~Trackable() {
+  if (!self_) return;
+  for (const auto& weak : self_->holders) {
+    const std::shared_ptr<Whereabouts> holder = weak.lock();
+    if (!holder) continue;
+    std::erase_if(holder->object->edges_, [&](const Edge& e) { return e.object == this && !e.owner; });
+    holder->object->changed_at_ = ++num_changes;
+  }
+}
+
+Trackable::Trackable(Trackable&& other) noexcept
+    : edges_(std::move(other.edges_)),
+      waiting_(std::move(other.waiting_)),
+      waiting_slots_(std::move(other.waiting_slots_)),
+      restored_by_(other.restored_by_),
+      self_(std::move(other.self_)) {
+  other.changed_at_ = ++num_changes;
+  if (!self_) return;
+  self_->object = this;
+  for (const auto& weak : self_->holders) {
+    const std::shared_ptr<Whereabouts> holder = weak.lock();
+    if (!holder) continue;
+    for (Edge& edge : holder->object->edges_) {
+      if (edge.object == &other) edge.object = this;
+    }
+    holder->object->changed_at_ = ++num_changes;
+  }
+}
+
+// Both stay the members that they are.
 Trackable& Trackable::operator=(Trackable&& other) {
   if (this == &other) return *this;
   check_movable();
   other.check_movable();
+  check_no_part_of(other);
+  other.check_no_part_of(*this);
+  changed();
+  other.changed();
   edges_ = std::move(other.edges_);
   waiting_ = std::move(other.waiting_);
   waiting_slots_ = std::move(other.waiting_slots_);
   restored_by_ = other.restored_by_;
+  std::vector<std::weak_ptr<Whereabouts>> mine, others;
+  if (self_) mine = std::move(self_->holders);
+  if (other.self_) others = std::move(other.self_->holders);
   self_ = std::move(other.self_);
-  if (self_) *self_ = this;
+  if (self_) self_->object = this;
+  if (!mine.empty()) self()->holders = std::move(mine);
+  if (!others.empty()) other.self()->holders = std::move(others);
   return *this;
 }
 
@@ -34,6 +84,29 @@ void Trackable::check_movable() const {
         "the pointer",
         edge.name, edge.name);
   }
+}
+
+// Else the other object could go with the old parts of this one while it is being taken over.
+void Trackable::check_no_part_of(const Trackable& other) const {
+  if (&other.node() == &node()) return;
+  std::unordered_set<const Trackable*> met;
+  visit_nodes(other, met, [&](const Trackable& part) {
+    if (&part != &node()) return;
+    throw make_error(Code::failed_precondition,
+                     "[Trackable] an object and a part of it cannot be assigned to each other. Move the one on the "
+                     "right into a variable of its own first: auto part = std::move(inner); outer = std::move(part)");
+  });
+}
+
+void Trackable::changed() { node().changed_at_ = ++num_changes; }
+
+uint64_t Trackable::last_change() { return num_changes; }
+
+uint64_t Trackable::last_change_within() const {
+  uint64_t last = 0;
+  std::unordered_set<const Trackable*> met;
+  visit_nodes(*this, met, [&](const Trackable& part) { last = std::max(last, part.changed_at_); });
+  return last;
 }
 
 const Trackable::Edge* Trackable::find_edge(std::string_view name) const {
@@ -60,7 +133,11 @@ void Trackable::add(Edge edge) {
   }
 }
 
-void Trackable::track(const std::string& name, Trackable& part) { add({name, &part.node(), nullptr, {}}); }
+void Trackable::track(const std::string& name, Trackable& part) {
+  Trackable& member = part.node();
+  add({name, &member, nullptr, {}});
+  member.self()->holders.push_back(node().self());
+}
 
 void Trackable::track(const std::string& name, std::shared_ptr<Trackable> part) {
   if (!part) throw invalid_argument("[Trackable] the part '{}' is null", name);
@@ -100,10 +177,11 @@ void Trackable::take_place(size_t place) {
   if (place + 1 == all.size()) return;  // there was none
   all[place] = std::move(all.back());
   all.pop_back();
+  changed();
 }
 
 void Trackable::untrack(std::string_view name) {
-  std::erase_if(node().edges_, [&](const Edge& edge) { return edge.name == name; });
+  if (std::erase_if(node().edges_, [&](const Edge& edge) { return edge.name == name; }) > 0) changed();
 }
 
 void Trackable::move_last_edge(size_t place) {
@@ -136,8 +214,8 @@ void Trackable::slot_made(Trackable& variable, const std::string& name, Trackabl
   for (const auto& saved : waiting) saved->give_slot(*this, variable, name, slot);
 }
 
-std::weak_ptr<Trackable*> Trackable::self() {
-  if (!self_) self_ = std::make_shared<Trackable*>(this);
+std::shared_ptr<Trackable::Whereabouts> Trackable::self() {
+  if (!self_) self_ = std::make_shared<Whereabouts>(Whereabouts{this, {}});
   return self_;
 }
 

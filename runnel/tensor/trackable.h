@@ -62,8 +62,9 @@ class RUNNEL_API Trackable {
   // Do the variables in it count as weights of a layer that has it as a part?
   virtual bool holds_weights() const { return true; }
 
-  // A part that lives as long as this object, being a member of it. A name that is taken is an Error unless it leads to
-  // the same part. A value that waits under the name (see SavedGraph) is the part's from then on; so below.
+  // A part that is a member of this object. The edge follows the part when that is moved (a std::vector that grows) and
+  // goes when it is gone. A name that is taken is an Error unless it leads to the same part. A value that waits under
+  // the name (see SavedGraph) is the part's from then on; so below.
   void track(const std::string& name, Trackable& part);
   void track(const std::string& name, std::shared_ptr<Trackable> part);
   // Variables, tables and iterators: what their handle refers to.
@@ -95,12 +96,19 @@ class RUNNEL_API Trackable {
     take_place(place);
   }
   void untrack(std::string_view name);
+  // The parts of an object change when it is moved or assigned, when members of it end, by `replace` and `untrack`.
+  // Every change has a number. The last one in the process, and the last one in this object or the parts in it: what
+  // was traced before that knows old parts.
+  static uint64_t last_change();
+  uint64_t last_change_within() const;
 
  protected:
-  // An Error for an object with parts that are members of it: their edges would lead into the old object.
-  Trackable(Trackable&& other);
-  // The parts it had are let go. Likewise an Error where either object has members as parts.
+  // Edges to and from the object are those of the new one.
+  Trackable(Trackable&& other) noexcept;
+  // The parts it had are let go. An Error where either object has members as parts, or is a part of the other.
   Trackable& operator=(Trackable&& other);
+  // An Error for an object with parts that are members of it: their edges lead into the old object.
+  void check_movable() const;
 
   void track_handle(const std::string& name, const Tensor& handle);
   // A node without values. Keras's graphs have one wherever an object has a list of settings as an attribute.
@@ -114,13 +122,19 @@ class RUNNEL_API Trackable {
 
  private:
   friend class SavedGraph;
+  // Where the object is, and whose member.
+  struct Whereabouts {
+    Trackable* object;
+    std::vector<std::weak_ptr<Whereabouts>> holders;
+  };
   struct Waiting {
     std::string name;
     std::shared_ptr<SavedGraph> saved;
     size_t node;
   };
   void add(Edge edge);
-  void check_movable() const;
+  void check_no_part_of(const Trackable& other) const;
+  void changed();
   // How an edge is replaced: the old one stands without a name, and goes when the new one, the last, takes its place.
   // The number of edges stands for none.
   size_t hide_edge(std::string_view name);
@@ -128,13 +142,14 @@ class RUNNEL_API Trackable {
   void take_place(size_t place);
   void settle(const std::string& name, Trackable& part);
   void wait(const std::string& name, std::shared_ptr<SavedGraph> saved, size_t node);
-  std::weak_ptr<Trackable*> self();
+  std::shared_ptr<Whereabouts> self();
 
   std::vector<Edge> edges_;
   std::vector<Waiting> waiting_;                            // values for parts that are not there yet
   std::vector<std::shared_ptr<SavedGraph>> waiting_slots_;  // likewise for slots
+  uint64_t changed_at_ = 0;                                 // the number of the last change of its parts
   uint64_t restored_by_ = 0;                                // the number of the last SavedGraph that reached it
-  std::shared_ptr<Trackable*> self_;                        // made when first asked for; tells when the object is gone
+  std::shared_ptr<Whereabouts> self_;                       // made when first asked for; tells when the object is gone
 };
 
 // Parts by number, as TensorFlow tracks a Python list: edges "0", "1", ...

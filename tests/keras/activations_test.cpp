@@ -36,7 +36,8 @@ const std::vector<Formula>& activation_formulas() {
       {"elu", [](double x) { return x > 0 ? x : std::exp(x) - 1; }},
       {"selu", [](double x) { return 1.05070098735548049 * (x > 0 ? x : 1.67326324235437728 * (std::exp(x) - 1)); }},
       {"gelu", [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2))); }},
-      {"leaky_relu", [](double x) { return x > 0 ? x : static_cast<double>(0.2f) * x; }},  // the op keeps its alpha as a float32
+      {"leaky_relu",
+       [](double x) { return x > 0 ? x : static_cast<double>(0.2f) * x; }},  // the op keeps its alpha as a float32
       {"swish", [](double x) { return x / (1 + std::exp(-x)); }},
       {"silu", [](double x) { return x / (1 + std::exp(-x)); }},
       {"softplus", softplus_at},

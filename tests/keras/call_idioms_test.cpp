@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <sstream>
 
 #include "runnel/keras/keras.h"
@@ -70,6 +71,7 @@ TEST(KerasCallIdioms, FormsOfValidationData) {
   EXPECT_EQ(val_loss(SampleData(d.a, d.y)), 1u);
   EXPECT_EQ(val_loss(data::from_tensor_slices(d.a, d.y).batch(4)), 1u);
   EXPECT_EQ(model.fit(d.a, d.y, {.verbose = 0, .validation_data = {}}).history.count("val_loss"), 0u);
+  EXPECT_EQ(model.fit(d.a, d.y, {.verbose = 0, .validation_data = std::nullopt}).history.count("val_loss"), 0u);
 }
 
 TEST(KerasCallIdioms, ModelsAreAssigned) {
@@ -159,6 +161,101 @@ TEST(KerasCallIdioms, WhatWasRecordedIsShownAsInPython) {
   EXPECT_EQ((std::ostringstream() << history.history["loss"]).str(), "[0.5, 2.0]");
   const std::vector<double>& values = history["loss"];
   EXPECT_THAT(values, ElementsAre(0.5, 2));
+  const std::vector<double> copied = history.history["loss"];
+  const std::map<std::string, std::vector<double>> all = history.history;
+  EXPECT_EQ(all.at("loss"), copied);
+}
+
+// The old parts go with an assignment, and what is assigned must not be among them.
+TEST(KerasCallIdioms, AModelIsNotAssignedToOrFromAPartOfIt) {
+  const TwoInputs d;
+  Sequential outer({Sequential({Dense(2)}), Dense(1)});
+  outer(d.a);
+  auto& inner = dynamic_cast<Sequential&>(*outer.layers()[0]);
+  const std::string message = "an object and a part of it cannot be assigned to each other";
+  expect_error([&] { outer = std::move(inner); }, Code::failed_precondition, message);
+  expect_error([&] { inner = std::move(outer); }, Code::failed_precondition, message);
+  EXPECT_EQ(outer(d.a).shape(), (Shape{12, 1}));  // nothing was taken
+  const std::vector<float> expected = inner(d.a).to_vector<float>();
+  Sequential part = std::move(inner);
+  outer = std::move(part);
+  EXPECT_EQ(outer(d.a).to_vector<float>(), expected);
+}
+
+struct WithBody : Model {
+  Sequential body{this, "body", {Dense(1, {.kernel_initializer = "ones"})}};
+  Tensor call(const Tensor& x, const CallArgs&) override { return body(x); }
+};
+
+TEST(KerasCallIdioms, OwnersUseTheWeightsOfAnAssignedLayer) {
+  const TwoInputs d;
+  WithBody model;
+  model.compile({.optimizer = "sgd", .loss = "mse"});
+  model.fit(d.a, d.y, {.verbose = 0});
+  model.predict(d.a, {.verbose = 0});
+  model.body = Sequential({Dense(1, {.kernel_initializer = "zeros"})});
+  EXPECT_EQ(model.predict(d.a, {.verbose = 0}).to_vector<float>(), std::vector<float>(12));
+  model.compile({.optimizer = "sgd", .loss = "mse"});  // an optimizer belongs to the variables it was built for
+  model.fit(d.a, d.y, {.verbose = 0});
+  EXPECT_EQ(model.predict(d.a, {.verbose = 0}).to_vector<float>(), model(d.a).to_vector<float>());
+  EXPECT_NE(model(d.a).to_vector<float>(), std::vector<float>(12));
+
+  const auto dense = make<Dense>(1, {.kernel_initializer = "ones"});
+  Sequential shared;
+  shared.add(dense);
+  shared.predict(d.a, {.verbose = 0});
+  *dense = Dense(1, {.kernel_initializer = "zeros"});
+  EXPECT_EQ(shared.predict(d.a, {.verbose = 0}).to_vector<float>(), std::vector<float>(12));
+}
+
+// A change elsewhere leaves the traced steps alone.
+TEST(KerasCallIdioms, AssignmentsElsewhereDoNotTraceAgain) {
+  struct Counting : Layer {
+    int calls = 0;
+    Tensor call(const Tensor& x, const CallArgs&) override {
+      ++calls;
+      return x;
+    }
+  };
+  const TwoInputs d;
+  const auto counting = std::make_shared<Counting>();
+  Sequential model(std::vector<LayerPtr>{counting});
+  model.predict(d.a, {.verbose = 0});
+  const int traced = counting->calls;
+  Sequential elsewhere({Dense(1)});
+  elsewhere = Sequential({Dense(2)});
+  model.predict(d.a, {.verbose = 0});
+  EXPECT_EQ(counting->calls, traced);
+}
+
+TEST(KerasCallIdioms, AMovedFromLayerIsNotBuilt) {
+  const TwoInputs d;
+  Dense from(4);
+  from(d.a);
+  Dense to = std::move(from);
+  EXPECT_FALSE(from.built());  // NOLINT(bugprone-use-after-move)
+  EXPECT_TRUE(to.built());
+  Dense other(2);
+  other = std::move(to);
+  EXPECT_FALSE(to.built());  // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(other(d.a).shape(), (Shape{12, 4}));
+}
+
+TEST(KerasCallIdioms, ASequentialIsAMemberOfSomething) {
+  Layer* nothing = nullptr;
+  expect_error([&] { Sequential(nothing, "body", {Dense(1)}); }, Code::invalid_argument,
+               "the layer 'body' is a member of nothing");
+}
+
+TEST(KerasCallIdioms, LogsCountFromBothEnds) {
+  Logs logs;
+  logs.set("loss", 1);
+  logs.set("mae", 2);
+  EXPECT_EQ(logs[int64_t{1}], 2);
+  EXPECT_EQ(logs[1u], 2);
+  EXPECT_EQ(logs[-1], 2);
+  EXPECT_EQ(logs[-2], 1);
+  expect_error([&] { logs[-3]; }, Code::out_of_range, "asked for number -3");
 }
 
 }  // namespace

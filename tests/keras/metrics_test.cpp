@@ -242,7 +242,7 @@ TEST(MetricArguments, NamesObjectsAndFunctions) {
   // The metric cosine_similarity is not the loss.
   EXPECT_NEAR((*metrics::get("cosine_similarity"))(Tensor{{1.f, 0.f}}, Tensor{{2.f, 0.f}}).item<float>(), 1, 1e-6);
   expect_error([&] { resolve_metric("acuracy", any, any); }, Code::invalid_argument,
-               "unknown metric 'acuracy'; there are Mean,");
+               "unknown metric 'acuracy'; there are acc, crossentropy, ce, accuracy,");
 }
 
 TEST(MetricArguments, SettingsThatAreNotGivenAreNull) {

@@ -117,5 +117,62 @@ TEST(KerasPositional, WhatFitsNoMainArgumentIsRefused) {
                "[Dense] a setting is given twice: as the main argument and by its name");
 }
 
+struct WithBraces : Model {
+  Dense dense{this, "dense", {10}};
+  Reshape reshape{this, "reshape", {5, 2}};
+  Embedding embedding{this, "embedding", {1000, 64}};
+};
+
+TEST(KerasPositional, MainArgumentsInBraces) {
+  expect_same(Dense({10}), Dense({.units = 10}));
+  expect_same(Dense({10, "relu"}), Dense({.units = 10, .activation = "relu"}));
+  expect_same(Reshape({6}), Reshape({.target_shape = {6}}));
+  expect_same(Permute({1}), Permute({.dims = {1}}));
+  expect_same(Softmax({-1}), Softmax({.axis = {-1}}));
+  expect_same(Dropout({0.5}), Dropout({.rate = 0.5}));
+  expect_same(MaxPooling2D({2}), MaxPooling2D({.pool_size = 2}));
+  expect_same(UpSampling2D({3}), UpSampling2D({.size = 3}));
+  expect_same(LSTM({64}), LSTM({.units = 64}));
+  expect_same(ReLU({6.}), ReLU({.max_value = 6}));
+  expect_same(LeakyReLU({0.2}), LeakyReLU({.alpha = 0.2}));
+  expect_same(RepeatVector({3}), RepeatVector({.n = 3}));
+  expect_same(Rescaling({1. / 255}), Rescaling({.scale = 1. / 255}));
+  expect_same(ZeroPadding2D({2}), ZeroPadding2D({.padding = 2}));
+  expect_same(RandomFlip({"vertical"}), RandomFlip({.mode = "vertical"}));
+  expect_same(Embedding({1000, 64}), Embedding({.input_dim = 1000, .output_dim = 64}));
+  expect_same(Conv2D({32, 3}), Conv2D({.filters = 32, .kernel_size = 3}));
+  expect_same(Conv2D(32, {3}), Conv2D({.filters = 32, .kernel_size = 3}));
+  expect_same(Bidirectional({LSTM(3, {.name = "l"})}), Bidirectional(LSTM(3, {.name = "l"})));
+  expect_same(*make<Dense>({3}), Dense({.units = 3}));
+  expect_same(*make<Dense>({.units = 3}), Dense({.units = 3}));
+  expect_same(*make<Dense>({}), Dense());
+  expect_same(*make<Embedding>({1000, 64}), Embedding(1000, 64));
+  const WithBraces model;
+  EXPECT_EQ(model.dense.options().units, 10);
+  EXPECT_THAT(model.reshape.options().target_shape, ElementsAre(5, 2));
+  EXPECT_EQ(model.embedding.options().output_dim, 64);
+}
+
+// A layer in a layer of the same kind is not a copy of it.
+TEST(KerasPositional, CopiesAreNoMainArguments) {
+  const TimeDistributed outer({.layer = TimeDistributed(Dense(2))});
+  const LayerPtr inner = outer.options().layer;
+  EXPECT_EQ(dynamic_cast<TimeDistributed&>(*inner).options().layer->class_name(), "Dense");
+  TimeDistributed from(Dense(2));
+  const TimeDistributed to = std::move(from);
+  EXPECT_EQ(to.options().layer->class_name(), "Dense");
+}
+
+TEST(KerasPositional, WhatIsGivenTwiceIsRefusedWhateverItsType) {
+  const std::string twice = "a setting is given twice";
+  expect_error([] { Dense(10, "relu", {.activation = "tanh"}); }, Code::invalid_argument, twice);
+  expect_error([] { Dense(10, nn::relu, {.activation = "tanh"}); }, Code::invalid_argument, twice);
+  expect_error([] { Dense(10, "relu", {.activation = nn::tanh}); }, Code::invalid_argument, twice);
+  expect_error([] { ZeroPadding2D(1, {.padding = 2}); }, Code::invalid_argument, twice);
+  expect_error([] { RandomRotation(0.1, {.factor = 0.3}); }, Code::invalid_argument, twice);
+  expect_error([] { Softmax(1, {.axis = {2}}); }, Code::invalid_argument, twice);
+  expect_error([] { Bidirectional(LSTM(3), {.layer = LSTM(4)}); }, Code::invalid_argument, twice);
+}
+
 }  // namespace
 }  // namespace runnel::keras

@@ -5,6 +5,7 @@
 namespace runnel::keras {
 
 struct ActivationOptions {
+  NamedOnly named_only = {};
   Activation activation = "linear";
   RUNNEL_LAYER_OPTIONS;
   using Positional = PositionalSettings<&ActivationOptions::activation>;
@@ -25,6 +26,7 @@ using Activation = ActivationLayer;
 }
 
 struct SoftmaxOptions {
+  NamedOnly named_only = {};
   AxisTuple axis = {-1};
   RUNNEL_LAYER_OPTIONS;
   using Positional = PositionalSettings<&SoftmaxOptions::axis>;
@@ -41,6 +43,7 @@ class RUNNEL_API Softmax : public LayerOf<Softmax, SoftmaxOptions> {
 };
 
 struct ReLUOptions {
+  NamedOnly named_only = {};
   std::optional<double> max_value = {};
   double negative_slope = 0;
   double threshold = 0;
@@ -62,6 +65,7 @@ class RUNNEL_API ReLU : public LayerOf<ReLU, ReLUOptions> {
 };
 
 struct LeakyReLUOptions {
+  NamedOnly named_only = {};
   double alpha = 0.3;
   RUNNEL_LAYER_OPTIONS;
   using Positional = PositionalSettings<&LeakyReLUOptions::alpha>;
@@ -79,6 +83,7 @@ class RUNNEL_API LeakyReLU : public LayerOf<LeakyReLU, LeakyReLUOptions> {
 };
 
 struct ELUOptions {
+  NamedOnly named_only = {};
   double alpha = 1;
   RUNNEL_LAYER_OPTIONS;
   using Positional = PositionalSettings<&ELUOptions::alpha>;

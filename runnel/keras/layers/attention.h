@@ -14,24 +14,29 @@ class AttentionOf : public MergeOf<Self, OptionsType> {
   using Base::Base;
   using Base::operator();
   template <std::same_as<Tensor> T>
-  Tensor operator()(const Tensor& query, const T& value, const CallArgs& args = {}) & {
-    return Base::operator()(std::vector<Tensor>{query, value}, args);
+  Tensor operator()(const Tensor& query, const T& value, const CallArgs& args = {},
+                    SourceSite where = SourceSite::current()) & {
+    return Base::operator()(std::vector<Tensor>{query, value}, args, where);
   }
   template <std::same_as<Tensor> T>
-  Tensor operator()(const Tensor& query, const T& value, const CallArgs& args = {}) && {
-    return std::move(*this).Base::operator()(std::vector<Tensor>{query, value}, args);
+  Tensor operator()(const Tensor& query, const T& value, const CallArgs& args = {},
+                    SourceSite where = SourceSite::current()) && {
+    return std::move(*this).Base::operator()(std::vector<Tensor>{query, value}, args, where);
   }
   template <std::same_as<Tensor> T>
-  Tensor operator()(const Tensor& query, const Tensor& value, const T& key, const CallArgs& args = {}) & {
-    return Base::operator()(std::vector<Tensor>{query, value, key}, args);
+  Tensor operator()(const Tensor& query, const Tensor& value, const T& key, const CallArgs& args = {},
+                    SourceSite where = SourceSite::current()) & {
+    return Base::operator()(std::vector<Tensor>{query, value, key}, args, where);
   }
   template <std::same_as<Tensor> T>
-  Tensor operator()(const Tensor& query, const Tensor& value, const T& key, const CallArgs& args = {}) && {
-    return std::move(*this).Base::operator()(std::vector<Tensor>{query, value, key}, args);
+  Tensor operator()(const Tensor& query, const Tensor& value, const T& key, const CallArgs& args = {},
+                    SourceSite where = SourceSite::current()) && {
+    return std::move(*this).Base::operator()(std::vector<Tensor>{query, value, key}, args, where);
   }
 };
 
 struct MultiHeadAttentionOptions {
+  NamedOnly named_only = {};
   int64_t num_heads = 0;
   int64_t key_dim = 0;
   std::optional<int64_t> value_dim = {};

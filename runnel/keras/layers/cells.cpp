@@ -12,8 +12,8 @@ Tensor cell_rows(const Tensor& batch_size, int64_t columns) { return stack({batc
 
 }  // namespace
 
-CellStep RNNCell::operator()(const Tensor& input, const States& states, const CallArgs& args) {
-  const Nest out = Layer::operator()(Nest::tuple({input, Nest(states)}), args);
+CellStep RNNCell::operator()(const Tensor& input, const States& states, const CallArgs& args, SourceSite where) {
+  const Nest out = Layer::operator()(Nest::tuple({input, Nest(states)}), args, where);
   return {out[0].leaf(), out[1].as<States>()};
 }
 

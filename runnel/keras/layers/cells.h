@@ -30,7 +30,8 @@ class RUNNEL_API RNNCell : public Layer {
  public:
   using Layer::Layer;
 
-  CellStep operator()(const Tensor& input, const States& states, const CallArgs& args = {});
+  CellStep operator()(const Tensor& input, const States& states, const CallArgs& args = {},
+                      SourceSite where = SourceSite::current());
 
   virtual std::vector<int64_t> state_size() const = 0;
   virtual int64_t output_size() const { return state_size().at(0); }
@@ -120,6 +121,7 @@ constexpr auto reset_fields() {
 }
 
 struct SimpleRNNCellOptions {
+  NamedOnly named_only = {};
   int64_t units = 0;
   Activation activation = "tanh";
   bool use_bias = true;
@@ -154,6 +156,7 @@ class RUNNEL_API SimpleRNNCell : public CellOf<SimpleRNNCell, SimpleRNNCellOptio
 };
 
 struct LSTMCellOptions {
+  NamedOnly named_only = {};
   int64_t units = 0;
   Activation activation = "tanh";
   Activation recurrent_activation = "sigmoid";
@@ -198,6 +201,7 @@ class RUNNEL_API LSTMCell : public CellOf<LSTMCell, LSTMCellOptions> {
 };
 
 struct GRUCellOptions {
+  NamedOnly named_only = {};
   int64_t units = 0;
   Activation activation = "tanh";
   Activation recurrent_activation = "sigmoid";

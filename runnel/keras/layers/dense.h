@@ -5,6 +5,7 @@
 namespace runnel::keras {
 
 struct DenseOptions {
+  NamedOnly named_only = {};
   int64_t units = 0;
   Activation activation = {};
   bool use_bias = true;

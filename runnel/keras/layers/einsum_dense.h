@@ -5,6 +5,7 @@
 namespace runnel::keras {
 
 struct EinsumDenseOptions {
+  NamedOnly named_only = {};
   std::string equation = {};
   PartialShape output_shape = PartialShape::unknown();
   Activation activation = {};

@@ -5,6 +5,7 @@
 namespace runnel::keras {
 
 struct EmbeddingOptions {
+  NamedOnly named_only = {};
   int64_t input_dim = 0;
   int64_t output_dim = 0;
   Initializer embeddings_initializer = "uniform";

@@ -24,11 +24,13 @@ class MergeOf : public LayerOf<Self, OptionsType> {
   using Base = LayerOf<Self, OptionsType>;
   using Base::Base;
   using Base::operator();
-  Tensor operator()(const std::vector<Tensor>& inputs, const CallArgs& args = {}) & {
-    return Base::operator()(Nest(inputs), args).leaf();
+  Tensor operator()(const std::vector<Tensor>& inputs, const CallArgs& args = {},
+                    SourceSite where = SourceSite::current()) & {
+    return Base::operator()(Nest(inputs), args, where).leaf();
   }
-  Tensor operator()(const std::vector<Tensor>& inputs, const CallArgs& args = {}) && {
-    return std::move(*this).Base::operator()(Nest(inputs), args).leaf();
+  Tensor operator()(const std::vector<Tensor>& inputs, const CallArgs& args = {},
+                    SourceSite where = SourceSite::current()) && {
+    return std::move(*this).Base::operator()(Nest(inputs), args, where).leaf();
   }
 };
 
@@ -89,6 +91,7 @@ class RUNNEL_API Minimum : public ElementwiseMerge<Minimum> {
 };
 
 struct ConcatenateOptions {
+  NamedOnly named_only = {};
   int64_t axis = -1;
   RUNNEL_LAYER_OPTIONS;
   using Positional = PositionalSettings<&ConcatenateOptions::axis>;

@@ -9,6 +9,7 @@ class AnyDataset;
 namespace runnel::keras {
 
 struct RescalingOptions {
+  NamedOnly named_only = {};
   double scale = 1;
   double offset = 0;
   RUNNEL_LAYER_OPTIONS;
@@ -28,6 +29,7 @@ class RUNNEL_API Rescaling : public LayerOf<Rescaling, RescalingOptions> {
 };
 
 struct ResizingOptions {
+  NamedOnly named_only = {};
   int64_t height = 0;
   int64_t width = 0;
   std::string interpolation = "bilinear";
@@ -52,6 +54,7 @@ class RUNNEL_API Resizing : public LayerOf<Resizing, ResizingOptions> {
 };
 
 struct NormalizationOptions {
+  NamedOnly named_only = {};
   IntTuple axis = {-1};
   std::vector<double> mean = {}, variance = {};
   bool invert = false;

@@ -6,6 +6,7 @@
 namespace runnel::keras {
 
 struct RandomFlipOptions {
+  NamedOnly named_only = {};
   std::string mode = "horizontal_and_vertical";
   std::optional<int64_t> seed = {};
   RUNNEL_LAYER_OPTIONS;
@@ -34,11 +35,13 @@ class RUNNEL_API FactorRange {
 
   Config config() const;
   static FactorRange from_config(const Config& config);
+  friend bool operator==(const FactorRange&, const FactorRange&) = default;
 
   double lower = 0, upper = 0;
 };
 
 struct RandomRotationOptions {
+  NamedOnly named_only = {};
   FactorRange factor = {};
   std::string fill_mode = "reflect";
   std::string interpolation = "bilinear";
@@ -99,6 +102,7 @@ class RUNNEL_API RandomZoom : public LayerOf<RandomZoom, RandomZoomOptions> {
 };
 
 struct RandomCropOptions {
+  NamedOnly named_only = {};
   int64_t height = 0;
   int64_t width = 0;
   std::optional<int64_t> seed = {};

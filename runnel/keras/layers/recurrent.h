@@ -120,6 +120,7 @@ class RecurrentOf : public LayerOf<Self, Options, RecurrentLayer> {
 };
 
 struct RNNOptions {
+  NamedOnly named_only = {};
   CellPtr cell = {};
   bool return_sequences = false;
   bool return_state = false;
@@ -146,6 +147,7 @@ class RUNNEL_API RNN : public LayerOf<RNN, RNNOptions, RecurrentLayer> {
 };
 
 struct SimpleRNNOptions {
+  NamedOnly named_only = {};
   int64_t units = 0;
   Activation activation = "tanh";
   bool use_bias = true;
@@ -177,6 +179,7 @@ class RUNNEL_API SimpleRNN : public RecurrentOf<SimpleRNN, SimpleRNNOptions, Sim
 };
 
 struct LSTMOptions {
+  NamedOnly named_only = {};
   int64_t units = 0;
   Activation activation = "tanh";
   Activation recurrent_activation = "sigmoid";
@@ -212,6 +215,7 @@ class RUNNEL_API LSTM : public RecurrentOf<LSTM, LSTMOptions, LSTMCell> {
 };
 
 struct GRUOptions {
+  NamedOnly named_only = {};
   int64_t units = 0;
   Activation activation = "tanh";
   Activation recurrent_activation = "sigmoid";

@@ -5,6 +5,7 @@
 namespace runnel::keras {
 
 struct DropoutOptions {
+  NamedOnly named_only = {};
   double rate = 0;
   PartialShape noise_shape = PartialShape::unknown();
   std::optional<int64_t> seed = {};
@@ -28,6 +29,7 @@ class RUNNEL_API Dropout : public LayerOf<Dropout, DropoutOptions> {
 };
 
 struct SpatialDropout2DOptions {
+  NamedOnly named_only = {};
   double rate = 0;
   std::string data_format = "channels_last";
   std::optional<int64_t> seed = {};
@@ -50,6 +52,7 @@ class RUNNEL_API SpatialDropout2D : public LayerOf<SpatialDropout2D, SpatialDrop
 };
 
 struct GaussianNoiseOptions {
+  NamedOnly named_only = {};
   double stddev = 0;
   std::optional<int64_t> seed = {};
   RUNNEL_LAYER_OPTIONS;

@@ -22,6 +22,7 @@ class RUNNEL_API Flatten : public LayerOf<Flatten, FlattenOptions> {
 };
 
 struct ReshapeOptions {
+  NamedOnly named_only = {};
   IntTuple target_shape = {};
   RUNNEL_LAYER_OPTIONS;
   using Positional = PositionalSettings<&ReshapeOptions::target_shape>;
@@ -40,6 +41,7 @@ class RUNNEL_API Reshape : public LayerOf<Reshape, ReshapeOptions> {
 };
 
 struct PermuteOptions {
+  NamedOnly named_only = {};
   IntTuple dims = {};
   RUNNEL_LAYER_OPTIONS;
   using Positional = PositionalSettings<&PermuteOptions::dims>;
@@ -58,6 +60,7 @@ class RUNNEL_API Permute : public LayerOf<Permute, PermuteOptions> {
 };
 
 struct RepeatVectorOptions {
+  NamedOnly named_only = {};
   int64_t n = 0;
   RUNNEL_LAYER_OPTIONS;
   using Positional = PositionalSettings<&RepeatVectorOptions::n>;

@@ -17,6 +17,7 @@ class RUNNEL_API Margins {
 
   Config config() const;
   static Margins from_config(const Config& config);
+  friend bool operator==(const Margins&, const Margins&) = default;
 
   int64_t top, bottom, left, right;
 };
@@ -66,6 +67,7 @@ class RUNNEL_API Cropping2D : public LayerOf<Cropping2D, Cropping2DOptions> {
 };
 
 struct UpSampling2DOptions {
+  NamedOnly named_only = {};
   IntTuple size = {2};
   std::string data_format = "channels_last";
   std::string interpolation = "nearest";

@@ -16,7 +16,7 @@ class RUNNEL_API LayerSetting : public LayerPtr {
   LayerSetting(std::shared_ptr<L> layer) : LayerPtr(std::move(layer)) {}  // NOLINT: implicit, as below
   template <class L>
     requires std::derived_from<L, Layer> && requires { typename L::Options; }
-  LayerSetting(L&& layer) : LayerPtr(std::make_shared<L>(layer)) {}  // NOLINT
+  LayerSetting(L&& layer) : LayerPtr(std::make_shared<L>(std::move(layer))) {}  // NOLINT
 
   Config config() const { return *this ? layer_to_config(**this) : Config(); }
   static LayerSetting from_config(const Config& config) {
@@ -25,6 +25,7 @@ class RUNNEL_API LayerSetting : public LayerPtr {
 };
 
 struct BidirectionalOptions {
+  NamedOnly named_only = {};
   LayerSetting layer = {};
   std::string merge_mode = "concat";
   LayerSetting backward_layer = {};
@@ -64,6 +65,7 @@ class RUNNEL_API Bidirectional : public LayerOf<Bidirectional, BidirectionalOpti
 };
 
 struct TimeDistributedOptions {
+  NamedOnly named_only = {};
   LayerSetting layer = {};
   RUNNEL_LAYER_OPTIONS;
   using Positional = PositionalSettings<&TimeDistributedOptions::layer>;
