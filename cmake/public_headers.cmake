@@ -49,9 +49,11 @@ set(RUNNEL_PUBLIC_HEADERS
   runnel/op/operand.h
   # ops by module
   runnel/ops/array.h
+  runnel/ops/audio.h
   runnel/ops/bitwise.h
   runnel/ops/composite.h
   runnel/ops/control.h
+  runnel/ops/ctc.h
   runnel/ops/debugging.h
   runnel/ops/cumulative.h
   runnel/ops/einsum.h
@@ -65,10 +67,16 @@ set(RUNNEL_PUBLIC_HEADERS
   runnel/ops/norm.h
   runnel/ops/operators.h
   runnel/ops/parse.h
+  runnel/ops/partition.h
+  runnel/ops/quantization.h
+  runnel/ops/ragged.h
   runnel/ops/random.h
   runnel/ops/reduce.h
   runnel/ops/segment.h
+  runnel/ops/sets.h
+  runnel/ops/signal.h
   runnel/ops/sort.h
+  runnel/ops/sparse.h
   runnel/ops/state.h
   runnel/ops/strings.h
   runnel/ops/tensor_array.h

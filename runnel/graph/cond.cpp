@@ -181,9 +181,9 @@ Tensors add_case(const Tensor& index, std::vector<Body> branches, const SourceSi
   return out;
 }
 
-Tensors add_cond(const Tensor& predicate, Body then_body, Body else_body, const SourceSite& where) {
+Tensors add_cond(const Tensor& predicate, Body then_body, Body else_body, const SourceSite& where, const char* what) {
   const UnloggedHandles unlogged;
-  require_single("cond", predicate.partial_shape(), where);
+  require_single(what, predicate.partial_shape(), where);
   IfAttrs attrs;
   std::vector<Body> both;
   both.push_back(std::move(then_body));
@@ -192,7 +192,7 @@ Tensors add_cond(const Tensor& predicate, Body then_body, Body else_body, const 
   const std::vector<GraphFunctionPtr> functions{finish(both[0]), finish(both[1])};
   attrs.then_branch = func_attr(functions[0]);
   attrs.else_branch = func_attr(functions[1]);
-  composed(where, [&] { common_outputs("cond", functions, attrs.Tout, attrs.output_shapes); });
+  composed(where, [&] { common_outputs(what, functions, attrs.Tout, attrs.output_shapes); });
   std::vector<const Tensor*> in{&predicate};
   for (const Tensor& t : inputs) {
     in.push_back(&t);

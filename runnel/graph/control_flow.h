@@ -35,8 +35,9 @@ struct RUNNEL_API Body {
 RUNNEL_API Body trace_branch(const std::string& name, const BranchFn& f);
 
 // One of the branches by a bool (or number: not zero), traced into the current graph. Each gives as many tensors, of
-// the same dtypes.
-RUNNEL_API Tensors add_cond(const Tensor& predicate, Body then_body, Body else_body, const SourceSite& where);
+// the same dtypes. Errors say `what`.
+RUNNEL_API Tensors add_cond(const Tensor& predicate, Body then_body, Body else_body, const SourceSite& where,
+                            const char* what = "cond");
 // Branch i by an int32; the last one when i is out of range.
 RUNNEL_API Tensors add_case(const Tensor& index, std::vector<Body> branches, const SourceSite& where);
 

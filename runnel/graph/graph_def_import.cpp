@@ -11,6 +11,7 @@
 #include "runnel/base/format.h"
 #include "runnel/graph/graph_def.h"
 #include "runnel/graph/graph_function.h"
+#include "runnel/graph/ref_variables.h"
 #include "runnel/graph/tracer.h"
 #include "runnel/op/attr_proto.h"
 #include "runnel/op/registry.h"
@@ -408,7 +409,8 @@ std::vector<std::string> unused_tensors(const pb::GraphDef& def, Importer& impor
 }  // namespace
 
 std::shared_ptr<Graph> from_graph_def(std::string_view bytes, const GraphDefImport& options) {
-  const pb::GraphDef def = parse(bytes);
+  pb::GraphDef def = parse(bytes);
+  use_resource_variables(def);
   Library library(def.library());
   if (!options.function.empty()) return library.graph(options.function);
   Importer importer(library, "imported", def.node(), false);

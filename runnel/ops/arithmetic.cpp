@@ -337,7 +337,7 @@ Tensor add_n(const OperandList& inputs) {
 Tensor clip_by_value(const Operand& t, const Operand& clip_value_min, const Operand& clip_value_max) {
   static const Op op("ClipByValue");
   const auto plain = [](const Operand& bound) {
-    return bound.is_literal() ||
+    return bound.is_literal() || !bound.tensor()->defined() ||  // the op says so
            (bound.tensor()->partial_shape().has_rank() && bound.tensor()->partial_shape().rank() == 0);
   };
   if (plain(clip_value_min) && plain(clip_value_max)) return op({t, clip_value_min, clip_value_max});

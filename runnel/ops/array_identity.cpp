@@ -1,4 +1,5 @@
 // Ops that hand on their inputs.
+#include "runnel/base/format.h"
 #include "runnel/op/builder.h"
 #include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
@@ -10,6 +11,15 @@ namespace {
 struct IdentityNAttrs {
   std::vector<DType> T;
   static constexpr auto fields() { return field_list(field("T", &IdentityNAttrs::T)); }
+};
+
+struct MessageAttrs {
+  std::string message;
+  static constexpr auto fields() { return field_list(field("message", &MessageAttrs::message)); }
+};
+struct DefaultAttrs {
+  PartialShape shape = PartialShape::unknown();
+  static constexpr auto fields() { return field_list(field("shape", &DefaultAttrs::shape)); }
 };
 
 // A handle of its own over the shared buffer: tapes tell input and output apart.
@@ -50,6 +60,32 @@ void register_array_identity(Registry& r) {
       .doc("The inputs themselves.")
       .sample({.in = {Tensor{1.f, 2.f}, Tensor(3)}, .out = {Tensor{1.f, 2.f}, Tensor(3)}},
               {.T = {DType::float32, DType::int32}});
+
+  r.define<MessageAttrs>("PreventGradient")
+      .in("input", all_types)
+      .out("output")
+      .moves()
+      .shape(like<0>)
+      .forwards()
+      .cpu([](KernelContext& c) { c.forward(0, handed_on(c.in(0))); })
+      .grad([](const GradCtx&, const MessageAttrs& a) -> Gradients {
+        throw make_error(Code::unimplemented, "the gradient is not to be taken: {}", a.message);
+      })
+      .doc("The input itself; to ask for its derivative is an error with the message.")
+      .sample({.in = {Tensor{1, 2}}, .out = {Tensor{1, 2}}});
+
+  r.define<DefaultAttrs>("PlaceholderWithDefault")
+      .type("dtype", all_types)
+      .in("input", "dtype")
+      .out("output", "dtype")
+      .shape([](InferContext& c, const DefaultAttrs& a) { c.output(a.shape); })
+      .forwards()
+      .cpu([](KernelContext& c) { c.forward(0, handed_on(c.in(0))); })
+      .grad([](const GradCtx& g) { return g.raw_dy(); })
+      .grad_reads({})
+      .doc("The input, unless a graph is given another value of the shape in its place.")
+      .sample({.in = {Tensor{1.f, 2.f}}, .out = {Tensor{1.f, 2.f}}})
+      .sample({.in = {Tensor{1.f, 2.f}}, .out = {Tensor{1.f, 2.f}}}, {.shape = PartialShape{2}});
 
   r.define("StopGradient")
       .in("input", all_types)

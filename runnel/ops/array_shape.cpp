@@ -382,6 +382,13 @@ Tensor join_sizes(std::span<const ShapeSize> sizes, const SourceSite& where) {
   return stack(OperandList(std::move(parts), where));
 }
 
+namespace {
+
+bool is_size(const Tensor& t) { return t.dtype() == DType::int32 || t.dtype() == DType::int64; }
+bool is_size_vector(const Tensor& t) { return t.defined() && is_size(t) && t.partial_shape().rank() == 1; }
+
+}  // namespace
+
 ShapeArg::ShapeArg(std::initializer_list<ShapeSize> sizes, Location where) : where_(where) {
   bool numbers_only = true;
   for (const ShapeSize& s : sizes) {
@@ -389,18 +396,20 @@ ShapeArg::ShapeArg(std::initializer_list<ShapeSize> sizes, Location where) : whe
     if (!s.is_tensor()) dims_.push_back(s.number());
   }
   if (numbers_only) return;
+  if (sizes.size() == 1 && is_size_vector(sizes.begin()->tensor())) {
+    tensor_ = sizes.begin()->tensor();
+    return;
+  }
   composed(where, [&] {
     for (const ShapeSize& s : sizes) {
       if (!s.is_tensor()) continue;
       const Tensor& t = s.tensor();
       if (!t.defined()) throw invalid_argument("a size in a list of sizes is a Tensor that was never given a value");
       const PartialShape shape = t.partial_shape();
-      if ((t.dtype() == DType::int32 || t.dtype() == DType::int64) && (!shape.has_rank() || shape.rank() == 0))
-        continue;
+      if (is_size(t) && (!shape.has_rank() || shape.rank() == 0)) continue;
       throw invalid_argument(
           "a tensor in a list of sizes must be a scalar of dtype int32 or int64, got {}{}: a vector of all sizes "
-          "stands "
-          "without braces",
+          "stands alone",
           dtype_name(t.dtype()), shape.str());
     }
     tensor_ = join_sizes(std::span(sizes.begin(), sizes.size()), where);

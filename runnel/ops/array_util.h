@@ -17,9 +17,10 @@ inline std::optional<Dims> static_ints(const Tensor& t) {
   return int_values(*value);
 }
 
-// The shape of x as an argument: its sizes where they are known, else the tensor that computes them.
 // Numbers and integer scalars as one vector: int32, or int64 where one needs it.
 Tensor join_sizes(std::span<const ShapeSize> sizes, const SourceSite& where);
+
+// The shape of x as an argument: its sizes where they are known, else the tensor that computes them.
 ShapeArg shape_arg(const Tensor& x, const SourceSite& where = {});
 
 // A vector of integers of the given dtype (int32 or int64).

@@ -1,6 +1,7 @@
 // Ops that act on the world outside: printing, assertions, callbacks.
 #include "runnel/ops/control.h"
 
+#include <chrono>
 #include <cstdio>
 
 #include "runnel/base/format.h"
@@ -74,6 +75,17 @@ void call_host(KernelContext& c, const HostCallAttrs& a) {
 void register_control(Registry& r);
 
 void register_control(Registry& r) {
+  r.define("Timestamp")
+      .out("ts", DType::float64)
+      .shape(scalar_shape)
+      .cpu([](KernelContext& c) {
+        const auto now = std::chrono::system_clock::now().time_since_epoch();
+        *c.out<double>() = std::chrono::duration<double>(now).count();
+      })
+      .stateful()
+      .doc("Seconds since 1970.")
+      .sample({});
+
   r.define<PrintAttrs>("PrintV2")
       .in("input", DType::string)
       .shape([](InferContext&) {})
@@ -168,6 +180,11 @@ std::vector<Tensor> host_call(HostFunction f, const OperandList& inputs, const s
     }
   });
   return op.many(args, attrs, &inputs.where());
+}
+
+Tensor timestamp(SourceSite where) {
+  static const Op op("Timestamp");
+  return op({}, {}, &where);
 }
 
 }  // namespace runnel

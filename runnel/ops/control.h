@@ -45,6 +45,14 @@ void print(const PrintOptions& options, const T&... values) {
 // An Error with the values of `data` unless the condition (one bool) holds.
 RUNNEL_API void assert_(const Operand& condition, const std::vector<Tensor>& data = {}, int64_t summarize = 3);
 
+// Seconds since 1970: float64. In a function, those of the moment when it runs.
+RUNNEL_API Tensor timestamp(SourceSite where = SourceSite::current());
+
+namespace debugging {
+// The tensor itself; an Error with the message when it has NaN or infinite values.
+RUNNEL_API Tensor check_numerics(const Operand& x, const std::string& message);
+}  // namespace debugging
+
 using HostFunction = std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs)>;
 // A C++ callback as an op: in a function it is called whenever the function runs, with values. It has no derivative.
 // The results' dtypes are `output_dtypes`, their shapes (unknown unless given) `output_shapes`.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -93,6 +94,12 @@ struct CropAndResizeOptions {
 RUNNEL_API Tensor crop_and_resize(const Operand& image, const Operand& boxes, const Operand& box_indices,
                                   const ShapeArg& crop_size, const CropAndResizeOptions& options = {});
 
+// Patches of `sizes` {1, rows, columns, 1} at every `strides` pixels, each laid out as channels of one pixel; `rates`
+// is the distance of the pixels inside a patch. Padding is "VALID" or "SAME".
+RUNNEL_API Tensor extract_patches(const Operand& images, const std::vector<int64_t>& sizes,
+                                  const std::vector<int64_t>& strides, const std::vector<int64_t>& rates,
+                                  const std::string& padding);
+
 RUNNEL_API Tensor flip_left_right(const Operand& image);
 RUNNEL_API Tensor flip_up_down(const Operand& image);
 RUNNEL_API Tensor rot90(const Operand& image, int64_t k = 1);  // k quarter turns, counter-clockwise
@@ -116,6 +123,35 @@ RUNNEL_API Tensor hsv_to_rgb(const Operand& images);
 // Each image with mean 0 and variance 1: float32.
 RUNNEL_API Tensor per_image_standardization(const Operand& image);
 
+// --- boxes found in images: [n, 4], two corners of each ---
+
+// The boxes with the highest scores, as indices by falling score. Left out are those whose overlap (shared over covered
+// area) with a better one is above iou_threshold, and those whose score is not above score_threshold.
+RUNNEL_API Tensor non_max_suppression(const Operand& boxes, const Operand& scores, const Operand& max_output_size,
+                                      const Operand& iou_threshold = 0.5,
+                                      const Operand& score_threshold = -std::numeric_limits<double>::infinity());
+struct SuppressionWithScores {
+  Tensor selected_indices, selected_scores;
+};
+// With soft_nms_sigma above 0, scores fall the more a box overlaps better ones, and boxes stay as long as their score
+// is above score_threshold.
+RUNNEL_API SuppressionWithScores non_max_suppression_with_scores(
+    const Operand& boxes, const Operand& scores, const Operand& max_output_size, const Operand& iou_threshold = 0.5,
+    const Operand& score_threshold = -std::numeric_limits<double>::infinity(), const Operand& soft_nms_sigma = 0.0);
+// The same with overlaps [n, n] in place of boxes.
+RUNNEL_API Tensor non_max_suppression_overlaps(
+    const Operand& overlaps, const Operand& scores, const Operand& max_output_size,
+    const Operand& overlap_threshold = 0.5, const Operand& score_threshold = -std::numeric_limits<double>::infinity());
+struct CombinedSuppression {
+  Tensor nmsed_boxes, nmsed_scores, nmsed_classes, valid_detections;
+};
+// Of boxes [batch, n, 1 or classes, 4] and scores [batch, n, classes]: chosen class by class, then the best of all.
+RUNNEL_API CombinedSuppression
+combined_non_max_suppression(const Operand& boxes, const Operand& scores, const Operand& max_output_size_per_class,
+                             const Operand& max_total_size, const Operand& iou_threshold = 0.5,
+                             const Operand& score_threshold = -std::numeric_limits<double>::infinity(),
+                             bool pad_per_class = false, bool clip_boxes = true);
+
 // --- at random; `seed` gives the call a stream of its own under the global seed ---
 
 // A slice of the given shape (all dimensions) from a random place.
@@ -138,6 +174,23 @@ RUNNEL_API Tensor stateless_random_hue(const Operand& image, double max_delta, c
 RUNNEL_API Tensor stateless_random_saturation(const Operand& image, double lower, double upper, const Operand& seed);
 RUNNEL_API Tensor stateless_random_jpeg_quality(const Operand& image, int64_t min_quality, int64_t max_quality,
                                                 const Operand& seed);
+
+struct DistortedBoxOptions {
+  std::vector<double> aspect_ratio_range = {0.75, 1.33};  // width over height
+  std::vector<double> area_range = {0.05, 1.0};           // of the image
+  int64_t max_attempts = 100;                             // then it is the whole image
+  bool use_image_if_no_bounding_boxes = false;
+};
+struct DistortedBox {
+  Tensor begin, size;  // for slice
+  Tensor bboxes;       // the part, [1, 1, 4] in 0 to 1
+};
+// A part of an image at random that covers at least min_object_covered of one of the boxes {y1, x1, y2, x2} in 0 to 1,
+// [batch, n, 4].
+RUNNEL_API DistortedBox stateless_sample_distorted_bounding_box(const Operand& image_size,
+                                                                const Operand& bounding_boxes, const Operand& seed,
+                                                                const Operand& min_object_covered = 0.1,
+                                                                const DistortedBoxOptions& options = {});
 
 // --- measures ---
 

@@ -18,14 +18,17 @@ RUNNEL_API SlogdetResult slogdet(const Operand& input);
 // The logarithm of the determinant of a Hermitian positive definite matrix.
 RUNNEL_API Tensor logdet(const Operand& matrix);
 
+// Of vectors of 3 elements, the last dimension.
+RUNNEL_API Tensor cross(const Operand& a, const Operand& b);
+
 // X with matrix * X = rhs (adjoint(matrix) * X = rhs, if asked).
 RUNNEL_API Tensor solve(const Operand& matrix, const Operand& rhs, bool adjoint = false);
 // The same for a triangular matrix; the other triangle is not read. Batches broadcast. A zero on the diagonal is no
 // Error: it divides.
 RUNNEL_API Tensor triangular_solve(const Operand& matrix, const Operand& rhs, bool lower = true, bool adjoint = false);
 
-// X with the smallest |matrix * X - rhs|^2 + l2_regularizer * |X|^2 (and of several the smallest X). The fast way goes by
-// Cholesky's factor of adjoint(matrix) * matrix, which wants full rank; the other one by singular values, without
+// X with the smallest |matrix * X - rhs|^2 + l2_regularizer * |X|^2 (and of several the smallest X). The fast way goes
+// by Cholesky's factor of adjoint(matrix) * matrix, which wants full rank; the other one by singular values, without
 // regularizer.
 RUNNEL_API Tensor lstsq(const Operand& matrix, const Operand& rhs, double l2_regularizer = 0, bool fast = true);
 

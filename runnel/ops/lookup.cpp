@@ -8,57 +8,13 @@
 #include "runnel/op/builder.h"
 #include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
-#include "runnel/tensor/trackable.h"
+#include "runnel/ops/lookup_table.h"
 
 namespace runnel {
 namespace {
 
-inline constexpr auto key_types = strings_only + Types<int32_t, int64_t>{};
-
 struct StringHash {
   size_t operator()(const Bytes& b) const { return std::hash<std::string_view>()(b); }
-};
-
-// What a table handle refers to. Values are kept in one growing tensor row per key, whatever their dtype.
-class Table : public Object, public Trackable {
- public:
-  Table(std::string name, DType key, DType value, bool fixed)
-      : name(std::move(name)), key_dtype(key), value_dtype(value), fixed(fixed) {}
-  std::string describe() const override { return "hash table '" + name + "'"; }
-
-  const std::string name;
-  const DType key_dtype, value_dtype;
-  const bool fixed;
-  mutable std::mutex mutex;
-
-  virtual void insert(const Tensor& keys, const Tensor& values, bool refuse_change) = 0;
-  virtual void remove(const Tensor& keys) = 0;
-  virtual void find(const Tensor& keys, const Tensor& missing, const Tensor& out) const = 0;
-  virtual int64_t size() const = 0;
-  virtual std::pair<Tensor, Tensor> contents() const = 0;
-  virtual void clear() = 0;
-
-  // The contents of a fixed table are part of the program.
-  std::vector<SavableValue> savable_values() override {
-    if (fixed) return {};
-    const auto get = [this] {
-      auto [keys, values] = contents();
-      return std::vector<Tensor>{keys, values};
-    };
-    const auto check = [this](const std::vector<Tensor>& saved) {
-      const Tensor &keys = saved.at(0), &values = saved.at(1);
-      if (keys.dtype() != key_dtype || values.dtype() != value_dtype || !(keys.shape() == values.shape())) {
-        throw invalid_argument("{} maps {} to {}, the saved keys are {}{}, the values {}{}", describe(),
-                               dtype_name(key_dtype), dtype_name(value_dtype), dtype_name(keys.dtype()),
-                               keys.shape().str(), dtype_name(values.dtype()), values.shape().str());
-      }
-    };
-    const auto set = [this](const std::vector<Tensor>& saved) {
-      clear();
-      insert(saved.at(0), saved.at(1), false);
-    };
-    return {{.name = "table", .suffixes = {"-keys", "-values"}, .get = get, .check = check, .set = set}};
-  }
 };
 
 template <class K, class V>
@@ -94,7 +50,7 @@ class TypedTable : public Table {
   }
   void find(const Tensor& keys, const Tensor& missing, const Tensor& out) const override {
     std::lock_guard lock(mutex);
-    const bool one = missing.num_elements() == 1;
+    const bool one = fixed || missing.num_elements() == 1;
     for (int64_t i = 0; i < keys.num_elements(); ++i) {
       const auto it = map_.find(keys.data<K>()[i]);
       out.mutable_data<V>()[i] = it != map_.end() ? order_[it->second].value : missing.data<V>()[one ? 0 : i];
@@ -141,6 +97,30 @@ class TypedTable : public Table {
   size_t live_ = 0;
 };
 
+}  // namespace
+
+// The contents of a fixed table are part of the program.
+std::vector<SavableValue> Table::savable_values() {
+  if (fixed) return {};
+  const auto get = [this] {
+    auto [keys, values] = contents();
+    return std::vector<Tensor>{keys, values};
+  };
+  const auto check = [this](const std::vector<Tensor>& saved) {
+    const Tensor &keys = saved.at(0), &values = saved.at(1);
+    if (keys.dtype() != key_dtype || values.dtype() != value_dtype || !(keys.shape() == values.shape())) {
+      throw invalid_argument("{} maps {} to {}, the saved keys are {}{}, the values {}{}", describe(),
+                             dtype_name(key_dtype), dtype_name(value_dtype), dtype_name(keys.dtype()),
+                             keys.shape().str(), dtype_name(values.dtype()), values.shape().str());
+    }
+  };
+  const auto set = [this](const std::vector<Tensor>& saved) {
+    clear();
+    insert(saved.at(0), saved.at(1), false);
+  };
+  return {{.name = "table", .suffixes = {"-keys", "-values"}, .get = get, .check = check, .set = set}};
+}
+
 std::shared_ptr<Table> make_table(const std::string& name, DType key, DType value, bool fixed) {
   std::shared_ptr<Table> table;
   key_types.for_each([&]<class K>() {
@@ -158,7 +138,7 @@ std::shared_ptr<Table> make_table(const std::string& name, DType key, DType valu
   return table;
 }
 
-Tensor handle_to(std::shared_ptr<Table> table) {
+Tensor handle_to_table(std::shared_ptr<Table> table) {
   Tensor handle = Tensor::empty(DType::resource, {});
   handle.mutable_data<ResourceHandle>()->object = std::move(table);
   return handle;
@@ -170,6 +150,8 @@ Table& table_of(const Tensor& handle) {
   return *table;
 }
 
+namespace {
+
 void require_dtype(const Table& table, const char* what, DType expected, DType got) {
   if (expected != got) {
     throw invalid_argument("{} has {} of dtype {}, got {}", table.describe(), what, dtype_name(expected),
@@ -178,6 +160,15 @@ void require_dtype(const Table& table, const char* what, DType expected, DType g
 }
 
 }  // namespace
+
+void check_entries(const Table& table, const Tensor& keys, const Tensor& values) {
+  require_dtype(table, "keys", table.key_dtype, keys.dtype());
+  require_dtype(table, "values", table.value_dtype, values.dtype());
+  if (!(keys.shape() == values.shape())) {
+    throw invalid_argument("keys and values must have one shape, got {} and {}", keys.shape().str(),
+                           values.shape().str());
+  }
+}
 
 void register_lookup(Registry& r) {
   r.define("LookupTableFindV2")
@@ -195,6 +186,9 @@ void register_lookup(Registry& r) {
         if (c.in(2).num_elements() != 1 && !(c.in(2).shape() == c.in(1).shape())) {
           throw invalid_argument("default_value must be a scalar or have the shape of the keys");
         }
+        if (table.fixed && !table.filled) {
+          throw make_error(Code::failed_precondition, "{} has no contents yet: initialize it first", table.describe());
+        }
         table.find(c.in(1), c.in(2), c.out());
       })
       .stateful()
@@ -210,10 +204,11 @@ void register_lookup(Registry& r) {
       .shape([](InferContext&) {})
       .cpu([](KernelContext& c) {
         Table& table = table_of(c.in(0));
-        require_dtype(table, "keys", table.key_dtype, c.in(1).dtype());
-        require_dtype(table, "values", table.value_dtype, c.in(2).dtype());
-        if (!(c.in(1).shape() == c.in(2).shape())) throw invalid_argument("keys and values must have one shape");
-        table.insert(c.in(1), c.in(2), table.fixed);
+        if (table.fixed) {
+          throw make_error(Code::unimplemented, "{} is fixed: nothing can be inserted", table.describe());
+        }
+        check_entries(table, c.in(1), c.in(2));
+        table.insert(c.in(1), c.in(2), false);
       })
       .stateful()
       .doc("Gives keys values.");
@@ -253,12 +248,17 @@ Tensor value_in(const Operand& x, DType dtype) {
 }
 
 Tensor table_handle(const std::string& name, DType keys, DType values, bool fixed, const SourceSite& where) {
-  return composed(where, [&] { return handle_to(make_table(name, keys, values, fixed)); });
+  return composed(where, [&] { return handle_to_table(make_table(name, keys, values, fixed)); });
 }
 
 int64_t size_of(const Tensor& handle) {
   static const Op op("LookupTableSizeV2");
   return op({handle}).item<int64_t>();
+}
+
+void fill(const Tensor& handle, const Operand& keys, const Operand& values) {
+  static const Op op("InitializeTableV2");
+  op.many({handle, keys, values});
 }
 
 void insert_into(const Tensor& handle, const Operand& keys, const Operand& values) {
@@ -272,8 +272,12 @@ StaticHashTable::StaticHashTable(const Operand& keys, const Operand& values, con
                                  const std::string& name)
     : handle_(table_handle(name, keys.natural_dtype(), values.natural_dtype(), true, keys.where())),
       default_(value_in(default_value, values.natural_dtype())) {
-  insert_into(handle_, keys, values);
+  fill(handle_, keys, values);
 }
+StaticHashTable::StaticHashTable(const TableInitializer& initializer, const Operand& default_value,
+                                 const std::string& name)
+    : StaticHashTable(Operand(initializer.keys, default_value.where()), Operand(initializer.values), default_value,
+                      name) {}
 Tensor StaticHashTable::lookup(const Operand& keys) const { return find(handle_, keys, default_); }
 int64_t StaticHashTable::size() const { return size_of(handle_); }
 
@@ -289,8 +293,10 @@ void MutableHashTable::remove(const Operand& keys) {
 Tensor MutableHashTable::lookup(const Operand& keys) const { return find(handle_, keys, default_); }
 int64_t MutableHashTable::size() const { return size_of(handle_); }
 MutableHashTable::Contents MutableHashTable::export_contents() const {
-  auto [keys, values] = table_of(handle_).contents();
-  return {keys, values};
+  static const Op<TableExportAttrs> op("LookupTableExportV2");
+  const Table& table = table_of(handle_);
+  const auto parts = op.many({handle_}, {.Tkeys = table.key_dtype, .Tvalues = table.value_dtype});
+  return {parts[0], parts[1]};
 }
 
 }  // namespace lookup

@@ -9,10 +9,37 @@
 // those that can change.
 namespace runnel::lookup {
 
+// What a table is filled with.
+struct TableInitializer {
+  Tensor keys, values;
+};
+struct RUNNEL_API KeyValueTensorInitializer : TableInitializer {
+  KeyValueTensorInitializer(const Operand& keys, const Operand& values, DType key_dtype = DType::invalid,
+                            DType value_dtype = DType::invalid);
+};
+// What stands for a column of a text file.
+struct TextFileIndex {
+  static constexpr int64_t WHOLE_LINE = -2;   // strings
+  static constexpr int64_t LINE_NUMBER = -1;  // int64, from 0 on
+};
+struct TextFileOptions {
+  int64_t vocab_size = -1;  // how many lines are read; all of them when negative
+  std::string delimiter = "\t";
+  int64_t value_index_offset = 0;  // added to line numbers
+};
+// Two columns of a text file, by number from 0 on or by TextFileIndex. Read when it is made.
+struct RUNNEL_API TextFileInitializer : TableInitializer {
+  TextFileInitializer(const std::string& filename, DType key_dtype, int64_t key_index, DType value_dtype,
+                      int64_t value_index, const TextFileOptions& options = {},
+                      SourceSite where = SourceSite::current());
+};
+
 // Fixed from its construction on; a key that is not there gives the default.
 class RUNNEL_API StaticHashTable {
  public:
   StaticHashTable(const Operand& keys, const Operand& values, const Operand& default_value,
+                  const std::string& name = "hash_table");
+  StaticHashTable(const TableInitializer& initializer, const Operand& default_value,
                   const std::string& name = "hash_table");
 
   Tensor lookup(const Operand& keys) const;
@@ -45,6 +72,25 @@ class RUNNEL_API MutableHashTable {
  private:
   Tensor handle_;
   Tensor default_;
+};
+
+// Numbers of a vocabulary: keys that are not in it get one of num_oov_buckets numbers after the others, by their hash.
+class RUNNEL_API StaticVocabularyTable {
+ public:
+  // The values are int64. Keys are looked up as lookup_key_dtype: that of the table, or another integer.
+  StaticVocabularyTable(const TableInitializer& initializer, int64_t num_oov_buckets,
+                        DType lookup_key_dtype = DType::invalid, const std::string& name = "hash_table",
+                        SourceSite where = SourceSite::current());
+
+  Tensor lookup(const Operand& keys) const;
+  Tensor operator[](const Operand& keys) const { return lookup(keys); }
+  int64_t size() const;
+  const Tensor& handle() const { return table_.handle(); }
+
+ private:
+  StaticHashTable table_;
+  DType key_dtype_, table_key_dtype_;
+  int64_t num_oov_buckets_;
 };
 
 }  // namespace runnel::lookup

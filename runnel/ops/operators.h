@@ -84,6 +84,11 @@ inline Tensor& operator+=(Tensor& x, const Operand& y) { return x = add(Operand(
 inline Tensor& operator-=(Tensor& x, const Operand& y) { return x = subtract(Operand(x, y.where()), y); }
 inline Tensor& operator*=(Tensor& x, const Operand& y) { return x = multiply(Operand(x, y.where()), y); }
 inline Tensor& operator/=(Tensor& x, const Operand& y) { return x = divide(Operand(x, y.where()), y); }
+// Of a handle without a name (w[0], x(slice(0, 1)), w.value()) they would change nothing.
+Tensor& operator+=(Tensor&& x, const Operand& y) = delete;
+Tensor& operator-=(Tensor&& x, const Operand& y) = delete;
+Tensor& operator*=(Tensor&& x, const Operand& y) = delete;
+Tensor& operator/=(Tensor&& x, const Operand& y) = delete;
 
 inline const Variable& operator+=(const Variable& w, const Operand& y) { return w.assign_add(y); }
 inline const Variable& operator-=(const Variable& w, const Operand& y) { return w.assign_sub(y); }

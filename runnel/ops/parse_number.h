@@ -1,8 +1,10 @@
 #pragma once
 
+#include <stdlib.h>
+
 #include <cctype>
 #include <charconv>
-#include <cstdlib>
+#include <clocale>
 #include <string>
 #include <string_view>
 
@@ -10,6 +12,14 @@
 #include "runnel/tensor/type_sets.h"
 
 namespace runnel {
+
+namespace detail {
+// What is too large or too small for from_chars: infinity or zero, however the program's locale writes numbers.
+inline double parse_extreme(std::string_view digits) {
+  static const locale_t c = newlocale(LC_ALL_MASK, "C", nullptr);
+  return strtod_l(std::string(digits).c_str(), nullptr, c);
+}
+}  // namespace detail
 
 // As TensorFlow reads numbers: floats with a sign, hexadecimal too, inf and nan; integers without a '+'.
 template <class T>
@@ -26,6 +36,8 @@ T parse_number(std::string_view text) {
     if (digits.starts_with("0x") || digits.starts_with("0X")) {
       const bool negative = digits.size() < v.size();
       const std::string_view hex = digits.substr(2);
+      // from_chars would take a sign here, inf and nan.
+      if (hex.empty() || !(hex.front() == '.' || std::isxdigit(static_cast<unsigned char>(hex.front())))) throw fail();
       const auto [end, error] = std::from_chars(hex.data(), hex.data() + hex.size(), value, std::chars_format::hex);
       if (error != std::errc() || end != hex.data() + hex.size()) throw fail();
       return negative ? -value : value;
@@ -35,7 +47,7 @@ T parse_number(std::string_view text) {
   }
   const auto [end, error] = std::from_chars(v.data(), v.data() + v.size(), value);
   if (error == std::errc::result_out_of_range && std::is_floating_point_v<T>) {
-    return static_cast<T>(std::strtod(std::string(v).c_str(), nullptr));  // infinity or zero, as strtod rounds
+    return static_cast<T>(detail::parse_extreme(v));
   }
   if (error == std::errc::result_out_of_range) {
     throw invalid_argument("'{}' does not fit {}", text, dtype_name(dtype_of<T>));

@@ -72,10 +72,6 @@ class RUNNEL_API Generator {
 
  private:
   explicit Generator(Variable state);
-  struct Draw {
-    Tensor key, counter;
-  };
-  Draw take(const Shape& shape);
 
   Variable state_;
   std::shared_ptr<Trackable> node_;

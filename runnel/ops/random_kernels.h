@@ -11,6 +11,8 @@ namespace runnel {
 
 enum class Distribution { uniform, normal, truncated_normal };
 
+// The generator that a seed of two integers stands for.
+Philox generator_from_seed(const Tensor& seed);
 // Philox blocks that filling `out` may take.
 uint64_t blocks_for(Distribution kind, const Tensor& out);
 void draw_into(Distribution kind, const Philox& gen, const Tensor& out);

@@ -45,6 +45,8 @@ Philox generator_from(const Tensor& key, const Tensor& counter) {
   return Philox({word(lo, 0), word(lo, 1), word(hi, 0), word(hi, 1)}, {word(k, 0), word(k, 1)});
 }
 
+}  // namespace
+
 // TensorFlow stirs the two seeds into key and counter, so that weak seeds do no harm.
 Philox generator_from_seed(const Tensor& seed) {
   const Dims s = int_values(seed);
@@ -54,6 +56,8 @@ Philox generator_from_seed(const Tensor& seed) {
   const Philox::Block mixed = stir();
   return Philox({0, 0, mixed[2], mixed[3]}, {mixed[0], mixed[1]});
 }
+
+namespace {
 
 void check_algorithm(KernelContext& c, int input) {
   const int64_t alg = c.int_scalar(input);

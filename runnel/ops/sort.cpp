@@ -72,7 +72,7 @@ bool descending(std::string_view direction, const char* function) {
 }
 
 // The same elements in opposite order: their negatives, without overflow.
-Tensor opposite(const Tensor& x) { return is_integer(x.dtype()) ? bitwise::invert(x) : -x; }
+Tensor in_opposite_order(const Tensor& x) { return is_integer(x.dtype()) ? bitwise::invert(x) : -x; }
 
 // Everything along `axis`, largest first (of the opposites when ascending).
 TopK sorted_along(const Tensor& x, int axis, bool down, const char* function) {
@@ -88,9 +88,9 @@ TopK sorted_along(const Tensor& x, int axis, bool down, const char* function) {
   Dims perm = iota_dims(last + 1);
   if (at != last) std::swap(perm[static_cast<size_t>(at)], perm[static_cast<size_t>(last)]);
   auto moved = [&](const Tensor& t) { return at == last ? t : transpose(t, Axes(int_vector(perm))); };
-  const Tensor rows = moved(down ? x : opposite(x));
+  const Tensor rows = moved(down ? x : in_opposite_order(x));
   const TopK found = math::top_k(rows, last_size(rows));
-  return {moved(down ? found.values : opposite(found.values)), moved(found.indices)};
+  return {moved(down ? found.values : in_opposite_order(found.values)), moved(found.indices)};
 }
 
 }  // namespace

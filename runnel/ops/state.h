@@ -1,10 +1,8 @@
 #pragma once
 
-#include <concepts>
 #include <iosfwd>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "runnel/op/gradient.h"
 #include "runnel/op/operand.h"
@@ -22,18 +20,12 @@ struct VariableOptions {
 };
 
 // Tensor state that outlives calls: weights, counters. Stands wherever a Tensor is expected, as its value at that
-// moment. Copies of a Variable refer to the same state.
+// moment. Copies of a Variable refer to the same state. No tensor becomes a Variable unasked, for it would be a new
+// one: `w.assign(value)` changes the value, `w = value` does not compile.
 class RUNNEL_API Variable {
  public:
   Variable() = default;
   explicit Variable(const Operand& initial_value, const VariableOptions& options = {});
-  // `Variable w = zeros({2});`
-  template <std::same_as<Tensor> T>
-  Variable(T&& initial_value, const CallSite& where = CallSite(SourceSite::current()))  // NOLINT: implicit
-      : Variable(Operand(std::move(initial_value), where.site)) {}
-  // Would make `w` another variable: `w.assign(value)` changes its value.
-  template <std::same_as<Tensor> T>
-  Variable& operator=(const T& value) = delete;
   static Variable from_handle(const Tensor& handle);
 
   bool defined() const { return handle_.defined(); }

@@ -20,6 +20,18 @@ struct ReplaceAttrs {
   bool replace_global = true;
   static constexpr auto fields() { return field_list(field("replace_global", &ReplaceAttrs::replace_global)); }
 };
+struct StaticMatchAttrs {
+  std::string pattern;
+  static constexpr auto fields() { return field_list(field("pattern", &StaticMatchAttrs::pattern)); }
+};
+struct StaticReplaceAttrs {
+  std::string pattern, rewrite;
+  bool replace_global = true;
+  static constexpr auto fields() {
+    return field_list(field("pattern", &StaticReplaceAttrs::pattern), field("rewrite", &StaticReplaceAttrs::rewrite),
+                      field("replace_global", &StaticReplaceAttrs::replace_global));
+  }
+};
 struct NumberAttrs {
   DType out_type = DType::float32;
   static constexpr auto fields() { return field_list(field("out_type", &NumberAttrs::out_type)); }
@@ -51,7 +63,8 @@ re2::StringPiece piece(std::string_view s) { return {s.data(), s.size()}; }
 // The scalar pattern of input i, compiled.
 class Pattern {
  public:
-  explicit Pattern(const Tensor& t) : regex_(piece(*t.data<Bytes>()), RE2::Quiet) {
+  explicit Pattern(const Tensor& t) : Pattern(t.data<Bytes>()->view()) {}
+  explicit Pattern(std::string_view text) : regex_(piece(text), RE2::Quiet) {
     if (!regex_.ok())
       throw invalid_argument("the pattern '{}' is no regular expression: {}", regex_.pattern(), regex_.error());
   }
@@ -60,6 +73,25 @@ class Pattern {
  private:
   RE2 regex_;
 };
+
+void match_strings(KernelContext& c, const Pattern& pattern) {
+  for (int64_t i = 0; i < c.out().num_elements(); ++i) {
+    c.out<bool>()[i] = RE2::FullMatch(piece(c.in<Bytes>(0)[i]), *pattern);
+  }
+}
+
+// With a rewrite that does not fit the pattern, strings stay as they are.
+void replace_in_strings(KernelContext& c, const Pattern& pattern, std::string_view rewrite, bool global) {
+  for_each_string(c, [&](const Bytes& s) {
+    std::string text = s.str();
+    if (global) {
+      RE2::GlobalReplace(&text, *pattern, piece(rewrite));
+    } else {
+      RE2::Replace(&text, *pattern, piece(rewrite));
+    }
+    return Bytes(std::move(text));
+  });
+}
 
 std::string printf_text(const std::string& spec, double value) {
   char buffer[512];
@@ -111,15 +143,31 @@ void register_string_text(Registry& r) {
         c.require_rank(1, 0);
         c.output(c.input(0));
       })
-      .cpu([](KernelContext& c) {
-        const Pattern pattern(c.in(1));
-        for (int64_t i = 0; i < c.out().num_elements(); ++i) {
-          c.out<bool>()[i] = RE2::FullMatch(piece(c.in<Bytes>(0)[i]), *pattern);
-        }
-      })
+      .cpu([](KernelContext& c) { match_strings(c, Pattern(c.in(1))); })
       .doc("Whether the whole string matches the pattern (RE2 syntax).")
       .sample({.in = {Tensor{"TF lib", "lib TF"}, Tensor(".*lib$")}, .out = {Tensor{true, false}}})
       .sample({.in = {Tensor{"a"}, Tensor("(")}, .error = "no regular expression"});
+
+  r.define<StaticMatchAttrs>("StaticRegexFullMatch")
+      .in("input", DType::string)
+      .out("output", DType::bool_)
+      .shape(like<0>)
+      .cpu([](KernelContext& c, const StaticMatchAttrs& a) { match_strings(c, Pattern(std::string_view(a.pattern))); })
+      .doc("Whether the whole string matches the pattern (RE2 syntax), which stands in the graph.")
+      .sample({.in = {Tensor{"TF lib", "lib TF"}}, .out = {Tensor{true, false}}}, {.pattern = ".*lib$"})
+      .sample({.in = {Tensor{"a"}}, .error = "no regular expression"}, {.pattern = "("});
+
+  r.define<StaticReplaceAttrs>("StaticRegexReplace")
+      .in("input", DType::string)
+      .out("output", DType::string)
+      .shape(like<0>)
+      .cpu([](KernelContext& c, const StaticReplaceAttrs& a) {
+        replace_in_strings(c, Pattern(std::string_view(a.pattern)), a.rewrite, a.replace_global);
+      })
+      .doc("Matches of the pattern, which stands in the graph, replaced by the rewrite.")
+      .sample({.in = {Tensor{"a1b22"}}, .out = {Tensor{"a<1>b<22>"}}}, {.pattern = "([0-9]+)", .rewrite = "<\\1>"})
+      .sample({.in = {Tensor{"a1b22"}}, .out = {Tensor{"ab22"}}}, {.pattern = "[0-9]+", .replace_global = false})
+      .sample({.in = {Tensor{"a"}}, .out = {Tensor{"a"}}}, {.pattern = "a", .rewrite = "\\1"});
 
   r.define<ReplaceAttrs>("RegexReplace")
       .in("input", DType::string)
@@ -133,19 +181,12 @@ void register_string_text(Registry& r) {
       })
       .cpu([](KernelContext& c, const ReplaceAttrs& a) {
         const Pattern pattern(c.in(1));
-        const re2::StringPiece rewrite = piece(*c.in<Bytes>(2));
+        const std::string_view rewrite = *c.in<Bytes>(2);
         std::string problem;
-        if (!(*pattern).CheckRewriteString(rewrite, &problem))
+        if (!(*pattern).CheckRewriteString(piece(rewrite), &problem)) {
           throw invalid_argument("the rewrite is not valid: {}", problem);
-        for_each_string(c, [&](const Bytes& s) {
-          std::string text = s.str();
-          if (a.replace_global) {
-            RE2::GlobalReplace(&text, *pattern, rewrite);
-          } else {
-            RE2::Replace(&text, *pattern, rewrite);
-          }
-          return Bytes(std::move(text));
-        });
+        }
+        replace_in_strings(c, pattern, rewrite, a.replace_global);
       })
       .doc("Matches of the pattern replaced by the rewrite, in which \\1 is the first group.")
       .sample({.in = {Tensor{"a1b22"}, Tensor("([0-9]+)"), Tensor("<\\1>")}, .out = {Tensor{"a<1>b<22>"}}})

@@ -11,9 +11,7 @@ namespace {
 Tensor read_handle(const Tensor& handle, DType dtype) {
   return call_op("ReadVariableOp", {handle}, {{"dtype", dtype}})[0];
 }
-void add_to_handle(const Tensor& handle, const Tensor& delta) {
-  call_op("AssignAddVariableOp", {handle, delta});
-}
+void add_to_handle(const Tensor& handle, const Tensor& delta) { call_op("AssignAddVariableOp", {handle, delta}); }
 void subtract_from_handle(const Tensor& handle, const Tensor& delta) {
   call_op("AssignSubVariableOp", {handle, delta});
 }

@@ -294,5 +294,32 @@ TEST(GraphDef, RunsAGraphThatTensorFlowWrote) {
   EXPECT_NE(one[0], one[1]);
 }
 
+// A program of TensorFlow 1 with variables that are references: they are initialised, read and trained as there.
+TEST(GraphDef, TrainsAGraphWithReferenceVariables) {
+  RUNNEL_REQUIRE_FIXTURES();
+  const std::string meta =
+      test::read_bytes(test::fixtures() / "onnx_tensorflow-onnx/tests/models/regression/checkpoint/model.meta");
+  const std::string bytes(test::wire_messages(meta, 2).at(0));
+  const auto part = [&](std::vector<std::string> outputs, std::vector<std::string> targets) {
+    return from_graph_def(bytes, {.inputs = {"X", "Y"}, .outputs = std::move(outputs), .targets = std::move(targets)});
+  };
+  const Tensor x{1.f, 2.f, 3.f}, y{3.f, 5.f, 7.f};
+  const auto weights = part({"W/read", "b/read"}, {});
+  expect_error([&] { run(weights, {x, y}); }, Code::failed_precondition, "'W' has no value yet");
+  run(part({}, {"init"}), {x, y});
+  const auto start = run(weights, {x, y});
+  const auto step = part({"truediv"}, {"GradientDescent"});
+  const float first = run(step, {x, y})[0].item<float>();
+  float last = first;
+  for (int i = 0; i < 50; ++i) last = run(step, {x, y})[0].item<float>();
+  EXPECT_LT(last, 0.2f * first);
+  const auto now = run(weights, {x, y});
+  EXPECT_NE(now[0].item<float>(), start[0].item<float>());
+  const auto line = run(part({"pred"}, {}), {x, y})[0].to_vector<float>();
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_NEAR(line[i], now[0].item<float>() * x.to_vector<float>()[i] + now[1].item<float>(), 1e-5f);
+  }
+}
+
 }  // namespace
 }  // namespace runnel

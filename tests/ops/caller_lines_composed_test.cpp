@@ -66,6 +66,9 @@ TEST_F(ComposedCallerLines, Math) {
   EXPECT_NAMES_THIS_LINE(math::count_nonzero(x, 4));
   EXPECT_NAMES_THIS_LINE(reduce_logsumexp(i));
   EXPECT_NAMES_THIS_LINE(clip_by_value(x, Tensor{1.f, 2.f, 3.f}, 2.f));
+  EXPECT_NAMES_THIS_LINE(clip_by_value(x, Tensor(), 2.f));
+  EXPECT_NAMES_THIS_LINE(clip_by_value(x, 1.f, Tensor()));
+  EXPECT_THAT(test::message_of([&] { clip_by_value(x, Tensor(), 2.f); }), testing::HasSubstr("[ClipByValue]"));
   EXPECT_NAMES_THIS_LINE(math::bincount(x));
   EXPECT_NAMES_THIS_LINE(math::bincount(i, {.weights = Tensor{1.f}}));
   EXPECT_NAMES_THIS_LINE(math::confusion_matrix(Tensor{1, 2, 3}, i));

@@ -40,7 +40,8 @@ TEST(Debugging, WhatDoesNotHoldIsAnErrorWithTheValues) {
       [&] {
         debugging::assert_equal(x, Tensor{1.f, 3.f}, {.message = "of the batch"});
       },
-      Code::invalid_argument, R"(["of the batch"] ["the condition x == y does not hold for every element:"] ["x ="] [[1 2]])");
+      Code::invalid_argument,
+      R"(["of the batch"] ["the condition x == y does not hold for every element:"] ["x ="] [[1 2]])");
   EXPECT_NAMES_THIS_LINE((debugging::assert_equal(x, 5), 0));
   EXPECT_NAMES_THIS_LINE((debugging::assert_none_equal(x, 2), 0));
   EXPECT_NAMES_THIS_LINE((debugging::assert_less(x, 2), 0));
@@ -83,8 +84,45 @@ TEST(OpNames, AreAlsoInTheirNamespaces) {
   EXPECT_EQ(g.normal({2}).to_vector<float>(), first.to_vector<float>());
 }
 
+template <class X>
+concept AddsInPlace = requires(X x) { static_cast<X&&>(x) += 1.f; };
+template <class X>
+concept SubtractsInPlace = requires(X x) { static_cast<X&&>(x) -= Tensor(1.f); };
+template <class X>
+concept MultipliesInPlace = requires(X x) { static_cast<X&&>(x) *= 2.f; };
+template <class X>
+concept DividesInPlace = requires(X x) { static_cast<X&&>(x) /= 2.f; };
+template <class X>
+concept ComputesInPlace = AddsInPlace<X> && SubtractsInPlace<X> && MultipliesInPlace<X> && DividesInPlace<X>;
+template <class X>
+concept NothingInPlace = !AddsInPlace<X> && !SubtractsInPlace<X> && !MultipliesInPlace<X> && !DividesInPlace<X>;
+
+TEST(VariableOperators, OfAPartOrACopyOfTheValueDoNotCompile) {
+  static_assert(ComputesInPlace<Tensor&> && ComputesInPlace<Variable&> && ComputesInPlace<const Variable&>);
+  static_assert(NothingInPlace<Tensor> && NothingInPlace<const Tensor&>);
+  const Variable w(zeros({2}));
+  static_assert(NothingInPlace<decltype(w[0])> && NothingInPlace<decltype(w.value())>);
+  static_assert(NothingInPlace<decltype(w.value()(slice(0, 1)))>);
+}
+
+const char* kind_of(const Variable&) { return "variable"; }
+const char* kind_of(const Operand&) { return "value"; }
+
+TEST(Variables, AreMadeOnlyWhereAskedFor) {
+  static_assert(!std::is_convertible_v<Tensor, Variable> && std::is_constructible_v<Variable, Tensor>);
+  static_assert(!std::is_assignable_v<Variable&, Tensor> && !std::is_assignable_v<Variable&, const Tensor&>);
+  static_assert(!std::is_invocable_v<void (*)(Variable), Tensor>);
+  const Variable w(ones({2}));
+  EXPECT_STREQ(kind_of(w), "variable");
+  EXPECT_STREQ(kind_of(w * 1.f), "value");
+  for (const bool flag : {true, false}) {
+    const Tensor chosen = flag ? w : zeros({2});
+    EXPECT_EQ(reduce_sum(chosen).item<float>(), flag ? 2 : 0);
+  }
+}
+
 TEST(VariableOperators, ReadPartsAndChangeTheValue) {
-  Variable w = zeros({2});
+  Variable w(zeros({2}));
   const Variable same = w;
   w += Tensor{1.f, 1.f};
   w *= 6.f;
@@ -95,7 +133,6 @@ TEST(VariableOperators, ReadPartsAndChangeTheValue) {
   EXPECT_EQ(w(slice(1, none)).to_vector<float>(), (std::vector<float>{2}));
   EXPECT_NAMES_THIS_LINE(w[2]);
   EXPECT_NAMES_THIS_LINE(w += Tensor{1});
-  static_assert(!std::is_assignable_v<Variable&, Tensor>);  // would silently be another variable
   GradientTape tape;
   const Tensor y = w[0] * 3;
   EXPECT_EQ(tape.gradient(y, w).value().to_vector<float>(), (std::vector<float>{3, 0}));

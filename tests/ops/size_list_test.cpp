@@ -23,6 +23,9 @@ TEST(SizeList, MayHoldTensors) {
   EXPECT_EQ(zeros({2, 3}).shape(), (Shape{2, 3}));
   EXPECT_EQ(zeros({}).shape(), Shape());
   EXPECT_EQ(zeros(shape(x)).shape(), (Shape{2, 3}));
+  EXPECT_EQ(zeros({shape(x)}).shape(), (Shape{2, 3}));  // a vector alone is all sizes
+  EXPECT_EQ(reshape(x, {constant({3, 2}, int64)}).shape(), (Shape{3, 2}));
+  EXPECT_EQ(reshape(x, {Variable(Tensor{3, 2})}).shape(), (Shape{3, 2}));
   static_assert(!std::constructible_from<ShapeSize, double>);
 }
 
@@ -41,11 +44,16 @@ TEST(SizeList, IsKnownInPartWhileTraced) {
 
 TEST(SizeList, TakesIntegerScalars) {
   const Tensor vector{2, 3};
-  EXPECT_NAMES_THIS_LINE(zeros({vector}));
+  EXPECT_NAMES_THIS_LINE(zeros({vector, 1}));
+  EXPECT_NAMES_THIS_LINE(zeros({Tensor{2.5}}));
+  EXPECT_NAMES_THIS_LINE(zeros({Tensor{{2, 3}}}));
   EXPECT_NAMES_THIS_LINE(zeros({Tensor(2.5), 1}));
   EXPECT_NAMES_THIS_LINE(zeros({Tensor(), 1}));
-  expect_error([&] { zeros({vector}); }, Code::invalid_argument,
-               "a tensor in a list of sizes must be a scalar of dtype int32 or int64, got int32[2]");
+  expect_error(
+      [&] {
+        zeros({vector, 1});
+      },
+      Code::invalid_argument, "a tensor in a list of sizes must be a scalar of dtype int32 or int64, got int32[2]");
 }
 
 }  // namespace

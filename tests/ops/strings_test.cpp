@@ -86,6 +86,11 @@ TEST(Strings, Numbers) {
   EXPECT_EQ(strings::to_number("9007199254740993", int64).item<int64_t>(), 9007199254740993);
   EXPECT_THAT(message([] { strings::to_number(Tensor{"12", "12a"}, int32); }), HasSubstr("'12a' is no int32"));
   EXPECT_THAT(message([] { strings::to_number(""); }), HasSubstr("'' is no float32"));
+  EXPECT_THAT(strings::to_number(Tensor{"0x1f", "-0x1F", "0x.8", "1e-60", "-1e60"}).to_vector<float>(),
+              ElementsAre(31.f, -31.f, .5f, 0.f, -std::numeric_limits<float>::infinity()));
+  for (const char* text : {"0x-5", "-0x-5", "0xinf", "0xnan", "0x", "0x+1"}) {
+    EXPECT_THAT(message([&] { strings::to_number(text); }), HasSubstr("is no float32"));
+  }
   EXPECT_EQ(words(strings::as_string(Tensor{1, -20})), (Words{"1", "-20"}));
   EXPECT_EQ(words(strings::as_string(Tensor{3.1415926f}, {.precision = 2})), (Words{"3.14"}));
   EXPECT_EQ(words(strings::as_string(Tensor{1.5f}, {.scientific = true})), (Words{"1.500000e+00"}));

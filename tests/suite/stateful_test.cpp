@@ -128,6 +128,21 @@ const std::set<std::string> kWithoutOwnLoops = {
     "_HostCall",
     "_IteratorHasNext",
     "RngReadAndSkip",
+    // Tables and variables by name, one element after the other, and the time.
+    "AnonymousHashTable",
+    "AnonymousMutableHashTable",
+    "CheckNumerics",
+    "DestroyResourceOp",
+    "DisableCopyOnRead",
+    "HashTableV2",
+    "InitializeTableFromTextFileV2",
+    "InitializeTableV2",
+    "LookupTableExportV2",
+    "LookupTableImportV2",
+    "MutableHashTableV2",
+    "Timestamp",
+    "VarHandleOp",
+    "VarIsInitializedOp",
 };
 
 TEST(Threads, EveryOpOnStateGivesTheSameBits) {
