@@ -95,7 +95,8 @@ void ThreadTapes::record(const OpDef& op, Inputs inputs, const void* attrs, cons
     stale = stale || tape->has_ended();
   }
   if (op.reads_variable) note_reads(inputs);
-  if (stale) [[unlikely]] refresh();
+  if (stale) [[unlikely]]
+    refresh();
 }
 
 void ThreadTapes::add(const std::shared_ptr<GradientTape::State>& tape) {

@@ -119,8 +119,7 @@ std::string Pipeline::explain() const {
         threads ? fmt::format("{}/{}{}", s.ready.load(), s.depth.load(), s.tuned ? "*" : "") : "-",
         100 * static_cast<double>(s.wait_ns.load()) / (elapsed * 1e9),
         i == slowest && load[i] > 0 ? "  <- bottleneck" : "");
-    if (s.skipped.load() > 0)
-      text += fmt::format("{:>{}}errors skipped: {}\n", "", depth * 2 + 2, s.skipped.load());
+    if (s.skipped.load() > 0) text += fmt::format("{:>{}}errors skipped: {}\n", "", depth * 2 + 2, s.skipped.load());
     for (size_t k = n; k-- > 0;) {
       if (stages_[k]->parent == static_cast<int>(i)) stack.emplace_back(k, depth + 1);
     }

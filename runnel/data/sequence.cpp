@@ -106,7 +106,7 @@ class RepeatNode : public DatasetNode {
   int64_t cardinality() const override {
     const int64_t n = input()->cardinality();
     if (n == 0 || count_ == 0) return 0;
-    if (n == INFINITE_CARDINALITY || count_ < 0) return n == UNKNOWN_CARDINALITY ? n : INFINITE_CARDINALITY;
+    if (n == INFINITE_CARDINALITY || count_ < 0) return INFINITE_CARDINALITY;
     return n == UNKNOWN_CARDINALITY ? n : n * count_;
   }
 

@@ -1,8 +1,21 @@
 #include "runnel/function/control_flow.h"
 
 #include "runnel/base/format.h"
+#include "runnel/graph/control_flow_nodes.h"
+#include "runnel/op/composed.h"
 
 namespace runnel::function_detail {
+
+void require_callable(const char* what, size_t k, bool callable, const SourceSite& where) {
+  if (!callable) throw invalid_argument("[{}] branch {} is an empty std::function{}", what, k, where.at());
+}
+
+bool holds(const char* what, const Tensor& condition, const SourceSite& where) {
+  return composed(where, [&] {
+    require_single(what, condition.partial_shape(), {});
+    return static_cast<bool>(condition);
+  });
+}
 
 void require_branches(size_t count, const SourceSite& where) {
   if (count == 0) throw invalid_argument("[switch_case] there are no branches to choose from{}", where.at());
@@ -28,10 +41,13 @@ Described describe_result(const BranchFn& f) {
 namespace runnel {
 
 Tensor case_(const std::vector<Case>& cases, const std::function<Tensor()>& otherwise, SourceSite where) {
+  using namespace function_detail;
+  for (size_t k = 0; k < cases.size(); ++k) require_callable("case_", k, can_be_called(cases[k].branch), where);
+  if (!otherwise) throw invalid_argument("[case_] `otherwise` is an empty std::function{}", where.at());
   std::function<Tensor()> chosen = otherwise;
   for (auto c = cases.rbegin(); c != cases.rend(); ++c) {
     chosen = [&each = *c, rest = std::move(chosen), where] {
-      return cond(Operand(each.condition, where), each.branch, rest);
+      return choose("case_", Operand(each.condition, where), each.branch, rest);
     };
   }
   return chosen();

@@ -71,7 +71,20 @@ struct LoopState<std::pair<A, B>> {
 template <class T>
 using LoopStateOf = typename LoopState<T>::type;
 
+// A std::function may be empty.
+template <class F>
+bool can_be_called(const F&) {
+  return true;
+}
+template <class Signature>
+bool can_be_called(const std::function<Signature>& f) {
+  return static_cast<bool>(f);
+}
+// Names branch number k; of a condition `then` is 0.
+RUNNEL_API void require_callable(const char* what, size_t k, bool callable, const SourceSite& where);
 RUNNEL_API void require_branches(size_t count, const SourceSite& where);
+// The truth of a condition that has a value.
+RUNNEL_API bool holds(const char* what, const Tensor& condition, const SourceSite& where);
 RUNNEL_API int64_t leading_dim(const Tensor& t);
 // The dtype and shape of what f gives, without running it.
 struct Described {
@@ -80,18 +93,17 @@ struct Described {
 };
 RUNNEL_API Described describe_result(const BranchFn& f);
 
-}  // namespace function_detail
-
-// One of two functions without parameters, by a bool. Both give the same structure of tensors.
+// cond, whose errors say `what`.
 template <class T, class E>
-auto cond(const Operand& predicate, T then_branch, E else_branch) {
-  using namespace function_detail;
+auto choose(const char* what, const Operand& predicate, T& then_branch, E& else_branch) {
   using R = std::decay_t<std::invoke_result_t<T&>>;
+  require_callable(what, 0, can_be_called(then_branch), predicate.where());
+  require_callable(what, 1, can_be_called(else_branch), predicate.where());
   const Tensor p = predicate.value();
-  if (!is_traced(p)) return static_cast<bool>(p) ? R(then_branch()) : R(else_branch());
+  if (!is_traced(p)) return holds(what, p, predicate.where()) ? R(then_branch()) : R(else_branch());
   if constexpr (std::is_void_v<R>) {
     add_cond(p, trace_branch("cond_then", [&] { return then_branch(), Tensors(); }),
-             trace_branch("cond_else", [&] { return else_branch(), Tensors(); }), predicate.where());
+             trace_branch("cond_else", [&] { return else_branch(), Tensors(); }), predicate.where(), what);
   } else {
     std::optional<R> like;
     Body then_body = trace_branch("cond_then", [&] {
@@ -99,8 +111,16 @@ auto cond(const Operand& predicate, T then_branch, E else_branch) {
       return tensors_of(*like);
     });
     Body else_body = trace_branch("cond_else", [&] { return tensors_of(R(else_branch())); });
-    return with_tensors(*like, add_cond(p, std::move(then_body), std::move(else_body), predicate.where()));
+    return with_tensors(*like, add_cond(p, std::move(then_body), std::move(else_body), predicate.where(), what));
   }
+}
+
+}  // namespace function_detail
+
+// One of two functions without parameters, by a bool. Both give the same structure of tensors.
+template <class T, class E>
+auto cond(const Operand& predicate, T then_branch, E else_branch) {
+  return function_detail::choose("cond", predicate, then_branch, else_branch);
 }
 
 // Branch number `index`; the last one when there is none of that number.
@@ -109,6 +129,9 @@ auto switch_case(const Operand& index, std::vector<F> branches) {
   using namespace function_detail;
   using R = std::decay_t<std::invoke_result_t<F&>>;
   require_branches(branches.size(), index.where());
+  for (size_t k = 0; k < branches.size(); ++k) {
+    require_callable("switch_case", k, can_be_called(branches[k]), index.where());
+  }
   const Tensor i = index.value();
   if (!is_traced(i)) {
     const auto k = static_cast<size_t>(i.item<int32_t>());

@@ -10,6 +10,7 @@
 #include "runnel/graph/call.h"
 #include "runnel/graph/executor/plan.h"
 #include "runnel/graph/graph_function.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/op/random_context.h"
 #include "runnel/ops/variable_slot.h"
@@ -88,7 +89,7 @@ void Core::require_result(const CallText& result, const SourceSite& where) const
     if (text != tensor_text(Tensor())) continue;
     throw make_error(Code::failed_precondition,
                      "[{}] {} refers to nothing: the function returns a Tensor that was never given a value{}",
-                     options_.name, path, where.at());
+                     options_.name, path, user_line(where).at());
   }
 }
 
@@ -97,7 +98,7 @@ void Core::require_stack(const SourceSite& where) const {
   throw make_error(Code::resource_exhausted,
                    "[{}] the calls of the function inside one another have used up the stack: a function that calls "
                    "itself must come to an end{}",
-                   options_.name, where.at());
+                   options_.name, user_line(where).at());
 }
 
 void Core::call(const Trace& trace, const CallKey& key, Tensor* outputs) const {
@@ -107,7 +108,7 @@ void Core::call(const Trace& trace, const CallKey& key, Tensor* outputs) const {
       const Tensor& t = *key.tensors[i];
       if (t.dtype() != wanted[i].dtype || !wanted[i].shape.compatible_with(t.partial_shape())) {
         throw invalid_argument("[{}] tensor {} of the arguments must be {} by the input signature, got {}{}",
-                               options_.name, i, wanted[i].str(), tensor_text(t), key.where.at());
+                               options_.name, i, wanted[i].str(), tensor_text(t), user_line(key.where).at());
       }
     }
   }

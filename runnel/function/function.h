@@ -29,6 +29,12 @@ template <class C, class R, class... P>
 struct TakenBy<R (C::*)(P...)> : TakenBy<R (*)(P...)> {};
 template <class C, class R, class... P>
 struct TakenBy<R (C::*)(P...) const> : TakenBy<R (*)(P...)> {};
+template <class C, class R, class... P>
+struct TakenBy<R (C::*)(P...) noexcept> : TakenBy<R (*)(P...)> {};
+template <class C, class R, class... P>
+struct TakenBy<R (C::*)(P...) const noexcept> : TakenBy<R (*)(P...)> {};
+template <class R, class... P>
+struct TakenBy<R (*)(P...) noexcept> : TakenBy<R (*)(P...)> {};
 template <class Types, size_t I>
 struct ElementOr {
   using type = Tensor;

@@ -3,6 +3,7 @@
 
 #include "runnel/base/format.h"
 #include "runnel/function/core_state.h"
+#include "runnel/op/composed.h"
 
 namespace runnel::function_detail {
 
@@ -69,7 +70,7 @@ std::vector<TensorSpec> Core::specs_of(const CallKey& key) const {
   const auto& wanted = options_.input_signature;
   if (wanted.size() != specs.size()) {
     throw invalid_argument("[{}] has an input signature of {} tensors, called with {}{}", options_.name, wanted.size(),
-                           specs.size(), key.where.at());
+                           specs.size(), user_line(key.where).at());
   }
   return wanted;
 }

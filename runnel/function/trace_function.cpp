@@ -9,6 +9,7 @@
 #include "runnel/graph/call.h"
 #include "runnel/graph/graph_function.h"
 #include "runnel/graph/tracer.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 
 namespace runnel::function_detail {
@@ -40,7 +41,7 @@ TracePtr Core::trace(const CallKey& key, const CallText& text, int num_fixed, co
     throw make_error(
         Code::failed_precondition,
         "[{}] functions are traced inside one another {} deep: one calls itself with ever new signatures{}",
-        options_.name, depth, key.where.at());
+        options_.name, depth, user_line(key.where).at());
   }
   std::vector<TensorSpec> specs = specs_of(key);
   auto trace = std::make_shared<Trace>();
@@ -50,7 +51,7 @@ TracePtr Core::trace(const CallKey& key, const CallText& text, int num_fixed, co
       const std::string why = state_->traces.empty() ? "" : difference(key, text);
       if (options_.retracing == Retracing::error) {
         throw make_error(Code::failed_precondition, "[{}] would be traced again, which its options forbid: {}{}",
-                         options_.name, why, key.where.at());
+                         options_.name, why, user_line(key.where).at());
       }
       state_->why.push_back(why);
       if (state_->why.size() > 1000) state_->why.erase(state_->why.begin());
@@ -105,7 +106,7 @@ TracePtr Core::trace(const CallKey& key, const CallText& text, int num_fixed, co
           Code::unimplemented,
           "[{}] calls itself, and its results have dtypes that cannot be guessed: let it return tensors of one "
           "dtype, or write the recursion as while_loop{}",
-          options_.name, key.where.at());
+          options_.name, user_line(key.where).at());
     }
   }
 }
@@ -171,7 +172,7 @@ std::optional<std::vector<Tensor>> Core::call_self(const CallKey& key, int num_f
       continue;
     if (num_fixed < 0) {
       throw make_error(Code::unimplemented, "[{}] calls itself, so it must return a Tensor or a tuple of tensors{}",
-                       options_.name, key.where.at());
+                       options_.name, user_line(key.where).at());
     }
     *a->called_itself = true;
     auto again = std::make_shared<RecursiveFunction>();
@@ -185,7 +186,7 @@ std::optional<std::vector<Tensor>> Core::call_self(const CallKey& key, int num_f
     attrs.f = {a->function->name(), again};
     attrs.output_shapes.assign(a->outputs.size(), PartialShape::unknown());
     std::vector<Tensor> out(a->outputs.size());
-    dispatch(registered_op("StatefulPartitionedCall"), in, &attrs, out.data(), static_cast<int>(out.size()), {});
+    dispatch(registered_op("StatefulPartitionedCall"), in, &attrs, out.data(), static_cast<int>(out.size()), key.where);
     return out;
   }
   return std::nullopt;

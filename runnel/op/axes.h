@@ -48,8 +48,8 @@ class ShapeSize {
 };
 
 // The parameter of ops that take a shape: sizes, numbers or tensors; a Shape; or an int32/int64 vector (which may be
-// traced).
-//   zeros({2, 3}), zeros({shape(x)[0], 4}), zeros(x.shape()), zeros(shape(x))
+// traced), in braces of its own or not.
+//   zeros({2, 3}), zeros({shape(x)[0], 4}), zeros(x.shape()), zeros(shape(x)), zeros({shape(x)})
 class RUNNEL_API ShapeArg {
  public:
   using Location = SourceSite;

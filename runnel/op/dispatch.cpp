@@ -6,6 +6,7 @@
 #include "runnel/base/flush_denormals.h"
 #include "runnel/base/format.h"
 #include "runnel/op/builder.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/owned_symbol.h"
 #include "runnel/tensor/thread_context.h"
 
@@ -198,12 +199,6 @@ void run_where_inputs_are(const OpDef& op, Inputs inputs, const void* attrs, Ten
     placed[i] = &moved[i];
   }
   run_kernel(op, placed, attrs, outputs, num_outputs);
-}
-
-// The user's line: that of the composed function around the op, or the op's own.
-const SourceSite& user_line(const SourceSite& where) {
-  const SourceSite* call = detail::current_context.call_site;
-  return call ? *call : where;
 }
 
 // An op inside an op: the inner one is named already.

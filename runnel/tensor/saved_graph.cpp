@@ -32,8 +32,8 @@ void SavedGraph::restore(Trackable& root) {
 }
 
 Trackable* SavedGraph::holder(size_t node) const {
-  const std::shared_ptr<Trackable*> alive = holders_[node].lock();
-  return alive ? *alive : nullptr;
+  const std::shared_ptr<Trackable::Whereabouts> alive = holders_[node].lock();
+  return alive ? alive->object : nullptr;
 }
 
 // The objects that stand for nodes from here on and have not taken their state yet.

@@ -49,7 +49,7 @@ class RUNNEL_API SavedGraph : public std::enable_shared_from_this<SavedGraph> {
   ObjectGraph graph_;
   Read read_;
   uint64_t number_ = 0;  // of the last restore; grows with every one of any graph
-  std::vector<std::weak_ptr<Trackable*>> holders_;
+  std::vector<std::weak_ptr<Trackable::Whereabouts>> holders_;
   bool has_slots_ = false;
 };
 

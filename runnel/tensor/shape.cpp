@@ -31,6 +31,10 @@ PartialShape PartialShape::merged_with(const PartialShape& other) const {
   return PartialShape(dims);
 }
 
+void DimIndex::too_large(uint64_t at, const SourceSite& where) {
+  throw invalid_argument("dimension {} of a shape: no shape has so many{}", at, where.at());
+}
+
 void PartialShape::no_dimension(const DimIndex& i) const {
   if (!known_rank_) {
     throw invalid_argument("dimension {} of a shape of unknown rank is not known{}", i.at, i.where.at());

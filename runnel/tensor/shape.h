@@ -22,9 +22,16 @@ inline constexpr int64_t kUnknownDim = -1;
 struct DimIndex {
   template <std::integral T>
   constexpr DimIndex(T at, SourceSite where = SourceSite::current())  // NOLINT: implicit
-      : at(static_cast<int64_t>(at)), where(where) {}
+      : at(static_cast<int64_t>(at)), where(where) {
+    if constexpr (std::unsigned_integral<T>) {  // sizes.size() - 1 of none, which would count from the end
+      if (this->at < 0) too_large(static_cast<uint64_t>(at), where);
+    }
+  }
   int64_t at;
   SourceSite where;
+
+ private:
+  [[noreturn]] RUNNEL_API static void too_large(uint64_t at, const SourceSite& where);
 };
 
 // What is known of a shape: nothing, its rank, or some or all of its dimensions (kUnknownDim where unknown).

@@ -181,6 +181,19 @@ int64_t Tensor::as_integer() const {
   return static_cast<int64_t>(real);
 }
 
+uint64_t Tensor::as_unsigned() const {
+  check_single({});
+  if (dtype() == DType::uint64) return *to_host().data<uint64_t>();
+  if (is_float(dtype())) {
+    const double real = as_real();
+    if (!(real > -1.0 && real < 18446744073709551616.0)) does_not_fit();  // 2^64 is none; NaN compares false
+    return static_cast<uint64_t>(real);
+  }
+  const int64_t number = as_integer();
+  if (number < 0) does_not_fit();
+  return static_cast<uint64_t>(number);
+}
+
 void Tensor::does_not_fit() const {
   throw invalid_argument("the value {} does not fit the C++ integer it is asked for as", str());
 }

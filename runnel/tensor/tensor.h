@@ -73,6 +73,13 @@ concept Text = std::convertible_to<T, std::string_view> && !std::same_as<T, Byte
 template <class T>
 concept Element = Number<T> || Text<T> || std::same_as<T, Bytes>;
 
+// What one element converts to: float(loss), int64_t(count). Characters are no numbers.
+template <class T>
+inline constexpr bool is_character = std::same_as<T, char> || std::same_as<T, wchar_t> || std::same_as<T, char8_t> ||
+                                     std::same_as<T, char16_t> || std::same_as<T, char32_t>;
+template <class T>
+concept CppNumber = std::is_arithmetic_v<T> && !std::same_as<T, bool> && !is_character<T>;
+
 // Elements read from a tensor on the host; keeps them alive as long as it lives itself. Converts to std::span where it
 // has a name: a span or an address taken of a temporary one would refer to nothing, and does not compile.
 //   const auto values = x.host<float>();
@@ -301,14 +308,14 @@ class RUNNEL_API Tensor {
   // Truth of a tensor with one element, so that `if (x > 0)` works eagerly.
   explicit operator bool() const;
   // The one element as a C++ number, whatever its dtype: float(loss), int(count). Integers are cut towards zero; an
-  // Error where the value does not fit.
-  template <class T>
-    requires(std::is_arithmetic_v<T> && !std::same_as<T, bool>)
+  // Error where the value does not fit. A float is rounded, as by cast: infinity where the value is too large.
+  template <CppNumber T>
   explicit operator T() const {
     if constexpr (std::floating_point<T>) {
       return static_cast<T>(as_real());
+    } else if constexpr (std::unsigned_integral<T> && sizeof(T) == sizeof(uint64_t)) {
+      return static_cast<T>(as_unsigned());
     } else {
-      if (dtype_of<T> == DType::uint64 && dtype() == DType::uint64) return static_cast<T>(item<uint64_t>());
       const int64_t value = as_integer();
       if (!std::in_range<T>(value)) does_not_fit();
       return static_cast<T>(value);
@@ -426,6 +433,7 @@ class RUNNEL_API Tensor {
   [[noreturn]] void no_elements(DType asked) const;
   double as_real() const;
   int64_t as_integer() const;
+  uint64_t as_unsigned() const;
   [[noreturn]] void does_not_fit() const;
   // What the handle refers to; an Error naming what was asked for where that is nothing.
   const TensorImpl& value(const char* asked) const {

@@ -20,6 +20,10 @@ TEST(Calls, TakeListsInBraces) {
   EXPECT_EQ(twice({{1, 2}, {3, 4}}).shape(), (Shape{2, 2}));
   auto first = function([](const std::vector<Tensor>& all) { return all[0]; });
   EXPECT_EQ(first({Tensor(3), Tensor(4)}).item<int32_t>(), 3);
+  auto quiet = function([](const std::vector<Tensor>& all) noexcept { return all[1]; });
+  EXPECT_EQ(quiet({Tensor(3), Tensor(4)}).item<int32_t>(), 4);
+  auto changing = function([](const std::vector<Tensor>& all) mutable noexcept { return all[1]; });
+  EXPECT_EQ(changing({Tensor(3), Tensor(4)}).item<int32_t>(), 4);
   auto sum = function([](auto x, auto y) { return x + y; });
   EXPECT_EQ(sum({1, 2}, {3, 4}).to_vector<int32_t>(), (std::vector<int32_t>{4, 6}));
   auto texts = function([](const Tensor& x) { return x; });
@@ -94,6 +98,34 @@ TEST(Calls, RecursionWithoutEndIsAnError) {
   EXPECT_EQ((*self)(Tensor(-1.f)).item<float>(), -1);
 }
 
+// The library, or the C++ library, calls the function there: their lines say nothing.
+TEST(Calls, ErrorsNameNoLineOfTheLibrary) {
+  const auto quietly = [](const std::function<void()>& mistake) {
+    EXPECT_THAT(test::message_of(mistake),
+                testing::AnyOf(testing::HasSubstr("must be"), testing::HasSubstr("nothing")));
+    EXPECT_THAT(test::message_of(mistake), testing::Not(testing::HasSubstr("(at ")));
+  };
+  auto pairs = function([](const Tensor& x) { return x; }, {.input_signature = {{PartialShape{2}, float32}}});
+  const std::function<Tensor(Tensor)> kept = pairs;
+  quietly([&] { kept({1.f}); });
+  quietly([&] { std::apply(pairs, std::tuple{Tensor{1.f}}); });
+  EXPECT_NAMES_THIS_LINE(pairs({1.f}));
+  auto nothing = function([] { return Tensor(); });
+  quietly([&] { cond(Tensor(true), nothing, nothing); });
+  EXPECT_NAMES_THIS_LINE(nothing());
+}
+
+TEST(Calls, RecursionWithoutEndNamesTheLineOfTheCall) {
+  std::function<Tensor(Tensor)> self;
+  auto f = function([&](const Tensor& x) {
+    return cond(
+        x > 0, [&] { return self(x); }, [&] { return x; });
+  });
+  const int line = __LINE__ + 1;
+  self = [&](const Tensor& x) { return f(x); };
+  expect_error([&] { f(Tensor(1.f)); }, Code::resource_exhausted, "calls_test.cpp:" + std::to_string(line) + ")");
+}
+
 template <class F>
 void both_ways(const F& f) {
   f();
@@ -134,6 +166,45 @@ TEST(ControlFlowCalls, BranchesOfDifferentTypes) {
     EXPECT_EQ(fold(Tensor(12)).item<int32_t>(), 3);
     EXPECT_EQ(fold(Tensor(3)).item<int32_t>(), 3);
   });
+}
+
+TEST(ControlFlowCalls, EmptyFunctionsAreErrors) {
+  const Tensor yes(true);
+  const std::function<Tensor()> empty, one = [] { return Tensor(1); };
+  EXPECT_NAMES_THIS_LINE(case_({{yes, one}}, nullptr));  // though it is not called
+  EXPECT_NAMES_THIS_LINE(case_({{yes, one}, {yes, empty}}, one));
+  EXPECT_NAMES_THIS_LINE(cond(yes, one, empty));
+  EXPECT_NAMES_THIS_LINE(switch_case(0, {one, empty}));
+  expect_error(
+      [&] {
+        case_({{yes, one}, {yes, empty}}, one);
+      },
+      Code::invalid_argument, "[case_] branch 1 is an empty std::function");
+  expect_error([&] { case_({{yes, one}}, nullptr); }, Code::invalid_argument, "[case_] `otherwise` is an empty");
+  expect_error([&] { cond(yes, one, empty); }, Code::invalid_argument, "[cond] branch 1 is an empty std::function");
+  expect_error([&] { switch_case(0, {empty, one}); }, Code::invalid_argument, "[switch_case] branch 0 is an empty");
+}
+
+TEST(ControlFlowCalls, ErrorsNameTheFunctionThatWasCalled) {
+  const Tensor two{true, false};
+  both_ways([&] {
+    auto by_vector = function([](const Tensor& c) {
+      return case_({{c, [] { return Tensor(1); }}}, [] { return Tensor(2); });
+    });
+    expect_error([&] { by_vector(two); }, Code::invalid_argument, "[case_] a condition is one value");
+    auto cond_by_vector = function([](const Tensor& c) {
+      return cond(
+          c, [] { return Tensor(1); }, [] { return Tensor(2); });
+    });
+    expect_error([&] { cond_by_vector(two); }, Code::invalid_argument, "[cond] a condition is one value");
+  });
+  auto of_two_types = function([](const Tensor& c) {
+    return case_({{c, [] { return Tensor(1); }}}, [] { return Tensor(2.f); });
+  });
+  expect_error([&] { of_two_types(Tensor(true)); }, Code::invalid_argument, "[case_]");
+  const auto one = [] { return Tensor(1); };
+  EXPECT_NAMES_THIS_LINE(case_({{two, one}}, one));
+  EXPECT_NAMES_THIS_LINE(cond(two, one, one));
 }
 
 }  // namespace

@@ -32,6 +32,10 @@ TEST(ShapeIndex, AnErrorNamesRankIndexAndLine) {
   EXPECT_NAMES_THIS_LINE(x.shape()[-3]);
   EXPECT_NAMES_THIS_LINE(x.dim(2));
   EXPECT_NAMES_THIS_LINE(PartialShape::unknown()[0]);
+  const std::vector<int> none;
+  EXPECT_NAMES_THIS_LINE(x.shape()[none.size() - 1]);
+  EXPECT_NAMES_THIS_LINE(x.dim(none.size() - 2));
+  EXPECT_EQ(x.dim(1u), 3);
   expect_error([&] { static_cast<void>(x.shape()[5]); }, Code::invalid_argument,
                "dimension 5 of the shape [2,3] of rank 2: it must be in [-2, 2)");
   expect_error([&] { static_cast<void>(PartialShape::unknown()[-1]); }, Code::invalid_argument,
@@ -91,6 +95,20 @@ TEST(Elements, OneElementIsACppNumber) {
   EXPECT_EQ(float(constant(1.5, float16)), 1.5f);
   EXPECT_EQ(size_t(Tensor{{5}}), 5u);
   EXPECT_EQ(uint64_t(constant(uint64_t{1} << 63, uint64)) >> 63, 1u);
+  EXPECT_EQ(uint64_t(Tensor(1e19)), static_cast<uint64_t>(1e19f));  // above the largest int64
+  EXPECT_EQ(uint64_t(constant(7.9, float16)), 7u);
+  EXPECT_EQ(uint64_t(Tensor(-0.5)), 0u);
+  EXPECT_EQ(uint64_t(Tensor(true)), 1u);
+  EXPECT_EQ(float(constant(1e300, float64)), INFINITY);  // as cast(x, float32)
+  EXPECT_EQ(double(constant(1e300, float64)), 1e300);
+  static_assert(std::constructible_from<signed char, Tensor> && std::constructible_from<long long, Tensor>);
+  static_assert(!std::constructible_from<char, Tensor> && !std::constructible_from<wchar_t, Tensor>);
+  expect_error([] { static_cast<void>(uint64_t(Tensor(1e20))); }, Code::invalid_argument, "does not fit");
+  expect_error([] { static_cast<void>(uint64_t(Tensor(-1))); }, Code::invalid_argument, "does not fit");
+  expect_error([] { static_cast<void>(uint64_t(Tensor(-1.f))); }, Code::invalid_argument, "does not fit");
+  expect_error([] { static_cast<void>(uint64_t(Tensor(NAN))); }, Code::invalid_argument, "does not fit");
+  expect_error([] { static_cast<void>(uint64_t(Tensor("1"))); }, Code::invalid_argument, "no C++ number");
+  expect_error([] { static_cast<void>(uint64_t(Tensor{1, 2})); }, Code::invalid_argument, "one value asked");
   expect_error([] { static_cast<void>(int(Tensor(3e9))); }, Code::invalid_argument, "does not fit");
   expect_error([] { static_cast<void>(unsigned(Tensor(-1))); }, Code::invalid_argument, "does not fit");
   expect_error([] { static_cast<void>(int(Tensor(NAN))); }, Code::invalid_argument, "does not fit");
