@@ -1,5 +1,8 @@
 // Values of ragged features, cut into rows by partitions that stand in other features.
+#include <algorithm>
+#include <iterator>
 #include <limits>
+#include <string_view>
 
 #include "runnel/base/format.h"
 #include "runnel/op/builder.h"
@@ -156,6 +159,11 @@ void register_parse_partition(Registry& r) {
       .out("inner", "T")
       .out("outer", "T")
       .shape([](InferContext& c, const PartitionAttrs& a) {
+        constexpr std::string_view kinds[] = {"row_splits", "row_lengths",  "row_starts",
+                                              "row_limits", "value_rowids", "uniform_row_length"};
+        if (std::find(std::begin(kinds), std::end(kinds), a.kind) == std::end(kinds)) {
+          throw invalid_argument("feature '{}': no partition is of the kind '{}'", a.feature, a.kind);
+        }
         if (a.kind == "uniform_row_length" && a.length < 1)
           throw invalid_argument("feature '{}': rows of {} values", a.feature, a.length);
         for (int i = 0; i < 3; ++i) c.require_rank(i, 1);
@@ -177,7 +185,9 @@ void register_parse_partition(Registry& r) {
               {.kind = "uniform_row_length", .length = 2, .feature = "a"})
       .sample({.in = {Tensor{0, 3}, Tensor{int64_t{0}, int64_t{2}}, Tensor{0, 2}},
                .error = "record 0: feature 'a': row_splits end at 2, but there are 3 values"},
-              {.kind = "row_splits", .feature = "a"});
+              {.kind = "row_splits", .feature = "a"})
+      .sample({.in = {Tensor{0, 1}, Tensor{int64_t{1}}, Tensor{0, 1}}, .error = "no partition is of the kind 'rows'"},
+              {.kind = "rows", .feature = "a"});
 }
 
 }  // namespace runnel
