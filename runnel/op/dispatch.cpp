@@ -53,7 +53,16 @@ void bind_type(const OpDef& op, const ArgSpec& arg, int i, DType got, TypeBindin
   }
 }
 
-void check_inputs(const OpDef& op, Inputs inputs, TypeBinding& binding, bool symbolic_too = false) {
+[[noreturn]] void refers_to_nothing(const OpDef& op, int i, const Tensor& t) {
+  const bool told = t.impl() && t.impl()->symbol;
+  throw invalid_argument("{} refers to nothing: {}", op.input_name(i),
+                         told ? t.impl()->symbol->described() : "the Tensor was never given a value");
+}
+
+// What is known of the inputs of a call before they are checked.
+enum class Known { nothing, values };
+
+void check_inputs(const OpDef& op, Inputs inputs, TypeBinding& binding, Known known, bool symbolic_too = false) {
   const int n = static_cast<int>(inputs.size());
   const bool lists = op.has_list_input;
   if (!lists && inputs.size() != op.inputs.size()) [[unlikely]] {
@@ -62,16 +71,16 @@ void check_inputs(const OpDef& op, Inputs inputs, TypeBinding& binding, bool sym
   if (lists && !op.fits_input_count(n)) throw invalid_argument("{} inputs do not fill its lists of inputs", n);
   for (int i = 0; i < n; ++i) {
     const Tensor& t = *inputs[static_cast<size_t>(i)];
-    if (!t.defined()) [[unlikely]] {
-      const bool told = t.impl() && t.impl()->symbol;
-      throw invalid_argument("{} refers to nothing: {}", op.input_name(i),
-                             told ? t.impl()->symbol->described() : "the Tensor was never given a value");
+    if (known == Known::nothing) {
+      if (!t.defined()) [[unlikely]] {
+        refers_to_nothing(op, i, t);
+      }
+      if (t.is_symbolic() && !symbolic_too) [[unlikely]] {
+        throw make_error(Code::failed_precondition,
+                         "{} stands for a value of a graph that is being built: it has none here", op.input_name(i));
+      }
     }
-    if (t.is_symbolic() && !symbolic_too) [[unlikely]] {
-      throw make_error(Code::failed_precondition,
-                       "{} stands for a value of a graph that is being built: it has none here", op.input_name(i));
-    }
-    bind_type(op, lists ? op.input_spec(i, n) : op.inputs[static_cast<size_t>(i)], i, t.dtype(), binding);
+    bind_type(op, lists ? op.input_spec(i, n) : op.inputs[static_cast<size_t>(i)], i, t.impl()->dtype, binding);
   }
 }
 
@@ -103,9 +112,13 @@ void check_lists(const OpDef& op, Inputs inputs, const void* attrs) {
 }
 
 // `dtypes` has room for op.num_outputs(attrs).
-void output_dtypes(const OpDef& op, const void* attrs, const TypeBinding& binding, DType* dtypes) {
+inline void output_dtypes(const OpDef& op, const void* attrs, const TypeBinding& binding, DType* dtypes) {
   int n = 0;
   for (const ArgSpec& arg : op.outputs) {
+    if (arg.type_var >= 0 && !arg.is_list()) [[likely]] {
+      dtypes[n++] = binding.types[arg.type_var];
+      continue;
+    }
     if (!arg.type_list_attr.empty()) {
       const AttrValue types = op.attrs.find(arg.type_list_attr)->get(attrs);
       for (DType t : std::get<std::vector<DType>>(types)) dtypes[n++] = t;
@@ -152,14 +165,15 @@ Interceptor* owner_of(Inputs inputs) {
   return nullptr;
 }
 
-void run_kernel(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outputs, int num_outputs) {
+// `all_on_host`: every input is a value in the host's memory.
+void run_kernel(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outputs, int num_outputs, bool all_on_host) {
   TypeBinding binding;
-  check_inputs(op, inputs, binding);
+  check_inputs(op, inputs, binding, all_on_host ? Known::values : Known::nothing);
   if (op.has_list_input) check_lists(op, inputs, attrs);
   ShortList<DType> dtypes(num_outputs);
   output_dtypes(op, attrs, binding, dtypes.data());
 
-  Device& device = place(op, inputs);
+  Device& device = all_on_host ? Device::cpu() : place(op, inputs);
   const DType key = kernel_key(op, binding);
   KernelFn kernel = op.kernel(device.kind(), key);
   if (!kernel) [[unlikely]] {
@@ -183,8 +197,8 @@ void run_kernel(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outpu
 // Inputs that live elsewhere than where the kernel reads them are moved first.
 void run_where_inputs_are(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outputs, int num_outputs) {
   TypeBinding binding;
-  check_inputs(op, inputs, binding);
-  if (op.any_device) return run_kernel(op, inputs, attrs, outputs, num_outputs);
+  check_inputs(op, inputs, binding, Known::nothing);
+  if (op.any_device) return run_kernel(op, inputs, attrs, outputs, num_outputs, false);
   Device* device = &place(op, inputs);
   // An op on state that the device has no kernel for may still do on the host, where handles are.
   const bool on_state =
@@ -198,7 +212,7 @@ void run_where_inputs_are(const OpDef& op, Inputs inputs, const void* attrs, Ten
     moved[i] = host ? inputs[i]->to_host() : inputs[i]->to(*device);
     placed[i] = &moved[i];
   }
-  run_kernel(op, placed, attrs, outputs, num_outputs);
+  run_kernel(op, placed, attrs, outputs, num_outputs, false);
 }
 
 // An op inside an op: the inner one is named already.
@@ -216,7 +230,7 @@ uint64_t new_tape_level() { return ++last_tape_level; }
 
 DType resolve_types(const OpDef& op, Inputs inputs, const void* attrs, DType* dtypes) {
   TypeBinding binding;
-  check_inputs(op, inputs, binding, true);
+  check_inputs(op, inputs, binding, Known::nothing, true);
   if (op.has_list_input) check_lists(op, inputs, attrs);
   output_dtypes(op, attrs, binding, dtypes);
   return kernel_key(op, binding);
@@ -248,7 +262,7 @@ void dispatch(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outputs
       bool all_on_host = true;
       for (const Tensor* t : inputs) all_on_host = all_on_host && has_value_on_host(*t);
       if (all_on_host) [[likely]] {
-        run_kernel(op, inputs, attrs, outputs, num_outputs);
+        run_kernel(op, inputs, attrs, outputs, num_outputs, true);
       } else if (Interceptor* owner = owner_of(inputs)) {
         return owner->call(op, inputs, attrs, outputs, num_outputs, user_line(where));
       } else {

@@ -35,7 +35,7 @@ namespace {
 
 // The number of elements, or an Error where it or its bytes overflow.
 size_t checked_count(DType dtype, const Shape& shape) {
-  int64_t n = static_cast<int64_t>(dtype_size(dtype));
+  int64_t n = 1;
   bool overflow = false;
   bool zero = false;
   for (int64_t d : shape) {
@@ -43,11 +43,12 @@ size_t checked_count(DType dtype, const Shape& shape) {
     overflow = overflow || __builtin_mul_overflow(n, d, &n);
   }
   if (zero) return 0;
-  if (overflow) {
+  int64_t bytes = 0;
+  if (overflow || __builtin_mul_overflow(n, static_cast<int64_t>(dtype_size(dtype)), &bytes)) [[unlikely]] {
     throw make_error(Code::resource_exhausted, "a {} tensor of shape {} has too many elements", dtype_name(dtype),
                      shape.str());
   }
-  return static_cast<size_t>(n) / dtype_size(dtype);
+  return static_cast<size_t>(n);
 }
 
 size_t offset_in_buffer(const TensorImpl& t) {
