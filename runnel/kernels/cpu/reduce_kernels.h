@@ -154,35 +154,77 @@ RUNNEL_INLINE T fold_row(const T* x, int64_t n) {
   return result;
 }
 
+// Folds for max and min that pass over NaN on vectors, with NaN kept.
+template <class Op>
+struct KeepsNan {
+  template <class V>
+  RUNNEL_INLINE static void fold(V& a, const V& x) {
+    Op::fold(a, x);
+    a = x != x ? x : a;
+  }
+};
+
+// y folded with eight rows of one column, pairwise; with E a vector, of as many columns.
+template <class Op, class E, class Loaded, class T>
+RUNNEL_INLINE void fold_eight(const T* x, int64_t stride, T* y) {
+  const auto row = [&](int64_t i) __attribute__((always_inline))->E {
+    return *reinterpret_cast<const Loaded*>(x + i * stride);
+  };
+  E a = row(0), b = row(2), c = row(4), d = row(6), t = *reinterpret_cast<const Loaded*>(y);
+  Op::fold(a, row(1));
+  Op::fold(b, row(3));
+  Op::fold(c, row(5));
+  Op::fold(d, row(7));
+  Op::fold(a, b);
+  Op::fold(c, d);
+  Op::fold(a, c);
+  Op::fold(t, a);
+  *reinterpret_cast<Loaded*>(y) = t;
+}
+template <class Op, class E, class Loaded, class T>
+RUNNEL_INLINE void fold_one(const T* x, T* y) {
+  E t = *reinterpret_cast<const Loaded*>(y);
+  Op::fold(t, *reinterpret_cast<const Loaded*>(x));
+  *reinterpret_cast<Loaded*>(y) = t;
+}
+
 // y[j] folded with x[0][j], ..., x[rows - 1][j]: eight rows at a time, so that y is touched seldom and the
 // eight are folded pairwise.
-template <class Op, class T>
+template <class Op, class T, int kBytes>
 RUNNEL_INLINE void fold_columns(const T* x, int64_t rows, int64_t stride, int64_t cols, T* y) {
+  if constexpr (std::is_floating_point_v<T> && (std::is_same_v<Op, MaxOp> || std::is_same_v<Op, MinOp>)) {
+    // No compiler turns these folds into vectors by itself. The last vector may overlap the one before: folding an
+    // element twice changes nothing.
+    typedef T V __attribute__((vector_size(kBytes)));
+    typedef T Loaded __attribute__((vector_size(kBytes), aligned(alignof(T)), may_alias));
+    constexpr int64_t L = kBytes / sizeof(T);
+    if (cols >= L) {
+      for (int64_t i = 0; i < rows;) {
+        const T* p = x + i * stride;
+        const bool eight = i + 8 <= rows;
+        for (int64_t at = 0; at < cols; at += L) {
+          const int64_t j = at + L <= cols ? at : cols - L;
+          if (eight) {
+            fold_eight<KeepsNan<Op>, V, Loaded>(p + j, stride, y + j);
+          } else {
+            fold_one<KeepsNan<Op>, V, Loaded>(p + j, y + j);
+          }
+        }
+        i += eight ? 8 : 1;
+      }
+      return;
+    }
+  }
   int64_t i = 0;
   for (; i + 8 <= rows; i += 8) {
     const T* p = x + i * stride;
     RUNNEL_IVDEP
-    for (int64_t j = 0; j < cols; ++j) {
-      T a = p[j], b = p[j + 2 * stride], c = p[j + 4 * stride], d = p[j + 6 * stride], t = y[j];
-      Op::fold(a, p[j + stride]);
-      Op::fold(b, p[j + 3 * stride]);
-      Op::fold(c, p[j + 5 * stride]);
-      Op::fold(d, p[j + 7 * stride]);
-      Op::fold(a, b);
-      Op::fold(c, d);
-      Op::fold(a, c);
-      Op::fold(t, a);
-      y[j] = t;
-    }
+    for (int64_t j = 0; j < cols; ++j) fold_eight<Op, T, T>(p + j, stride, y + j);
   }
   for (; i < rows; ++i) {
     const T* p = x + i * stride;
     RUNNEL_IVDEP
-    for (int64_t j = 0; j < cols; ++j) {
-      T t = y[j];
-      Op::fold(t, p[j]);
-      y[j] = t;
-    }
+    for (int64_t j = 0; j < cols; ++j) fold_one<Op, T, T>(p + j, y + j);
   }
 }
 
@@ -212,11 +254,11 @@ RUNNEL_AVX2 RUNNEL_FLATTEN void rows_avx2(const T* x, int64_t count, int64_t n, 
 }
 template <class Op, class T>
 void columns_base(const T* x, int64_t rows, int64_t stride, int64_t cols, T* y) {
-  fold_columns<Op>(x, rows, stride, cols, y);
+  fold_columns<Op, T, 16>(x, rows, stride, cols, y);
 }
 template <class Op, class T>
 RUNNEL_AVX2 RUNNEL_FLATTEN void columns_avx2(const T* x, int64_t rows, int64_t stride, int64_t cols, T* y) {
-  fold_columns<Op>(x, rows, stride, cols, y);
+  fold_columns<Op, T, 32>(x, rows, stride, cols, y);
 }
 
 template <class Op, class T>
