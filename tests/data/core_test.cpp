@@ -1,5 +1,7 @@
 #include <atomic>
 #include <chrono>
+#include <map>
+#include <set>
 #include <thread>
 
 #include "tests/data/helpers.h"

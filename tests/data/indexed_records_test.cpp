@@ -1,4 +1,6 @@
 // TFRecord files as a source that answers by number.
+#include <atomic>
+
 #include "runnel/data/pipeline.h"
 #include "tests/data/helpers.h"
 #include "tests/support/temp_dir.h"

@@ -1,3 +1,7 @@
+#include <atomic>
+#include <numeric>
+#include <set>
+
 #include "runnel/tensor/allocator.h"
 #include "tests/data/helpers.h"
 

@@ -1,4 +1,5 @@
 // What a user meets who makes a mistake: every error names the line that the mistake stands in.
+#include <map>
 #include <sstream>
 
 #include "runnel/base/env.h"

@@ -1,6 +1,8 @@
 // Gradients inside functions, of functions, and of both to second order.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "runnel/function/control_flow.h"
 #include "runnel/runnel.h"
 

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <map>
 
 #include "runnel/graph/passes/pass.h"
 #include "tests/function/random_program_generator.h"

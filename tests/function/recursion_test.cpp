@@ -1,6 +1,7 @@
 // Functions that call themselves: values, captured variables, and derivatives to second order.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 
 #include "runnel/runnel.h"

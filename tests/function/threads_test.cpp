@@ -1,7 +1,7 @@
 // Many threads use one function at once: running, tracing, deriving. The sanitizer of threads watches.
 #include <gtest/gtest.h>
+#include <atomic>
 #include <chrono>
-
 #include <thread>
 
 #include "runnel/function/traced_blocks.h"

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <limits>
+#include <mutex>
 
 #include "runnel/graph/decompose.h"
 #include "runnel/graph/graph_def.h"

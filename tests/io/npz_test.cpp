@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <complex>
 #include <cstring>
+#include <map>
 
 #include "runnel/io/process.h"
 #include "runnel/io/zip.h"

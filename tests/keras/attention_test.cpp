@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "runnel/keras/layers/attention.h"
 
 #include "runnel/keras/layers/embedding.h"

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "runnel/keras/layers/normalization.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/tensors.h"

@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "runnel/base/log.h"
 #include "runnel/keras/loss_scale_optimizer.h"
 #include "runnel/keras/optimizers.h"

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "runnel/keras/layers/preprocessing.h"
 
 #include "runnel/keras/layers/random_image_layers.h"

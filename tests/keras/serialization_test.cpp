@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "runnel/keras/keras.h"
 #include "runnel/runnel.h"
 #include "tests/support/expect_error.h"

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "runnel/base/parallel.h"
 #include "runnel/keras/keras.h"

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "runnel/base/sha256.h"
 #include "runnel/io/gzip.h"
 #include "runnel/io/zip.h"

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "runnel/op/attr_bytes.h"
 #include "runnel/op/registry.h"
 #include "tests/support/expect_error.h"

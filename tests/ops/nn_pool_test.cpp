@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "tests/ops/nn_reference.h"
 #include "tests/support/expect_error.h"
 

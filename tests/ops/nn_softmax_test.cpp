@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "tests/support/expect_error.h"
 #include "tests/support/tensors.h"
 

@@ -2,7 +2,9 @@
 
 #include <cmath>
 #include <complex>
+#include <cstring>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <random>
 

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <random>
+#include <set>
 
 #include "runnel/runnel.h"
 #include "runnel/tensor/type_sets.h"

@@ -1,4 +1,5 @@
 // The values of a sample in every dtype its type variables allow.
+#include <cmath>
 #include <optional>
 
 #include "runnel/base/error.h"

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "runnel/ops/composite.h"
 #include "tests/support/expect_error.h"
 

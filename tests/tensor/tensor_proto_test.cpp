@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <filesystem>
+#include <limits>
 #include <map>
 
 #include "runnel/tensor/serialize.h"
