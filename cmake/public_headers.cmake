@@ -15,6 +15,11 @@ set(RUNNEL_PUBLIC_HEADERS
   runnel/base/source_site.h
   runnel/base/version.h
   # files: records, examples, compression, datasets
+  runnel/io/checkpoint_names.h
+  runnel/io/checkpoint_reader.h
+  runnel/io/checkpoint_slice.h
+  runnel/io/checkpoint_state.h
+  runnel/io/checkpoint_writer.h
   runnel/io/compression.h
   runnel/io/csv.h
   runnel/io/datasets.h

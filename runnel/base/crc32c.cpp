@@ -44,8 +44,6 @@ uint32_t update_portable(uint32_t r, const unsigned char* p, size_t n) {
   return r;
 }
 
-#if defined(__x86_64__)
-
 constexpr uint32_t multiply(uint32_t a, uint32_t b) {  // modulo the polynomial
   uint32_t product = 0;
   for (int i = 0; i < 32; ++i) {
@@ -64,6 +62,8 @@ constexpr uint32_t x_to_the(uint64_t n) {
   }
   return result;
 }
+
+#if defined(__x86_64__)
 
 // Advances a register over Bytes zero bytes: a multiplication by x^(8 Bytes), one table per byte of the
 // register.
@@ -153,6 +153,8 @@ __attribute__((target("sse4.2,pclmul"))) uint32_t update_sse42(uint32_t r32, con
 #endif
 
 }  // namespace
+
+uint32_t crc32c_combine(uint32_t a, uint32_t b, uint64_t size_of_b) { return multiply(x_to_the(8 * size_of_b), a) ^ b; }
 
 uint32_t crc32c_extend_portable(uint32_t crc, const void* data, size_t size) {
   return ~update_portable(~crc, static_cast<const unsigned char*>(data), size);

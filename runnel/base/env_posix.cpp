@@ -171,11 +171,16 @@ class PosixWritableFile : public WritableFile {
 
 class PosixFileLock : public FileLock {
  public:
-  explicit PosixFileLock(const std::string& path) : file_("lock", path, O_RDWR | O_CREAT) {
+  explicit PosixFileLock(const std::string& path) : file_("lock", path, flags(path)) {
     if (retry([&] { return ::flock(file_.fd(), LOCK_EX); }) != 0) throw io_error("lock", path, errno);
   }
 
  private:
+  static int flags(const std::string& path) {  // a folder can be locked as it is
+    struct ::stat status {};
+    const bool folder = ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+    return folder ? O_RDONLY | O_DIRECTORY : O_RDWR | O_CREAT;
+  }
   Descriptor file_;
 };
 

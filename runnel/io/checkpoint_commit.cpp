@@ -1,0 +1,112 @@
+#include "runnel/io/checkpoint_commit.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <exception>
+#include <vector>
+
+#include "runnel/base/format.h"
+#include "runnel/base/log.h"
+#include "runnel/io/checkpoint_names.h"
+
+namespace runnel::io {
+namespace {
+
+// The mark of temporary files: the machine and the process, so that it can be told whether their writer still lives.
+std::string temporary_mark() {
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  std::string name = host;
+  for (char& c : name) {
+    if (c == '/') c = '_';
+  }
+  return ".tmp-ckpt-" + name + "-";
+}
+
+std::string file_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+
+// One process after the other puts checkpoints into a folder. File systems that know no locks go without: what is
+// lost then is the order of two processes that save under one prefix at the same moment.
+std::unique_ptr<FileLock> lock_folder(const std::string& dir, Env& env) {
+  try {
+    return env.lock(dir);
+  } catch (const Error& error) {
+    log_info("[checkpoint] {} cannot be locked: {}", dir, error.what());
+    return nullptr;
+  }
+}
+
+// Readers of the old checkpoint find its shard by the number of shards in the index. So a new shard never overwrites
+// one that an index may name: it takes another name, and the rename of the index alone decides which is read.
+ShardName free_shard_name(const std::string& prefix, Env& env) {
+  for (int n = 1; n < 100000; ++n) {
+    const ShardName name{.shard = n - 1, .shards = n};
+    if (!env.exists(checkpoint_shard_path(prefix, name.shard, name.shards))) return name;
+  }
+  throw make_error(Code::resource_exhausted, "[checkpoint] {}: too many shards lie beside it; remove some", prefix);
+}
+
+}  // namespace
+
+std::string temporary_path(const std::string& path) {
+  static std::atomic<uint64_t> serial{0};
+  return fmt::format("{}{}{}-{}", path, temporary_mark(), ::getpid(), serial++);
+}
+
+void remove_quietly(const std::string& path, Env& env) noexcept {
+  try {
+    if (env.exists(path)) env.remove(path);
+  } catch (const std::exception&) {
+    // The first failure is the one to report.
+  }
+}
+
+void remove_leftovers(const std::string& dir, Env& env) {
+  const std::string mark = temporary_mark();
+  for (const std::string& name : env.list(dir)) {
+    const size_t at = name.rfind(mark);
+    if (at == std::string::npos) continue;
+    int pid = 0;
+    const char* begin = name.data() + at + mark.size();
+    const auto [end, error] = std::from_chars(begin, name.data() + name.size(), pid);
+    if (error != std::errc() || *end != '-' || pid <= 0) continue;
+    if (::kill(pid, 0) != 0 && errno == ESRCH) remove_quietly(join_path(dir, name), env);
+  }
+}
+
+void commit_checkpoint(const std::string& prefix, const std::string& data_path, Env& env,
+                       FunctionRef<std::string(const ShardName&)> make_index) {
+  const std::string dir = parent_dir(prefix), index = checkpoint_index_path(prefix);
+  const std::unique_ptr<FileLock> lock = lock_folder(dir, env);
+  const bool replaces = checkpoint_exists(prefix, env);
+  const ShardName name = replaces ? free_shard_name(prefix, env) : ShardName{};
+  const std::string data = checkpoint_shard_path(prefix, name.shard, name.shards);
+  const std::string index_path = temporary_path(index);
+  bool data_in_place = false;
+  try {
+    const std::string bytes = make_index(name);
+    const std::unique_ptr<WritableFile> file = env.create(index_path);
+    file->append(as_bytes(bytes));
+    file->sync();
+    file->close();
+    env.rename(data_path, data);
+    data_in_place = true;
+    env.sync_dir(dir);  // the index must not reach the disk before the shard it names
+    env.rename(index_path, index);
+  } catch (...) {
+    remove_quietly(index_path, env);
+    remove_quietly(data_in_place ? data : data_path, env);
+    throw;
+  }
+  env.sync_dir(dir);
+  if (!replaces) return;
+  for (const std::string& shard : checkpoint_shards_on_disk(prefix, env)) {
+    if (file_name(shard) != file_name(data)) remove_quietly(shard, env);
+  }
+}
+
+}  // namespace runnel::io

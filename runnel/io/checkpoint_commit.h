@@ -1,0 +1,27 @@
+#pragma once
+
+// Internal: how files of a checkpoint get their names, so that a crash or another process never leaves half of one.
+#include <string>
+
+#include "runnel/base/env.h"
+#include "runnel/base/function_ref.h"
+
+namespace runnel::io {
+
+// A name for a file that is being written beside `path`: no other writer has it, and remove_leftovers knows it.
+std::string temporary_path(const std::string& path);
+// Removes what writers of checkpoints left in the folder that have ended without a word (killed, out of power).
+void remove_leftovers(const std::string& dir, Env& env);
+void remove_quietly(const std::string& path, Env& env) noexcept;
+
+struct ShardName {
+  int shard = 0, shards = 1;
+};
+
+// Puts a checkpoint in its place: `data_path` holds its one shard, synced, and becomes that; make_index gives the bytes
+// of the index, for the name that the shard gets. On failure both temporary files are gone and an older checkpoint of
+// the prefix is as it was.
+void commit_checkpoint(const std::string& prefix, const std::string& data_path, Env& env,
+                       FunctionRef<std::string(const ShardName&)> make_index);
+
+}  // namespace runnel::io

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runnel/base/env.h"
+#include "runnel/base/export.h"
+
+namespace runnel::io {
+
+// A box inside of a tensor, one extent for each dimension: how a checkpoint keeps the parts of a partitioned variable.
+struct CheckpointExtent {
+  int64_t start = 0;
+  int64_t length = -1;  // -1: the whole dimension
+  friend bool operator==(const CheckpointExtent&, const CheckpointExtent&) = default;
+};
+using CheckpointSlice = std::vector<CheckpointExtent>;
+
+// "100 20 0,50:-" as ops and TensorFlow's tools write it: the shape of the whole tensor, then for each dimension
+// START,LENGTH or - for all of it.
+struct CheckpointSliceSpec {
+  std::vector<int64_t> shape;
+  CheckpointSlice slice;
+};
+RUNNEL_API CheckpointSliceSpec parse_slice_spec(const std::string& text);
+
+// The shape of the part; an Error (invalid_argument) where it does not lie inside the whole.
+RUNNEL_API std::vector<int64_t> slice_shape(std::span<const int64_t> shape, const CheckpointSlice& slice);
+RUNNEL_API bool is_whole(const CheckpointSlice& slice);
+
+// The key under which a checkpoint keeps a part of a tensor. It begins with a zero byte, which no other key does.
+RUNNEL_API std::string slice_key(std::string_view key, const CheckpointSlice& slice);
+
+// Copies what two parts of one tensor have in common, from one to the other; returns how many elements that is. Both
+// lie dense in memory, row by row.
+RUNNEL_API uint64_t copy_common_part(std::span<const int64_t> shape, size_t element_size, const CheckpointSlice& from,
+                                     ByteSpan from_bytes, const CheckpointSlice& to, std::span<std::byte> to_bytes);
+
+}  // namespace runnel::io
