@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "runnel/base/format.h"
+#include "runnel/kernels/cpu/remainder.h"
 #include "runnel/op/composed.h"
 #include "runnel/ops/math_common.h"
 
@@ -37,17 +38,22 @@ constexpr CheckedDivision<F> checked(F) {
 // C++'s quotient, towards zero, for y != 0; the smallest integer over -1 wraps around.
 template <class T>
 T quotient(T x, T y) {
-  if constexpr (std::is_signed_v<T>) {
-    if (y == T(-1)) return static_cast<T>(0 - wrapping(x));
+  if constexpr (sizeof(T) < 8) {
+    // In double: exact, and vectors have it. Where y is -1, a sign is all there is to do.
+    const bool negates = std::is_signed_v<T> && y == T(-1);
+    const double by = negates ? 1.0 : static_cast<double>(y);
+    const T q = static_cast<T>(static_cast<std::conditional_t<std::is_signed_v<T>, int32_t, int64_t>>(x / by));
+    return negates ? static_cast<T>(0 - wrapping(x)) : q;
+  } else {
+    if constexpr (std::is_signed_v<T>) {
+      if (y == T(-1)) return static_cast<T>(0 - wrapping(x));
+    }
+    return static_cast<T>(x / y);
   }
-  return static_cast<T>(x / y);
 }
 template <class T>
 T remainder(T x, T y) {
-  if constexpr (std::is_signed_v<T>) {
-    if (y == T(-1)) return 0;
-  }
-  return static_cast<T>(x % y);
+  return static_cast<T>(wrapping(x) - wrapping(quotient(x, y)) * wrapping(y));
 }
 
 constexpr auto floor_div = [](auto x, auto y) {
@@ -55,7 +61,8 @@ constexpr auto floor_div = [](auto x, auto y) {
   if constexpr (std::is_integral_v<T>) {
     const T q = quotient(x, y);
     if constexpr (std::is_signed_v<T>) {
-      return static_cast<T>((x < 0) != (y < 0) && remainder(x, y) != 0 ? q - 1 : q);
+      const T m = static_cast<T>(wrapping(x) - wrapping(q) * wrapping(y));
+      return static_cast<T>(q - T((m != 0) & ((m < 0) != (y < 0))));
     } else {
       return q;
     }
@@ -63,19 +70,21 @@ constexpr auto floor_div = [](auto x, auto y) {
     return std::floor(x / y);
   }
 };
-constexpr auto floor_mod = [](auto x, auto y) {
-  using T = decltype(x);
-  if constexpr (std::is_integral_v<T>) {
-    const T m = remainder(x, y);
-    if constexpr (std::is_signed_v<T>) {
-      return static_cast<T>(m != 0 && (m < 0) != (y < 0) ? m + y : m);
+struct FloorMod {
+  template <class T>
+  T operator()(T x, T y) const {
+    if constexpr (std::is_integral_v<T>) {
+      const T m = remainder(x, y);
+      if constexpr (std::is_signed_v<T>) {
+        return static_cast<T>((m != 0) & ((m < 0) != (y < 0)) ? m + y : m);
+      } else {
+        return m;
+      }
     } else {
-      return m;
+      return cpu::floor_mod(x, y);
     }
-  } else {
-    const T m = std::fmod(x, y);
-    return m != 0 && (m < 0) != (y < 0) ? m + y : m;
   }
+  static void block(const float* x, const float* y, float* z, int64_t n) { cpu::vfloor_mod(x, y, z, n); }
 };
 constexpr auto truncate_div = [](auto x, auto y) {
   if constexpr (std::is_integral_v<decltype(x)>) {
@@ -84,12 +93,16 @@ constexpr auto truncate_div = [](auto x, auto y) {
     return std::trunc(x / y);
   }
 };
-constexpr auto truncate_mod = [](auto x, auto y) {
-  if constexpr (std::is_integral_v<decltype(x)>) {
-    return remainder(x, y);
-  } else {
-    return std::fmod(x, y);
+struct TruncateMod {
+  template <class T>
+  T operator()(T x, T y) const {
+    if constexpr (std::is_integral_v<T>) {
+      return remainder(x, y);
+    } else {
+      return cpu::truncate_mod(x, y);
+    }
   }
+  static void block(const float* x, const float* y, float* z, int64_t n) { cpu::vtruncate_mod(x, y, z, n); }
 };
 
 // The type of true division; invalid where the operands need no conversion.
@@ -187,7 +200,7 @@ void register_division(Registry& r) {
       .in("y")
       .out("z")
       .shape(broadcast<0, 1>)
-      .cpu(checked(floor_mod))
+      .cpu(checked(FloorMod{}))
       .grad([](const GradCtx& g) {
         return binary_gradients(
             g, [&] { return g.dy(); }, [&] { return g.dy() * negative(floordiv(g.x(0), g.x(1))); });
@@ -215,7 +228,7 @@ void register_division(Registry& r) {
       .in("y")
       .out("z")
       .shape(broadcast<0, 1>)
-      .cpu(checked(truncate_mod))
+      .cpu(checked(TruncateMod{}))
       .grad([](const GradCtx& g) {
         return binary_gradients(
             g, [&] { return g.dy(); }, [&] { return g.dy() * negative(truncatediv(g.x(0), g.x(1))); });

@@ -31,7 +31,7 @@ void register_trigonometric_functions(Registry& r) {
       .in("x", floating_or_complex)
       .out("y")
       .shape(like<0>)
-      .cpu(elementwise([](auto x) { return std::tan(x); }))
+      .cpu(elementwise(cpu::Tan{}))
       .grad([](const GradCtx& g) { return g.dy() * (square(conj(g.y())) + 1); })
       .doc("The tangent.")
       .sample({.in = {Tensor{0.f, 1.f, -2.f}}, .out = {Tensor{0.f, 1.5574077f, 2.1850399f}}})
@@ -58,7 +58,7 @@ void register_trigonometric_functions(Registry& r) {
       .in("x", floating_or_complex)
       .out("y")
       .shape(like<0>)
-      .cpu(elementwise([](auto x) { return std::atan(x); }))
+      .cpu(elementwise(cpu::Atan{}))
       .grad([](const GradCtx& g) { return g.dy() / (square(conj(g.x())) + 1); })
       .doc("The inverse tangent.")
       .sample({.in = {Tensor{0.f, 1.f, -2.f}}, .out = {Tensor{0.f, 0.78539816f, -1.1071487f}}})
@@ -68,7 +68,7 @@ void register_trigonometric_functions(Registry& r) {
       .in("x")
       .out("z")
       .shape(broadcast<0, 1>)
-      .cpu(elementwise([](auto y, auto x) { return std::atan2(y, x); }))
+      .cpu(elementwise(cpu::Atan2{}))
       .grad([](const GradCtx& g) {
         const Tensor scaled = g.dy() / (square(g.x(0)) + square(g.x(1)));
         return binary_gradients(

@@ -38,6 +38,8 @@ const Function kFunctions[] = {
     {"sigmoid", vsigmoid, [](double x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); }, 3},
     {"sin", vsin, [](double x) { return std::sin(x); }, 2},
     {"cos", vcos, [](double x) { return std::cos(x); }, 2},
+    {"tan", vtan, [](double x) { return std::tan(x); }, 3},
+    {"atan", vatan, [](double x) { return std::atan(x); }, 2},
     {"erf", verf, [](double x) { return std::erf(x); }, 2},
     {"sqrt", vsqrt, [](double x) { return std::sqrt(x); }, 0.5},
     {"rsqrt", vrsqrt, [](double x) { return 1 / std::sqrt(x); }, 1.5},
@@ -126,6 +128,31 @@ TEST(VmathBits, DISABLED_PrintsSumsOfAllBits) {
     for (float v : y) sum = sum * 31 + (std::isnan(v) ? 0 : std::bit_cast<uint32_t>(v));
     std::printf("bits of %s: %016llx\n", name, static_cast<unsigned long long>(sum));
   }
+  std::vector<float> other(x.rbegin(), x.rend());
+  vatan2(x.data(), other.data(), y.data(), static_cast<int64_t>(x.size()));
+  uint64_t sum = 0;
+  for (float v : y) sum = sum * 31 + (std::isnan(v) ? 0 : std::bit_cast<uint32_t>(v));
+  std::printf("bits of atan2: %016llx\n", static_cast<unsigned long long>(sum));
+}
+
+TEST(Vmath, Atan2IsTheAngleInEveryQuadrant) {
+  const float inf = std::numeric_limits<float>::infinity();
+  std::vector<float> values = {0.0f, 1e-45f, 1e-38f, 1e-20f, 0.3f, 1.0f, std::nextafter(1.0f, 2.0f), 3e38f, inf, NAN};
+  for (int i = 0; i < 300; ++i) values.push_back(std::ldexp(1.0f + static_cast<float>(i) / 300, i % 60 - 30));
+  const size_t positive = values.size();
+  for (size_t i = 0; i < positive; ++i) values.push_back(-values[i]);
+  std::vector<float> x(values.size()), angle(values.size());
+  for (float y : values) {
+    std::fill(x.begin(), x.end(), y);
+    vatan2(x.data(), values.data(), angle.data(), static_cast<int64_t>(values.size()));
+    for (size_t i = 0; i < values.size(); ++i) {
+      const double exact = std::atan2(static_cast<double>(y), static_cast<double>(values[i]));
+      ASSERT_LE(ulp_error(angle[i], exact), 2) << "atan2(" << y << ", " << values[i] << ") = " << angle[i];
+      if (!std::isnan(exact)) {
+        ASSERT_EQ(std::signbit(angle[i]), std::signbit(exact)) << y << ", " << values[i];
+      }
+    }
+  }
 }
 
 std::string sums_of_bits(const std::string& isa) {
@@ -143,7 +170,7 @@ std::string sums_of_bits(const std::string& isa) {
 TEST(VmathBits, Avx512GivesThoseOfAvx2) {
   if (!detect_cpu(nullptr).avx512) GTEST_SKIP() << "this machine has no AVX-512";
   const std::string avx2 = sums_of_bits("avx2");
-  EXPECT_EQ(std::count(avx2.begin(), avx2.end(), '\n'), 14);
+  EXPECT_EQ(std::count(avx2.begin(), avx2.end(), '\n'), 17);
   EXPECT_EQ(sums_of_bits("avx512"), avx2);
 }
 

@@ -12,7 +12,7 @@
 // block at a time. Large n runs on the compute pool, cut by n alone.
 //
 // A functor that knows a faster way for floats offers `static void block(const float* x, float* y, int64_t
-// n)` (unary only); it must give each element the same bits wherever in the array it stands.
+// n)`, or `block(a, b, y, n)` of two operands; it must give each element the same bits wherever in the array it stands.
 
 #include <algorithm>
 #include <cstdint>
@@ -172,6 +172,22 @@ template <class F>
 void unary_block(const void* x, void* y, int64_t n, const void*) {
   F::block(static_cast<const float*>(x), static_cast<float*>(y), n);
 }
+// A scalar operand is written out for a piece of the other.
+template <Kind kind, class F>
+void binary_block(const void* ap, const void* bp, void* yp, int64_t n, const void*) {
+  const float* a = static_cast<const float*>(ap);
+  const float* b = static_cast<const float*>(bp);
+  float* y = static_cast<float*>(yp);
+  if constexpr (kind == kVV) {
+    F::block(a, b, y, n);
+  } else {
+    float scalar[kHalfBlock];
+    std::fill(scalar, scalar + std::min(n, kHalfBlock), kind == kSV ? *a : *b);
+    for (int64_t i = 0; i < n; i += kHalfBlock) {
+      F::block(kind == kSV ? scalar : a + i, kind == kVS ? scalar : b + i, y + i, std::min(kHalfBlock, n - i));
+    }
+  }
+}
 
 }  // namespace detail
 
@@ -246,6 +262,9 @@ BinaryKernels binary_kernels() {
   using namespace detail;
   if constexpr (is_half<In> || is_half<Out>) {
     return {&binary_half<kVV, F, In, Out, A>, &binary_half<kVS, F, In, Out, A>, &binary_half<kSV, F, In, Out, A>};
+  } else if constexpr (std::is_same_v<In, float> && std::is_same_v<Out, float> &&
+                       requires(float* p) { F::block(p, p, p, int64_t{}); }) {
+    return {&binary_block<kVV, F>, &binary_block<kVS, F>, &binary_block<kSV, F>};
   } else {
     if constexpr (has_wide_clone<In>) {
       if (has_avx2()) {

@@ -11,4 +11,6 @@ namespace runnel::cpu {
 RUNNEL_VMATH_FUNCTIONS(RUNNEL_VMATH_DEFINE)
 #undef RUNNEL_VMATH_DEFINE
 
+void vatan2(const float* y, const float* x, float* angle, int64_t n) { RUNNEL_BEST_ISA(atan2_array)(y, x, angle, n); }
+
 }  // namespace runnel::cpu

@@ -18,9 +18,13 @@ namespace runnel::cpu {
   X(exp, Exp)                     \
   X(expm1, Expm1)                 \
   X(log, Log)                     \
-  X(log1p, Log1p) X(tanh, Tanh) X(sigmoid, Sigmoid) X(sin, Sin) X(cos, Cos) X(erf, Erf) X(sqrt, Sqrt) X(rsqrt, Rsqrt)
+  X(log1p, Log1p)                 \
+  X(tanh, Tanh)                   \
+  X(sigmoid, Sigmoid)             \
+  X(sin, Sin) X(cos, Cos) X(tan, Tan) X(atan, Atan) X(erf, Erf) X(sqrt, Sqrt) X(rsqrt, Rsqrt)
 
 namespace scalar {
+using std::atan;
 using std::cos;
 using std::erf;
 using std::exp;
@@ -29,6 +33,7 @@ using std::log;
 using std::log1p;
 using std::sin;
 using std::sqrt;
+using std::tan;
 using std::tanh;
 template <class T>
 T sigmoid(T x) {
@@ -53,5 +58,14 @@ T rsqrt(T x) {
   };
 RUNNEL_VMATH_FUNCTIONS(RUNNEL_VMATH_DECLARE)
 #undef RUNNEL_VMATH_DECLARE
+
+RUNNEL_API void vatan2(const float* y, const float* x, float* angle, int64_t n);
+struct Atan2 {
+  template <class T>
+  T operator()(T y, T x) const {
+    return std::atan2(y, x);
+  }
+  static void block(const float* y, const float* x, float* angle, int64_t n) { vatan2(y, x, angle, n); }
+};
 
 }  // namespace runnel::cpu

@@ -11,3 +11,9 @@ VFN F rsqrt(F x) { return 1.0f / sqrt(x); }
   }
 RUNNEL_VMATH_FUNCTIONS(RUNNEL_VMATH_ARRAY)
 #undef RUNNEL_VMATH_ARRAY
+
+RUNNEL_ISA_TARGET void atan2_array(const float* y, const float* x, float* angle, int64_t n) {
+  int64_t i = 0;
+  for (; i + W <= n; i += W) store(angle + i, atan2(load(y + i), load(x + i)));
+  if (i < n) store_n(angle + i, atan2(load_n(y + i, n - i), load_n(x + i, n - i)), n - i);
+}

@@ -186,6 +186,50 @@ VFN F cos(F x) {
   return y;
 }
 
+VFN F tan(F x) {
+  F r;
+  I n;
+  reduce_pio2(x, r, n);
+  const F z = r * r;
+  const F t = fma(r * z,
+                  poly(z, 0x1.555560p-2f, 0x1.110d88p-3f, 0x1.badd12p-5f, 0x1.5ca318p-6f, 0x1.63561cp-7f,
+                       0x1.4ac23ap-14f, 0x1.1f2868p-8f),
+                  r);
+  F y = select(abs(x) < 0x1p-13f, x, select((n & 1) != 0, -1.0f / t, t));
+  if (const I large = abs(x) > kMaxReduced; __builtin_expect(any(large), 0)) {
+    for (int i = 0; i < W; ++i) y[i] = large[i] ? static_cast<float>(std::tan(static_cast<double>(x[i]))) : y[i];
+  }
+  return y;
+}
+
+VFN F atan_reduced(F t) {  // |t| <= 1
+  const F z = t * t;
+  return fma(t * z,
+             poly(z, -0x1.55553ep-2f, 0x1.9991fep-3f, -0x1.2421b6p-3f, 0x1.c099fep-4f, -0x1.583492p-4f, 0x1.dac9e8p-5f,
+                  -0x1.fed168p-6f, 0x1.65a666p-7f, -0x1.d630p-10f),
+             t);
+}
+// pi/2 - r; of both constants the first holds the leading digits.
+VFN F from_half_pi(F r) { return 0x1.921fb6p0f + (-0x1.777a5cp-25f - r); }
+VFN F atan(F x) {
+  const F a = abs(x);
+  const I beyond = a > 1.0f;
+  const F r = atan_reduced(select(beyond, 1.0f / a, a));
+  return copysign(select(beyond, from_half_pi(r), r), x);
+}
+// The angle of the point (x, y).
+VFN F atan2(F y, F x) {
+  const F ax = abs(x), ay = abs(y);
+  const I steep = ay > ax;
+  const F longer = select(steep, ay, ax);
+  F t = select(steep, ax, ay) / longer;
+  t = select(ax == ay, select(longer == 0.0f, splat(0.0f), splat(1.0f)), t);  // also of two infinities
+  F r = atan_reduced(t);
+  r = select(steep, from_half_pi(r), r);
+  r = select(bits(x) < 0, 0x1.921fb6p1f + (-0x1.777a5cp-24f - r), r);
+  return select((x != x) | (y != y), x + y, copysign(r, y));
+}
+
 VFN F erf(F x) {
   const F a = abs(x);
   const F small = fma(x,
