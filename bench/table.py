@@ -12,7 +12,7 @@ ELEMENTWISE = ["elementwise_add", "elementwise_mul", "elementwise_relu", "exp", 
 # thread ("_threads"), or running another case.
 # What is added to the name of the case for the opponent, where it has several ways.
 OPPONENT_CASE = {"_vs_eager": "_eager", "_vs_channels_last": "_channels_last", "_vs_sequential": "_sequential",
-                 "_vs_grid": "_grid", "_vs_worst": "_worst", "_vs_2m": "_2m"}
+                 "_vs_grid": "_grid", "_vs_worst": "_worst", "_vs_2m": "_2m", "_vs_own_float32": "_float32"}
 
 # Cases whose number is one of bytes, the same in every run: printed in megabytes.
 BYTES = {"cnn_step_peak_graph", "cnn_step_peak_eager"}
@@ -46,6 +46,9 @@ FAMILIES = [
     ("keras", "", "torch_keras", 1.5, ["mlp_eager"]),
     ("keras", "", "torch_keras", 1.0, ["mlp_predict1"]),
     ("keras", "", "torch_keras", 1.2, ["lstm_step", "mobilenetv2_step"]),
+    # On CPUs that multiply bfloat16 themselves; 1 elsewhere.
+    ("keras", "_vs_own_float32", None, 1.5, ["wide_bf16_step", "wide_pure_bf16_step"]),
+    ("keras", "_vs_own_float32", None, 1.1, ["cnn_bf16_step", "encoder_bf16_step"]),
     ("optimizer", "", "torch_optimizer", 3, ["adam_fused", "adam_fused_traced"]),
     ("optimizer", "", "torch_optimizer", 10, ["adam_fused_small", "adam_fused_small_traced"]),
     ("image", "", "torch_image.py", 2.8, ["jpeg_pipeline"]),

@@ -77,6 +77,47 @@ Call mlp_predict1() {
   return [=, x = values({1, 28, 28, 1}, 9)] { model->predict(x, {.verbose = 0}); };
 }
 
+// While one lives, layers are made with this policy.
+class PolicyFor {
+ public:
+  explicit PolicyFor(const char* name) { keras::mixed_precision::set_global_policy(name); }
+  ~PolicyFor() { keras::mixed_precision::set_global_policy("float32"); }
+};
+
+// A step of three layers of 2048 units, batch 512, by the policy of this name.
+Call wide_step(const char* policy) {
+  const PolicyFor of_layers(policy);
+  const auto model = std::make_shared<keras::Sequential>(std::initializer_list<keras::LayerArg>{
+      keras::Dense({.units = 2048, .activation = "relu"}), keras::Dense({.units = 2048, .activation = "relu"}),
+      keras::Dense({.units = 2048, .activation = "relu"}), keras::Dense({.units = 10, .dtype = "float32"})});
+  model->compile({.optimizer = keras::optimizers::SGD(0.01), .loss = "mse"});
+  return [=, x = values({512, 2048}, 9), y = values({512, 10}, 10)] { model->train_on_batch(x, y); };
+}
+
+// A step of the CNN for MNIST, batch 50, by the policy of this name.
+Call cnn_step(const char* policy) {
+  const PolicyFor of_layers(policy);
+  const std::shared_ptr<keras::Model> model = sequential("CNN");
+  model->compile({.optimizer = keras::optimizers::Adam(0.001), .loss = "sparse_categorical_crossentropy"});
+  return [=, data = Samples(50)] { model->train_on_batch(data.x, data.y); };
+}
+
+// A step of a transformer's encoder: 4 layers of width 256 with 8 heads, 16 sequences of 128.
+Call encoder_step(const char* policy) {
+  const PolicyFor of_layers(policy);
+  const Tensor x = keras::Input({128, 256});
+  Tensor h = x;
+  for (int i = 0; i < 4; ++i) {
+    const Tensor attended = keras::MultiHeadAttention({.num_heads = 8, .key_dim = 32})(h, h);
+    h = keras::LayerNormalization()(keras::Add()({h, attended}));
+    const Tensor inner = keras::Dense({.units = 1024, .activation = "gelu"})(h);
+    h = keras::LayerNormalization()(keras::Add()({h, keras::Dense({.units = 256})(inner)}));
+  }
+  const auto model = std::make_shared<keras::Model>(x, h);
+  model->compile({.optimizer = keras::optimizers::Adam(0.001), .loss = "mse"});
+  return [=, in = values({16, 128, 256}, 9), out = values({16, 128, 256}, 10)] { model->train_on_batch(in, out); };
+}
+
 Call mobilenetv2_step() {
   const std::shared_ptr<keras::Model> model = keras::applications::mobilenet_v2({});
   model->compile({.optimizer = keras::optimizers::SGD(0.01), .loss = "sparse_categorical_crossentropy"});
@@ -93,6 +134,14 @@ int main(int argc, char** argv) {
       {"mlp_eager", [](int) { return std::vector<Call>{mlp_eager()}; }},
       {"mlp_predict1", [](int) { return std::vector<Call>{mlp_predict1()}; }},
       {"mobilenetv2_step", [](int) { return std::vector<Call>{mobilenetv2_step()}; }},
+      {"wide_bf16_step", [](int) { return std::vector<Call>{wide_step("mixed_bfloat16")}; }},
+      {"wide_bf16_step_float32", [](int) { return std::vector<Call>{wide_step("float32")}; }},
+      {"wide_pure_bf16_step", [](int) { return std::vector<Call>{wide_step("bfloat16")}; }},
+      {"wide_pure_bf16_step_float32", [](int) { return std::vector<Call>{wide_step("float32")}; }},
+      {"cnn_bf16_step", [](int) { return std::vector<Call>{cnn_step("mixed_bfloat16")}; }},
+      {"cnn_bf16_step_float32", [](int) { return std::vector<Call>{cnn_step("float32")}; }},
+      {"encoder_bf16_step", [](int) { return std::vector<Call>{encoder_step("mixed_bfloat16")}; }},
+      {"encoder_bf16_step_float32", [](int) { return std::vector<Call>{encoder_step("float32")}; }},
   };
   return bench::main_of(argc, argv, cases, set_num_threads);
 }

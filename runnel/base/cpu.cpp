@@ -22,10 +22,12 @@ CpuFeatures detect_cpu(const char* isa) {
   f.avx2 = f.sse42 && f16c && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   f.avx512 = f.avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
              __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  f.avx512_bf16 = f.avx512 && __builtin_cpu_supports("avx512bf16");
 #endif
   if (isa == nullptr) return f;
   const std::string_view level(isa);
   if (level == "baseline") return {};
+  f.avx512_bf16 = false;
   if (level == "avx2") {
     f.avx512 = false;
   } else if (level != "avx512") {

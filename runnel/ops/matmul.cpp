@@ -2,8 +2,9 @@
 #include <algorithm>
 
 #include "runnel/base/format.h"
-#include "runnel/kernels/cpu/convert.h"
+#include "runnel/kernels/compute_view.h"
 #include "runnel/kernels/cpu/gemm.h"
+#include "runnel/kernels/cpu/gemm_bf16.h"
 #include "runnel/op/builder.h"
 #include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
@@ -69,6 +70,8 @@ void product(const Problem& p, int64_t batch, const T* a, int64_t stride_a, cons
       cpu::gemm_batched_f32(batch, p.ta, p.tb, p.m, p.n, p.k, 1.f, a, lda, stride_a, b, ldb, stride_b, 0.f, c, ldc,
                             p.m * p.n);
     }
+  } else if constexpr (std::is_same_v<T, BFloat16>) {
+    cpu::gemm_batched_bf16(batch, p.ta, p.tb, p.m, p.n, p.k, a, lda, stride_a, b, ldb, stride_b, c, ldc, p.m * p.n);
   } else {
     cpu::gemm_batched_plain<T>(batch, p.ta, p.tb, p.m, p.n, p.k, T(1), a, lda, stride_a, b, ldb, stride_b, T(0), c, ldc,
                                p.m * p.n, p.conj && p.ta, p.conj && p.tb);
@@ -106,41 +109,49 @@ int64_t uniform_stride(const std::vector<int64_t>& offsets) {
   return step;
 }
 
+// How the matrices of two operands meet: shapes are those of the tensors, none of them empty.
+struct OperandShapes {
+  const Shape &a, &b, &c;
+  bool ta, tb, conj;
+};
+
+template <class T>
+void multiply_as_they_are(const OperandShapes& of, const T* a, const T* b, T* c) {
+  const Shape& s = of.c;
+  Problem p{of.ta, of.tb, of.conj, s[s.rank() - 2], s[s.rank() - 1], of.a[of.a.rank() - (of.ta ? 2 : 1)]};
+  const int64_t matrices = s.num_elements() / (p.m * p.n);
+  if (matrices > 1 && of.b.num_elements() == p.k * p.n && !p.ta && of.a.num_elements() == matrices * p.m * p.k) {
+    p.m *= matrices;  // one matrix b for all: the rows of every a make one tall matrix
+    return product<T>(p, 1, a, 0, b, 0, c);
+  }
+  const std::vector<int64_t> at_a = matrix_offsets(of.a, s);
+  const std::vector<int64_t> at_b = matrix_offsets(of.b, s);
+  const int64_t step_a = uniform_stride(at_a);
+  const int64_t step_b = uniform_stride(at_b);
+  if (step_a >= 0 && step_b >= 0) return product<T>(p, matrices, a, step_a, b, step_b, c);
+  for (int64_t i = 0; i < matrices; ++i) {
+    product<T>(p, 1, a + at_a[static_cast<size_t>(i)], 0, b + at_b[static_cast<size_t>(i)], 0, c + i * p.m * p.n);
+  }
+}
+
 template <class T>
 void multiply_matrices(const Tensor& a, const Tensor& b, const Tensor& c, bool ta, bool tb, bool conj) {
-  if constexpr (cpu::is_half<T>) {
-    Tensor fa = Tensor::empty(DType::float32, a.shape());
-    Tensor fb = Tensor::empty(DType::float32, b.shape());
-    Tensor fc = Tensor::empty(DType::float32, c.shape());
-    cpu::convert_block(a.data<T>(), fa.mutable_data<float>(), a.num_elements());
-    cpu::convert_block(b.data<T>(), fb.mutable_data<float>(), b.num_elements());
-    multiply_matrices<float>(fa, fb, fc, ta, tb, conj);
-    cpu::convert_block(fc.data<float>(), c.mutable_data<T>(), c.num_elements());
-  } else {
-    const Shape& s = c.shape();
-    Problem p{ta, tb, conj, s[s.rank() - 2], s[s.rank() - 1], a.shape()[a.rank() - (ta ? 2 : 1)]};
-    if (c.num_elements() == 0) return;
-    if (p.k == 0) {
-      std::fill_n(c.mutable_data<T>(), c.num_elements(), T(0));
-      return;
-    }
-    const int64_t matrices = c.num_elements() / (p.m * p.n);
-    if (matrices > 1 && b.num_elements() == p.k * p.n && !ta && a.num_elements() == matrices * p.m * p.k) {
-      p.m *= matrices;  // one matrix b for all: the rows of every a make one tall matrix
-      return product<T>(p, 1, a.data<T>(), 0, b.data<T>(), 0, c.mutable_data<T>());
-    }
-    const std::vector<int64_t> at_a = matrix_offsets(a.shape(), s);
-    const std::vector<int64_t> at_b = matrix_offsets(b.shape(), s);
-    const int64_t step_a = uniform_stride(at_a);
-    const int64_t step_b = uniform_stride(at_b);
-    if (step_a >= 0 && step_b >= 0) {
-      return product<T>(p, matrices, a.data<T>(), step_a, b.data<T>(), step_b, c.mutable_data<T>());
-    }
-    for (int64_t i = 0; i < matrices; ++i) {
-      product<T>(p, 1, a.data<T>() + at_a[static_cast<size_t>(i)], 0, b.data<T>() + at_b[static_cast<size_t>(i)], 0,
-                 c.mutable_data<T>() + i * p.m * p.n);
+  if (c.num_elements() == 0) return;
+  if (a.num_elements() == 0) {
+    std::fill_n(c.mutable_data<T>(), c.num_elements(), T(0));
+    return;
+  }
+  const OperandShapes of{a.shape(), b.shape(), c.shape(), ta, tb, conj};
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    if (cpu::multiplies_bf16()) {
+      return multiply_as_they_are<T>(of, a.data<T>(), b.data<T>(), c.mutable_data<T>());
     }
   }
+  const ComputeIn<T> in_a(a);
+  const ComputeIn<T> in_b(b);
+  const ComputeOut<T> out(c);
+  multiply_as_they_are<cpu::compute_t<T>>(of, in_a.data(), in_b.data(), out.data());
+  out.store();
 }
 
 Tensor mat_mul(const Operand& a, const Operand& b, bool transpose_a, bool transpose_b) {

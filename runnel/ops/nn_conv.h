@@ -54,11 +54,28 @@ Tensor conv_backprop_filter(const Operand& input, const Tensor& filter_sizes, co
 
 enum class ConvPass { forward, input, filter };
 
+// The pass in bfloat16 itself, where that is possible and pays; false: nothing was done.
+inline bool run_bf16_conv(ConvPass pass, const cpu::ConvShape& s, const Tensor& a, const Tensor& b,
+                          const Tensor& result) {
+  if (a.num_elements() == 0 || b.num_elements() == 0) return false;
+  const auto *in_a = a.data<BFloat16>(), *in_b = b.data<BFloat16>();
+  auto* out = result.mutable_data<BFloat16>();
+  switch (pass) {
+    case ConvPass::forward: return cpu::conv_forward_bf16(s, in_a, in_b, out);
+    case ConvPass::input: return cpu::conv_backward_data_bf16(s, in_b, in_a, out);
+    case ConvPass::filter: return cpu::conv_backward_weights_bf16(s, in_a, in_b, out);
+  }
+  return false;
+}
+
 // Runs one pass in the type kernels compute in. `a` and `b` are the pass's two operands in the order of the
 // op.
 template <class T>
 void run_conv(ConvPass pass, const cpu::ConvShape& s, const Tensor& a, const Tensor& b, const Tensor& result) {
   if (result.num_elements() == 0) return;
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    if (run_bf16_conv(pass, s, a, b, result)) return;
+  }
   const ComputeIn<T> in_a(a);
   const ComputeIn<T> in_b(b);
   const ComputeOut<T> out(result);

@@ -15,6 +15,8 @@ TEST(Cpu, LevelsOnlyLower) {
   EXPECT_EQ(avx2.avx2, all.avx2);
   EXPECT_FALSE(avx2.avx512);
   EXPECT_EQ(detect_cpu("avx512").avx512, all.avx512);
+  EXPECT_FALSE(detect_cpu("avx512").avx512_bf16);
+  EXPECT_TRUE(!all.avx512_bf16 || all.avx512);
   EXPECT_TRUE(!all.avx512 || all.avx2);
   EXPECT_TRUE(!all.avx2 || all.sse42);
 }

@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "runnel/base/cpu.h"
 #include "runnel/base/parallel.h"
 #include "tests/support/random_vector.h"
 
@@ -50,11 +51,25 @@ void expect_near(const std::vector<double>& want, const std::vector<double>& siz
                  const char* what) {
   ASSERT_EQ(want.size(), got.size());
   for (size_t i = 0; i < want.size(); ++i) {
-    const double eps = std::is_same_v<T, float> ? 2e-6 : std::is_same_v<T, double> ? 1e-14 : 0;
-    ASSERT_NEAR(want[i], static_cast<double>(got[i]), eps * (size[i] + 1)) << what << " at " << i;
+    const double eps = std::is_same_v<T, double> ? 1e-14 : std::is_same_v<T, int32_t> ? 0 : 2e-6;
+    const double rounding = std::is_same_v<T, BFloat16> ? std::abs(want[i]) / 250 : 0;
+    ASSERT_NEAR(want[i], static_cast<double>(got[i]), eps * (size[i] + 1) + rounding) << what << " at " << i;
   }
 }
 
+template <class T>
+std::vector<T> conv_values(int64_t n, unsigned seed) {
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    const std::vector<float> floats = random_vector<float>(n, seed);
+    std::vector<T> values;
+    for (const float x : floats) values.emplace_back(x);
+    return values;
+  } else {
+    return random_vector<T>(n, seed);
+  }
+}
+
+// The passes return whether they ran.
 template <class T, class Forward, class Data, class Weights>
 void check(const ConvShape& s, Forward forward, Data data, Weights weights) {
   SCOPED_TRACE(testing::Message() << "batch " << s.batch << " in " << s.in[0] << "x" << s.in[1] << "x" << s.in[2] << "x"
@@ -63,8 +78,8 @@ void check(const ConvShape& s, Forward forward, Data data, Weights weights) {
                                   << s.stride[1] << " dilation " << s.dilation[0] << "," << s.dilation[1] << " pad "
                                   << s.pad_before[0] << "," << s.pad_after[0] << " groups " << s.groups << " dims "
                                   << s.dims);
-  const auto x = random_vector<T>(s.in_size(), 1), w = random_vector<T>(s.weight_size(), 2),
-             dy = random_vector<T>(s.out_size(), 3);
+  const auto x = conv_values<T>(s.in_size(), 1), w = conv_values<T>(s.weight_size(), 2),
+             dy = conv_values<T>(s.out_size(), 3);
   std::vector<double> y_want(dy.size()), dx_want(x.size()), dw_want(w.size());
   std::vector<double> y_abs(dy.size()), dx_abs(x.size()), dw_abs(w.size());  // sums of magnitudes bound the error
   each_product(s, [&](int64_t o, int64_t e, int64_t i) {
@@ -73,33 +88,51 @@ void check(const ConvShape& s, Forward forward, Data data, Weights weights) {
     y_abs[o] += std::abs(xi * we), dx_abs[i] += std::abs(we * yo), dw_abs[e] += std::abs(xi * yo);
   });
   std::vector<T> y[2], dx[2], dw[2];
+  bool ran[3];
   for (int threads : {1, 2}) {
     set_num_threads(threads);
     const int t = threads - 1;
     y[t].assign(dy.size(), T(77)), dx[t].assign(x.size(), T(77)), dw[t].assign(w.size(), T(77));
-    forward(s, x.data(), w.data(), y[t].data());
-    data(s, dy.data(), w.data(), dx[t].data());
-    weights(s, x.data(), dy.data(), dw[t].data());
+    ran[0] = forward(s, x.data(), w.data(), y[t].data());
+    ran[1] = data(s, dy.data(), w.data(), dx[t].data());
+    ran[2] = weights(s, x.data(), dy.data(), dw[t].data());
   }
-  expect_near(y_want, y_abs, y[0], "forward");
-  expect_near(dx_want, dx_abs, dx[0], "backward data");
-  expect_near(dw_want, dw_abs, dw[0], "backward weights");
+  if (ran[0]) expect_near(y_want, y_abs, y[0], "forward");
+  if (ran[1]) expect_near(dx_want, dx_abs, dx[0], "backward data");
+  if (ran[2]) expect_near(dw_want, dw_abs, dw[0], "backward weights");
   auto same = [](const std::vector<T>& a, const std::vector<T>& b) {
     return a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
   };
   ASSERT_TRUE(same(y[0], y[1]) && same(dx[0], dx[1]) && same(dw[0], dw[1])) << "bits differ with two threads";
 }
 
+template <auto f>
+constexpr auto always = [](auto&&... a) {
+  f(a...);
+  return true;
+};
+void conv_forward_f32(const ConvShape& s, const float* x, const float* w, float* y) { conv_forward(s, x, w, y); }
 void check_f32(const ConvShape& s) {
-  check<float>(
-      s, [](auto&&... a) { conv_forward(a...); }, [](auto&&... a) { conv_backward_data(a...); },
-      [](auto&&... a) { conv_backward_weights(a...); });
+  check<float>(s, always<conv_forward_f32>, always<conv_backward_data>, always<conv_backward_weights>);
 }
 template <class T>
 void check_plain(const ConvShape& s) {
-  check<T>(
-      s, [](auto&&... a) { conv_forward_plain<T>(a...); }, [](auto&&... a) { conv_backward_data_plain<T>(a...); },
-      [](auto&&... a) { conv_backward_weights_plain<T>(a...); });
+  check<T>(s, always<conv_forward_plain<T>>, always<conv_backward_data_plain<T>>,
+           always<conv_backward_weights_plain<T>>);
+}
+// How many of the passes ran in bfloat16.
+int check_bf16(const ConvShape& s) {
+  if (s.in_size() == 0 || s.out_size() == 0 || s.weight_size() == 0) return 0;
+  int passes = 0;
+  const auto counted = [&](auto pass) {
+    return [&passes, pass](auto&&... a) {
+      const bool ran = pass(a...);
+      passes += ran ? 1 : 0;
+      return ran;
+    };
+  };
+  check<BFloat16>(s, counted(conv_forward_bf16), counted(conv_backward_data_bf16), counted(conv_backward_weights_bf16));
+  return passes / 2;  // with one thread and with two
 }
 
 ConvShape shape2(int64_t batch, int64_t h, int64_t w, int64_t in, int64_t out, int64_t k, int64_t stride = 1,
@@ -187,6 +220,16 @@ TEST(Conv, Float32MatchesNaive) {
   for (const ConvShape& s : shapes()) check_f32(s);
 }
 
+TEST(Conv, Bfloat16MatchesNaive) {
+  int passes = 0;
+  for (const ConvShape& s : shapes()) passes += check_bf16(s);
+  if (has_avx512_bf16()) {
+    EXPECT_GT(passes, 60);
+  } else {
+    EXPECT_EQ(passes, 0);
+  }
+}
+
 TEST(Conv, PlainMatchesNaive) {
   for (const ConvShape& s : shapes()) {
     check_plain<double>(s);
@@ -209,6 +252,7 @@ TEST(Conv, RandomShapes) {
       s.dilation[d] = pick(1, 2), s.pad_before[d] = pick(0, 3), s.pad_after[d] = pick(0, 3);
     }
     check_f32(s);
+    check_bf16(s);
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "runnel/base/export.h"
 #include "runnel/kernels/cpu/gemm.h"
+#include "runnel/tensor/half.h"
 
 namespace runnel::cpu {
 
@@ -51,6 +52,12 @@ RUNNEL_API void conv_forward_packed(const ConvShape& shape, const float* x, cons
                                     const Epilogue& epilogue = {});
 RUNNEL_API void conv_backward_data(const ConvShape& shape, const float* dy, const float* w, float* dx);
 RUNNEL_API void conv_backward_weights(const ConvShape& shape, const float* x, const float* dy, float* dw);
+
+// The same of bfloat16 where the CPU multiplies it itself: summed in float32, rounded once. None of the tensors is
+// empty. False where the way through float32 is faster or the only one; then nothing was written.
+RUNNEL_API bool conv_forward_bf16(const ConvShape& shape, const BFloat16* x, const BFloat16* w, BFloat16* y);
+RUNNEL_API bool conv_backward_data_bf16(const ConvShape& shape, const BFloat16* dy, const BFloat16* w, BFloat16* dx);
+RUNNEL_API bool conv_backward_weights_bf16(const ConvShape& shape, const BFloat16* x, const BFloat16* dy, BFloat16* dw);
 
 // Plain kernels for float, double and int32_t.
 template <class T>

@@ -8,17 +8,17 @@ namespace {
 
 using dnnl::memory;
 using Tag = memory::format_tag;
-constexpr auto kFloat = memory::data_type::f32;
+using Type = memory::data_type;
 
-memory::desc activations(const ConvShape& s, bool output, bool any) {
+memory::desc activations(const ConvShape& s, bool output, bool any, Type type) {
   memory::dims dims{s.batch, output ? s.out_channels : s.in_channels};
   for (int d = 0; d < s.dims; ++d) dims.push_back(output ? s.out(d) : s.in[d]);
-  return {dims, kFloat, any ? Tag::any : s.dims == 2 ? Tag::nhwc : Tag::ndhwc};
+  return {dims, type, any ? Tag::any : s.dims == 2 ? Tag::nhwc : Tag::ndhwc};
 }
 
 // The user's [kernel..., in / groups, out]; flipped, the same memory read with in and out exchanged: then it is the
 // weight of the convolution that runs backwards, up to the order of the taps.
-memory::desc weights(const ConvShape& s, bool any, bool flipped) {
+memory::desc weights(const ConvShape& s, bool any, bool flipped, Type type) {
   const int64_t icg = s.in_channels / s.groups, ocg = s.out_channels / s.groups;
   memory::dims dims, strides;
   if (s.groups > 1) {
@@ -41,8 +41,8 @@ memory::desc weights(const ConvShape& s, bool any, bool flipped) {
     dims.push_back(s.kernel[d]);
     strides.push_back(taps[static_cast<size_t>(d)]);
   }
-  if (any) return {dims, kFloat, Tag::any};
-  return {dims, kFloat, strides};
+  if (any) return {dims, type, Tag::any};
+  return {dims, type, strides};
 }
 
 Reordered reordered(const memory::desc& user, const memory::desc& inner) {
@@ -65,17 +65,19 @@ struct Builder {
   ConvKind kind;
   ConvLayout layout;
   bool flipped;
+  Type type;
 
   // Throws dnnl::error where oneDNN has nothing; returns false where it has only its reference loops.
   bool make(const ConvShape& s, const memory::desc* weights_like, ConvPart& part) const {
+    const Type of_weights = kind == ConvKind::backward_weights ? Type::f32 : type;
     if (layout == ConvLayout::outer) {
       part.shape = s;
-      part.w = reordered(weights(s, false, false), weights(s, false, false));
+      part.w = reordered(weights(s, false, false, of_weights), weights(s, false, false, of_weights));
       return true;
     }
     const bool any_x = layout == ConvLayout::any;
-    const auto x = activations(s, false, any_x), y = activations(s, true, any_x);
-    const auto w = weights_like ? *weights_like : weights(s, layout != ConvLayout::plain, flipped);
+    const auto x = activations(s, false, any_x, type), y = activations(s, true, any_x, type);
+    const auto w = weights_like ? *weights_like : weights(s, layout != ConvLayout::plain, flipped, of_weights);
     const memory::desc no_bias;
     memory::dims stride, dilation, before, after;
     for (int d = 0; d < s.dims; ++d) {
@@ -94,16 +96,18 @@ struct Builder {
       if (std::strstr(pd.impl_info_str(), "ref")) return false;
       part.primitive = std::move(primitive);
       part.scratchpad = pd.scratchpad_desc();
-      part.x = reordered(activations(s, false, false), px);
-      part.y = reordered(activations(s, true, false), py);
-      part.w = reordered(weights(s, false, flipped), pw);
+      part.x = reordered(activations(s, false, false, type), px);
+      part.y = reordered(activations(s, true, false, type), py);
+      part.w = reordered(weights(s, false, flipped, of_weights), pw);
       part.lanes16 = s.dims == 2 && s.groups == 1 && s.in_channels % 16 == 0 && s.out_channels % 16 == 0 &&
-                     pw == memory::desc(pw.dims(), kFloat, Tag::OIhw16i16o);
+                     pw == memory::desc(pw.dims(), Type::f32, Tag::OIhw16i16o);
       return true;
     };
     const auto prop = dnnl::prop_kind::forward_training;
+    // As a hint for the backward weights, with weights of the type of the rest.
+    const auto w_forward = of_weights == type ? w : weights(s, true, flipped, type);
     const dnnl::convolution_forward::primitive_desc forward(
-        {prop, direct, x, w, no_bias, y, stride, dilation, before, after}, attr, e);
+        {prop, direct, x, w_forward, no_bias, y, stride, dilation, before, after}, attr, e);
     if (kind == ConvKind::forward) {
       return finish(forward, dnnl::convolution_forward(forward), forward.src_desc(), forward.weights_desc(),
                     forward.dst_desc());
@@ -213,15 +217,26 @@ std::shared_ptr<const ConvPlan> build(const Builder& builder, const ConvShape& s
 
 }  // namespace
 
-std::shared_ptr<const ConvPlan> conv_plan(ConvKind kind, const ConvShape& s, ConvLayout layout, bool flipped) {
+bool conv_is_matmul(const ConvShape& s) {
+  if (s.groups != 1) return false;
+  for (int d = 0; d < s.dims; ++d) {
+    if (s.kernel[d] != 1 || s.stride[d] != 1 || s.pad_before[d] != 0 || s.pad_after[d] != 0) return false;
+  }
+  return true;
+}
+
+bool conv_fits_bf16(const ConvShape& s) { return dnnl_bf16(); }
+
+std::shared_ptr<const ConvPlan> conv_plan(ConvKind kind, const ConvShape& s, ConvLayout layout, bool flipped,
+                                          dnnl::memory::data_type type) {
   PlanKey key;
   key.add(static_cast<int64_t>(kind) | static_cast<int64_t>(layout) << 4 | int64_t{flipped} << 8 |
-          static_cast<int64_t>(s.dims) << 12);
+          static_cast<int64_t>(s.dims) << 12 | static_cast<int64_t>(type) << 16);
   for (int64_t word : {s.batch, s.in_channels, s.out_channels, s.groups}) key.add(word);
   for (const ConvShape::Dims* dims : {&s.in, &s.kernel, &s.stride, &s.dilation, &s.pad_before, &s.pad_after}) {
     for (int d = 0; d < s.dims; ++d) key.add((*dims)[static_cast<size_t>(d)]);
   }
-  return plan_cache().get<ConvPlan>(key, [&] { return build(Builder{kind, layout, flipped}, s); });
+  return plan_cache().get<ConvPlan>(key, [&] { return build(Builder{kind, layout, flipped, type}, s); });
 }
 
 }  // namespace runnel::cpu

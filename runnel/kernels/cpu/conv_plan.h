@@ -1,11 +1,14 @@
 #pragma once
 
-// Internal to conv.cpp: how a float32 convolution is cut and which oneDNN primitives run the pieces.
+// Internal to conv.cpp and conv_weights.cpp: how a convolution of float32 or bfloat16 is cut and which oneDNN
+// primitives run the pieces. Gradients of the weights are summed in float32 also where the rest is bfloat16.
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "runnel/kernels/cpu/conv.h"
 #include "runnel/kernels/cpu/dnnl_common.h"
+#include "runnel/kernels/cpu/scratch.h"
 
 namespace runnel::cpu {
 
@@ -46,6 +49,25 @@ struct ConvPlan : Plan {
   std::vector<ConvPiece> pieces;
 };
 
-std::shared_ptr<const ConvPlan> conv_plan(ConvKind kind, const ConvShape& shape, ConvLayout layout, bool flipped);
+std::shared_ptr<const ConvPlan> conv_plan(ConvKind kind, const ConvShape& shape, ConvLayout layout, bool flipped,
+                                          dnnl::memory::data_type type);
+
+template <class T>
+inline constexpr auto conv_type =
+    std::is_same_v<T, BFloat16> ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
+
+// A window of one element that moves by one: a matrix product.
+bool conv_is_matmul(const ConvShape& shape);
+// Is it faster in bfloat16 than through float32?
+bool conv_fits_bf16(const ConvShape& shape);
+
+// The user's values as the primitive wants them: reordered into scratch memory if that is another layout.
+template <class T>
+const T* laid_out(const Reordered& r, const T* user, ScratchFrame& frame) {
+  if (r.same) return user;
+  void* inner = frame.bytes(r.inner.get_size());
+  run_reorder(r.forth, r.forth_scratch, r.user, user, r.inner, inner);
+  return static_cast<const T*>(inner);
+}
 
 }  // namespace runnel::cpu

@@ -28,12 +28,24 @@ bool dnnl_setup() {
       dnnl::set_max_cpu_isa(dnnl::cpu_isa::sse41);
     } else if (!has_avx512()) {
       dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx2);
+    } else if (!has_avx512_bf16()) {
+      dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx512_core_vnni);
     }
     const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
     const auto core = static_cast<unsigned>(dnnl::cpu_isa::avx512_core);
     return (isa & core) == core;
   }();
   return wide;
+}
+
+bool dnnl_bf16() {
+  static const bool native = [] {
+    dnnl_setup();
+    const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+    const auto bf16 = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
+    return (isa & bf16) == bf16;
+  }();
+  return native;
 }
 
 // Never destroyed: worker threads may still hold streams and plans while the process exits.

@@ -30,6 +30,8 @@ class RUNNEL_API OneThread {
 
 // Applies RUNNEL_ISA to oneDNN, once; dnnl_engine() includes it. True where oneDNN uses AVX-512.
 bool dnnl_setup();
+// True where oneDNN multiplies bfloat16 with instructions for it.
+bool dnnl_bf16();
 const dnnl::engine& dnnl_engine();
 // A stream of the calling thread.
 const dnnl::stream& dnnl_stream();
