@@ -147,7 +147,7 @@ TEST(Vmath, Atan2IsTheAngleInEveryQuadrant) {
     vatan2(x.data(), values.data(), angle.data(), static_cast<int64_t>(values.size()));
     for (size_t i = 0; i < values.size(); ++i) {
       const double exact = std::atan2(static_cast<double>(y), static_cast<double>(values[i]));
-      ASSERT_LE(ulp_error(angle[i], exact), 2) << "atan2(" << y << ", " << values[i] << ") = " << angle[i];
+      ASSERT_LE(ulp_error(angle[i], exact), 1.5) << "atan2(" << y << ", " << values[i] << ") = " << angle[i];
       if (!std::isnan(exact)) {
         ASSERT_EQ(std::signbit(angle[i]), std::signbit(exact)) << y << ", " << values[i];
       }

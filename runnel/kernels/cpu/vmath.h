@@ -9,6 +9,7 @@
 #include <cmath>
 #include <complex>  // the functors serve complex types too
 #include <cstdint>
+#include <limits>
 
 #include "runnel/base/export.h"
 
@@ -63,7 +64,12 @@ RUNNEL_API void vatan2(const float* y, const float* x, float* angle, int64_t n);
 struct Atan2 {
   template <class T>
   T operator()(T y, T x) const {
-    return std::atan2(y, x);
+    return std::atan2(without_denormal(y), without_denormal(x));
+  }
+  // The C library looks at bits: where denormals count as 0, it turns them into angles of no quadrant.
+  template <class T>
+  static T without_denormal(T x) {
+    return std::abs(x) < std::numeric_limits<T>::min() ? std::copysign(T(0), x) : x;
   }
   static void block(const float* y, const float* x, float* angle, int64_t n) { vatan2(y, x, angle, n); }
 };

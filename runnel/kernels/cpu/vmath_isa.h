@@ -224,10 +224,13 @@ VFN F atan2(F y, F x) {
   const F longer = select(steep, ay, ax);
   F t = select(steep, ax, ay) / longer;
   t = select(ax == ay, select(longer == 0.0f, splat(0.0f), splat(1.0f)), t);  // also of two infinities
-  F r = atan_reduced(t);
-  r = select(steep, from_half_pi(r), r);
-  r = select(bits(x) < 0, 0x1.921fb6p1f + (-0x1.777a5cp-24f - r), r);
-  return select((x != x) | (y != y), x + y, copysign(r, y));
+  const F r = atan_reduced(t);
+  // pi/2 - r and pi/2 + r where it is steep, else r and pi - r: rounded once.
+  const I left = bits(x) < 0;
+  const F corner = select(steep, splat(0x1.921fb6p0f), select(left, splat(0x1.921fb6p1f), splat(0.0f)));
+  const F rest = select(steep, splat(-0x1.777a5cp-25f), select(left, splat(-0x1.777a5cp-24f), splat(0.0f)));
+  const F angle = corner + (rest + select(steep == left, r, -r));
+  return select((x != x) | (y != y), x + y, copysign(angle, y));
 }
 
 VFN F erf(F x) {
