@@ -284,7 +284,7 @@ class LayerOf : public Base {
   // Main arguments, then settings. A single one is implicit and never taken from braces, so that Dense({10}) is
   // Dense(Dense(10)) and nothing else.
   template <class Value>
-    requires(std::convertible_to<Value, First> && !std::derived_from<std::remove_cvref_t<Value>, Self>)
+    requires(!std::derived_from<std::remove_cvref_t<Value>, LayerOf> && std::convertible_to<Value, First>)
   LayerOf(Value&& value) : LayerOf(with_one(std::forward<Value>(value))) {}  // NOLINT
   explicit LayerOf(typename PositionalOf<OptionsType>::Several first) : LayerOf(with({}, first)) {}
   LayerOf(First first, Options options) : LayerOf(with(std::move(options), first)) {}
