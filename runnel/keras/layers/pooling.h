@@ -21,7 +21,7 @@ struct RUNNEL_API PoolingOptions {
   }
 };
 
-enum class PoolingKind { max, average };
+enum class RUNNEL_API PoolingKind { max, average };
 
 // The largest value, or the average, of every channel in windows over the spatial dimensions.
 template <int Dims, PoolingKind Kind>
