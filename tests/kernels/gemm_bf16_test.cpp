@@ -40,7 +40,7 @@ Values multiply(const Bf16Product& t, const Values& a, const Values& b) {
 }
 
 // Against sums in double: the sum in float32 errs by far less than the rounding of the result to 8 bits.
-void check_product(const Bf16Product& t) {
+void check_bf16_product(const Bf16Product& t) {
   SCOPED_TRACE(testing::Message() << t.batch << " of " << t.m << "x" << t.n << "x" << t.k << (t.ta ? " tA" : "")
                                   << (t.tb ? " tB" : "") << " pad " << t.pad);
   const int64_t lda = (t.ta ? t.m : t.k) + t.pad, ldb = (t.tb ? t.k : t.n) + t.pad, ldc = t.n + t.pad;
@@ -83,7 +83,7 @@ TEST_F(Bf16Gemm, SmallAndOddShapes) {
   for (const int64_t m : {1, 2, 3, 17, 50}) {
     for (const int64_t n : {1, 2, 7, 33, 100}) {
       for (const int64_t k : {1, 2, 3, 64, 257}) {
-        for (int t = 0; t < 4; ++t) check_product({(t & 1) != 0, (t & 2) != 0, m, n, k});
+        for (int t = 0; t < 4; ++t) check_bf16_product({(t & 1) != 0, (t & 2) != 0, m, n, k});
       }
     }
   }
@@ -92,11 +92,11 @@ TEST_F(Bf16Gemm, SmallAndOddShapes) {
 TEST_F(Bf16Gemm, SeveralBlocks) {
   for (int t = 0; t < 4; ++t) {
     const bool ta = (t & 1) != 0, tb = (t & 2) != 0;
-    check_product({ta, tb, 70, 1100, 90});
-    check_product({ta, tb, 600, 130, 40});
-    check_product({ta, tb, 33, 65, 5000});
-    check_product({ta, tb, 1, 1030, 700});
-    check_product({ta, tb, 1030, 1, 700});
+    check_bf16_product({ta, tb, 70, 1100, 90});
+    check_bf16_product({ta, tb, 600, 130, 40});
+    check_bf16_product({ta, tb, 33, 65, 5000});
+    check_bf16_product({ta, tb, 1, 1030, 700});
+    check_bf16_product({ta, tb, 1030, 1, 700});
   }
 }
 
@@ -104,20 +104,20 @@ TEST_F(Bf16Gemm, BatchesStridesAndSharedMatrices) {
   for (int t = 0; t < 4; ++t) {
     const bool ta = (t & 1) != 0, tb = (t & 2) != 0;
     for (const int64_t batch : {2, 7, 40}) {
-      check_product({ta, tb, 20, 30, 40, batch});
-      check_product({ta, tb, 20, 30, 40, batch, true, false});
-      check_product({ta, tb, 20, 30, 40, batch, false, true, 3});
-      check_product({ta, tb, 9, 1, 5, batch});
+      check_bf16_product({ta, tb, 20, 30, 40, batch});
+      check_bf16_product({ta, tb, 20, 30, 40, batch, true, false});
+      check_bf16_product({ta, tb, 20, 30, 40, batch, false, true, 3});
+      check_bf16_product({ta, tb, 9, 1, 5, batch});
     }
-    check_product({ta, tb, 5, 6, 7, 1, false, false, 2});
-    check_product({ta, tb, 150, 200, 100, 3});
+    check_bf16_product({ta, tb, 5, 6, 7, 1, false, false, 2});
+    check_bf16_product({ta, tb, 150, 200, 100, 3});
   }
 }
 
 TEST_F(Bf16Gemm, EmptySides) {
-  check_product({false, false, 0, 5, 3});
-  check_product({false, false, 5, 0, 3});
-  check_product({false, false, 4, 5, 0, 2, false, false, 1});
+  check_bf16_product({false, false, 0, 5, 3});
+  check_bf16_product({false, false, 5, 0, 3});
+  check_bf16_product({false, false, 4, 5, 0, 2, false, false, 1});
 }
 
 TEST_F(Bf16Gemm, NumbersThatAreNotFiniteStayWhereTheyAre) {
