@@ -9,6 +9,8 @@
 // chains of such ops into one loop.
 
 #include <concepts>
+#include <cstdint>
+#include <span>
 #include <type_traits>
 
 #include "runnel/kernels/cpu/broadcast.h"
@@ -45,23 +47,31 @@ struct Elementwise {
   template <class E, class R>
   using Stored = std::conditional_t<std::same_as<R, cpu::compute_t<E>>, E, R>;
 
+  // A kernel is chosen by the dtypes of its inputs, and these are on the host: nothing of them is left to check.
+  template <class E>
+  static const E* elements(const Tensor& x) {
+    return static_cast<const E*>(x.raw());
+  }
+  static std::span<const int64_t> sizes(const Tensor& x) { return x.impl()->shape.dims(); }
+
   template <class E, class R, class L>
   static void unary(KernelContext& c, const L& attrs) {
     using Out = Stored<E, R>;
-    cpu::unary_loop<F, E, Out>(c.in<E>(0), c.out<Out>(), c.out().num_elements(), attrs);
+    cpu::unary_loop<F, E, Out>(elements<E>(c.in(0)), c.out<Out>(), c.out().num_elements(), attrs);
   }
   template <class E, class R, class L>
   static void binary(KernelContext& c, const L& attrs) {
     using Out = Stored<E, R>;
-    cpu::binary_broadcast<F, E, Out>(c.in<E>(0), c.in(0).shape().dims(), c.in<E>(1), c.in(1).shape().dims(),
-                                     c.out<Out>(), c.out().shape().dims(), attrs);
+    const Tensor &a = c.in(0), &b = c.in(1);
+    cpu::binary_broadcast<F, E, Out>(elements<E>(a), sizes(a), elements<E>(b), sizes(b), c.out<Out>(), sizes(c.out()),
+                                     attrs);
   }
   template <class E, class R, class L>
   static void ternary(KernelContext& c, const L& attrs) {
     using Out = Stored<E, R>;
-    cpu::ternary_broadcast<F, E, E, E, Out>(c.in<E>(0), c.in(0).shape().dims(), c.in<E>(1), c.in(1).shape().dims(),
-                                            c.in<E>(2), c.in(2).shape().dims(), c.out<Out>(), c.out().shape().dims(),
-                                            attrs);
+    const Tensor &x = c.in(0), &y = c.in(1), &z = c.in(2);
+    cpu::ternary_broadcast<F, E, E, E, Out>(elements<E>(x), sizes(x), elements<E>(y), sizes(y), elements<E>(z), sizes(z),
+                                            c.out<Out>(), sizes(c.out()), attrs);
   }
 };
 

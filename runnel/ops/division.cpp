@@ -76,7 +76,7 @@ struct FloorMod {
     if constexpr (std::is_integral_v<T>) {
       const T m = remainder(x, y);
       if constexpr (std::is_signed_v<T>) {
-        return static_cast<T>((m != 0) & ((m < 0) != (y < 0)) ? m + y : m);
+        return static_cast<T>(((m != 0) & ((m < 0) != (y < 0))) ? m + y : m);
       } else {
         return m;
       }

@@ -113,6 +113,8 @@ json given_to_json(const Given& g) {
 
 }  // namespace
 
+Attributes default_attributes(const OpDef& op) { return attributes(op, nullptr); }
+
 AttrValue* Call::attr(const std::string& name) {
   for (auto& [each, value] : attrs) {
     if (each == name) return &value;
@@ -141,9 +143,11 @@ json to_json(const Call& call, How how) {
   json attrs = json::object();
   for (const auto& [name, value] : call.attrs) attrs[name] = attr_value_to_json(value);
   json inputs = json::array();
+  const bool fits = call.op->fits_input_count(static_cast<int>(call.in.size()));
+  static const ArgSpec unnamed{.name = "?"};
   const ArgSpec* last = nullptr;
   for (size_t i = 0; i < call.in.size(); ++i) {
-    const ArgSpec* arg = &call.spec(i);
+    const ArgSpec* arg = fits ? &call.spec(i) : &unnamed;
     if (arg != last) inputs.push_back({arg->name, json::array()});
     last = arg;
     inputs.back()[1].push_back(given_to_json(call.in[i]));

@@ -43,6 +43,9 @@ enum class How { eager, ranks, nothing };
 // The samples of the op. Ops on variables and tables, which have none, get inputs by what the declaration says of them.
 std::vector<Call> stated_calls(const OpDef& op);
 
+// What the op's attributes are where nobody says otherwise.
+Attributes default_attributes(const OpDef& op);
+
 // {"op": ..., "attrs": {...}, "inputs": [[name, [tensor...]]...]}
 nlohmann::json to_json(const Call& call, How how);
 

@@ -88,6 +88,14 @@ struct AllOp {
   }
 };
 
+// A number, or a vector of what stands at p, however that is aligned.
+template <class E, class T>
+RUNNEL_INLINE E loaded(const T* p) {
+  E e;
+  __builtin_memcpy(&e, p, sizeof e);
+  return e;
+}
+
 // n contiguous elements: eight vector accumulators, folded pairwise, then the lanes, then the tail.
 template <class Op, class T, int kBytes>
 RUNNEL_INLINE T fold_row(const T* x, int64_t n) {
@@ -95,14 +103,13 @@ RUNNEL_INLINE T fold_row(const T* x, int64_t n) {
   int64_t i = 0;
   if constexpr (std::is_arithmetic_v<T>) {
     typedef T V __attribute__((vector_size(kBytes)));
-    typedef T Loaded __attribute__((vector_size(kBytes), aligned(alignof(T)), may_alias));
     constexpr int64_t L = kBytes / sizeof(T);
     if (n >= L) {
       constexpr bool seeks_nan =
           std::is_floating_point_v<T> && (std::is_same_v<Op, MaxOp> || std::is_same_v<Op, MinOp>);
       decltype(V{} != V{}) nan = {};
       const auto fold = [&](V & to, int64_t at) __attribute__((always_inline)) {
-        const V v = *reinterpret_cast<const Loaded*>(x + at);
+        const V v = loaded<V>(x + at);
         if constexpr (seeks_nan) nan |= v != v;
         Op::fold(to, v);
       };
@@ -165,12 +172,10 @@ struct KeepsNan {
 };
 
 // y folded with eight rows of one column, pairwise; with E a vector, of as many columns.
-template <class Op, class E, class Loaded, class T>
+template <class Op, class E, class T>
 RUNNEL_INLINE void fold_eight(const T* x, int64_t stride, T* y) {
-  const auto row = [&](int64_t i) __attribute__((always_inline))->E {
-    return *reinterpret_cast<const Loaded*>(x + i * stride);
-  };
-  E a = row(0), b = row(2), c = row(4), d = row(6), t = *reinterpret_cast<const Loaded*>(y);
+  const auto row = [&](int64_t i) __attribute__((always_inline))->E { return loaded<E>(x + i * stride); };
+  E a = row(0), b = row(2), c = row(4), d = row(6), t = loaded<E>(y);
   Op::fold(a, row(1));
   Op::fold(b, row(3));
   Op::fold(c, row(5));
@@ -179,13 +184,13 @@ RUNNEL_INLINE void fold_eight(const T* x, int64_t stride, T* y) {
   Op::fold(c, d);
   Op::fold(a, c);
   Op::fold(t, a);
-  *reinterpret_cast<Loaded*>(y) = t;
+  __builtin_memcpy(y, &t, sizeof t);
 }
-template <class Op, class E, class Loaded, class T>
+template <class Op, class E, class T>
 RUNNEL_INLINE void fold_one(const T* x, T* y) {
-  E t = *reinterpret_cast<const Loaded*>(y);
-  Op::fold(t, *reinterpret_cast<const Loaded*>(x));
-  *reinterpret_cast<Loaded*>(y) = t;
+  E t = loaded<E>(y);
+  Op::fold(t, loaded<E>(x));
+  __builtin_memcpy(y, &t, sizeof t);
 }
 
 // y[j] folded with x[0][j], ..., x[rows - 1][j]: eight rows at a time, so that y is touched seldom and the
@@ -196,7 +201,6 @@ RUNNEL_INLINE void fold_columns(const T* x, int64_t rows, int64_t stride, int64_
     // No compiler turns these folds into vectors by itself. The last vector may overlap the one before: folding an
     // element twice changes nothing.
     typedef T V __attribute__((vector_size(kBytes)));
-    typedef T Loaded __attribute__((vector_size(kBytes), aligned(alignof(T)), may_alias));
     constexpr int64_t L = kBytes / sizeof(T);
     if (cols >= L) {
       for (int64_t i = 0; i < rows;) {
@@ -205,9 +209,9 @@ RUNNEL_INLINE void fold_columns(const T* x, int64_t rows, int64_t stride, int64_
         for (int64_t at = 0; at < cols; at += L) {
           const int64_t j = at + L <= cols ? at : cols - L;
           if (eight) {
-            fold_eight<KeepsNan<Op>, V, Loaded>(p + j, stride, y + j);
+            fold_eight<KeepsNan<Op>, V>(p + j, stride, y + j);
           } else {
-            fold_one<KeepsNan<Op>, V, Loaded>(p + j, y + j);
+            fold_one<KeepsNan<Op>, V>(p + j, y + j);
           }
         }
         i += eight ? 8 : 1;

@@ -1,0 +1,109 @@
+#include "tests/interop/prepared.h"
+
+#include <algorithm>
+
+#include "runnel/graph/graph_function.h"
+#include "runnel/graph/tracer.h"
+#include "runnel/op/dispatch.h"
+#include "runnel/ops/tensor_list.h"
+#include "runnel/tensor/type_sets.h"
+#include "tests/interop/tensor_json.h"
+#include "tests/suite/values.h"
+
+namespace runnel::interop {
+namespace {
+
+using nlohmann::json;
+
+// Two inputs may be equal, but are never one: a tape would add up what it finds for both.
+Tensor copy(const Tensor& t) {
+  Tensor made = Tensor::empty(t.dtype(), t.shape());
+  data_types.for_each([&]<class T>() {
+    if (dtype_of<T> == t.dtype()) std::copy_n(t.data<T>(), t.num_elements(), made.mutable_data<T>());
+  });
+  return made;
+}
+
+Tensor list(const Given& g) {
+  if (g.max_num_elements < 0) {
+    return make_list_tensor(std::make_shared<const TensorList>(g.element_dtype, g.element_shape, g.items));
+  }
+  std::shared_ptr<const TensorList> made =
+      std::make_shared<const TensorList>(g.element_dtype, g.element_shape, int64_t{0}, g.max_num_elements);
+  TensorList::Writes writes;
+  for (size_t i = 0; i < g.items.size(); ++i) {
+    if (g.items[i].defined()) writes.emplace_back(static_cast<int64_t>(i), g.items[i]);
+  }
+  return make_list_tensor(made->changed(static_cast<int64_t>(g.items.size()), writes));
+}
+
+}  // namespace
+
+Prepared::Prepared(const Call& call) {
+  for (const Given& g : call.in) {
+    switch (g.kind) {
+      case Given::Kind::value: in.push_back(copy(g.value)); break;
+      case Given::Kind::variable:
+        variables.emplace_back(g.value, VariableOptions{.shape = PartialShape::unknown()});
+        in.push_back(variables.back().handle());
+        break;
+      case Given::Kind::table:
+        tables.emplace_back(g.value.dtype(), g.table_values.dtype(),
+                            g.table_values.dtype() == DType::string ? Tensor("") : Tensor(-1.f));
+        tables.back().insert(g.value, g.table_values);
+        in.push_back(tables.back().handle());
+        break;
+      case Given::Kind::list: in.push_back(list(g));
+    }
+  }
+}
+
+json Prepared::state() const {
+  json all = json::array();
+  for (const Variable& v : variables) all.push_back(tensor_to_json(v.value()));
+  for (const auto& t : tables) {
+    const auto contents = t.export_contents();
+    all.push_back({{"table", {tensor_to_json(contents.keys), tensor_to_json(contents.values)}}});
+  }
+  return all;
+}
+
+std::vector<Tensor> run_in_graph(const Call& call, const std::vector<Tensor>& inputs, How how) {
+  Tracer tracer("interop");
+  std::vector<Tensor> in;
+  std::vector<Tensor> values;
+  for (const Tensor& t : inputs) {
+    if (t.dtype() == DType::resource) {
+      in.push_back(t);
+      continue;
+    }
+    in.push_back(tracer.add_parameter(
+        t.dtype(), how == How::ranks ? PartialShape::unknown_dims(t.rank()) : PartialShape::unknown()));
+    values.push_back(t);
+  }
+  tracer.open();
+  tracer.set_outputs(call_op(call.op->name, in, call.attrs));
+  tracer.close();
+  const GraphFunction f(tracer.graph());
+  values.insert(values.end(), tracer.captures().begin(), tracer.captures().end());
+  return f.run(values);
+}
+
+bool continuous(const Tensor& t) { return is_float(t.dtype()) || is_complex(t.dtype()); }
+
+// Weights in [-1, 1] that every float has exactly, none of them zero.
+Tensor cotangent(const Tensor& like, size_t number) {
+  Tensor dy = Tensor::empty(like.dtype(), like.shape());
+  floating_or_complex.for_each([&]<class T>() {
+    if (dtype_of<T> != dy.dtype()) return;
+    for (int64_t i = 0; i < dy.num_elements(); ++i) {
+      const int64_t k = (i * 7 + 3 * static_cast<int64_t>(number)) % 16;
+      const test::Value v(static_cast<long double>(k < 8 ? k - 8 : k - 7) / 8,
+                          is_complex(dy.dtype()) ? static_cast<long double>(k % 5 + 1) / 8 : 0);
+      test::store<T>(v, dy.mutable_data<T>()[i]);
+    }
+  });
+  return dy;
+}
+
+}  // namespace runnel::interop
