@@ -43,11 +43,11 @@ void rethrow_from_callable(const Error& e, const char* name, const SourceSite& w
       fmt::format("{}\n  in the callable of {}, a stage made at {}:{}", e.what(), name, where.file, where.line));
 }
 
-void check_defined(const Item& made, const char* who) {
-  for (size_t k = 0; k < made.tensors.size(); ++k) {
-    if (made.tensors[k].defined()) continue;
-    const std::string path = nest::paths(made.structure->nest)[k];
-    throw invalid_argument("[{}] the callable gave a Tensor that refers to nothing{}: give every Tensor a value", who,
+void check_defined(const Item& item, const char* who, const char* from) {
+  for (size_t k = 0; k < item.tensors.size(); ++k) {
+    if (item.tensors[k].defined()) continue;
+    const std::string path = nest::paths(item.structure->nest)[k];
+    throw invalid_argument("[{}] {} a Tensor that refers to nothing{}: give every Tensor a value", who, from,
                            path.empty() ? "" : " at " + path);
   }
 }

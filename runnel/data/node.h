@@ -44,8 +44,8 @@ decltype(auto) in_callable(const char* name, const SourceSite& where, const F& f
     rethrow_from_callable(e, name, where);
   }
 }
-// An Error of the stage `who` where a callable of the user gave a Tensor that refers to nothing.
-void check_defined(const Item& made, const char* who);
+// An Error of the stage `who` where a Tensor of the item refers to nothing.
+void check_defined(const Item& item, const char* who, const char* from = "the callable gave");
 
 // A number that depends on all of these alone; scatters well.
 inline uint64_t mix(uint64_t a, uint64_t b) {

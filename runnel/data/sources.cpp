@@ -356,8 +356,12 @@ class GeneratorNode : public DatasetNode {
 
 }  // namespace
 
-NodePtr nodes::tensors(Item element) { return std::make_shared<TensorsNode>(std::move(element)); }
+NodePtr nodes::tensors(Item element) {
+  check_defined(element, "from_tensors", "there is");
+  return std::make_shared<TensorsNode>(std::move(element));
+}
 NodePtr nodes::tensor_slices(Item components) {
+  check_defined(components, "from_tensor_slices", "there is");
   if (!components.structure->plain) return std::make_shared<CompositeSlicesNode>(std::move(components));
   return std::make_shared<SlicesNode>(std::move(components));
 }

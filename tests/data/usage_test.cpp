@@ -45,6 +45,12 @@ TEST(Usage, SourcesNameTheLine) {
   EXPECT_LINE(csv("x", {Tensor(0.f)}, {.field_delim = ", "}), "not one character");
 }
 
+TEST(Usage, SourcesWantTensorsThatReferToSomething) {
+  EXPECT_LINE(from_tensors(Tensor()), "[from_tensors] there is a Tensor that refers to nothing");
+  EXPECT_LINE(from_tensors(std::tuple{Tensor(1), Tensor()}), "refers to nothing at [1]");
+  EXPECT_LINE(from_tensor_slices(Tensor{1}, Tensor()), "refers to nothing at [1]");
+}
+
 TEST(Usage, TransformationsNameTheLine) {
   const Dataset<Tensor> d = range(9);
   const AnyDataset any = d;
