@@ -47,9 +47,10 @@ class SlowProgress {
 };
 
 RecordReader open(const std::string& path, const RecordsArguments& arguments) {
-  if (arguments.compression == "auto") return RecordReader(path, {.detect_compression = true});
-  const bool none = arguments.compression == "none";
-  return RecordReader(path, {.compression = io::compression_from_name(none ? "" : arguments.compression)});
+  io::RecordReaderOptions options{.detect_compression = arguments.compression == "auto"};
+  if (!options.detect_compression && arguments.compression != "none")
+    options.compression = io::compression_from_name(arguments.compression);
+  return RecordReader(path, options, Env::posix(), SourceSite());
 }
 
 const char* compression_text(io::Compression compression) {
@@ -121,7 +122,7 @@ Findings go_through(const std::string& path, const RecordsArguments& arguments, 
     findings.damaged = true;
     findings.json["error"] = error_json(reader.error());
     try {
-      reader.throw_error();
+      reader.throw_error(SourceSite());
     } catch (const Error& e) {
       findings.message = e.what();
     }
@@ -300,7 +301,7 @@ void cat(const RecordsArguments& arguments) {
     uint64_t printed = 0;
     while (printed < arguments.limit) {
       const io::RecordPosition at = reader.position();
-      const std::optional<ByteSpan> record = reader.next();
+      const std::optional<ByteSpan> record = reader.next(SourceSite());
       if (!record) break;
       if (at.record < arguments.skip) continue;
       ++printed;

@@ -156,8 +156,8 @@ class FileCacheNode : public DatasetNode {
         input.reset();
         at = 0;
         if (env->exists(path)) {
-          reader = std::make_unique<io::RecordReader>(path, io::RecordReaderOptions{}, *env);
-          const auto header = reader->next();
+          reader = std::make_unique<io::RecordReader>(path, io::RecordReaderOptions{}, *env, SourceSite());
+          const auto header = reader->next(SourceSite());
           const std::string_view text =
               header ? std::string_view(reinterpret_cast<const char*>(header->data()), header->size()) : "";
           if (!text.starts_with(kHeader)) throw make_error(Code::data_loss, "[cache] {} is no cache of elements", path);
@@ -169,7 +169,7 @@ class FileCacheNode : public DatasetNode {
       bool produce(Item& out) override {
         if (!reader && !input) begin();
         if (reader) {
-          const auto record = reader->next();
+          const auto record = reader->next(SourceSite());
           if (!record) return false;
           ++at;
           StateReader in({reinterpret_cast<const char*>(record->data()), record->size()});
@@ -189,7 +189,7 @@ class FileCacheNode : public DatasetNode {
           throw;
         }
         if (whole && writer) {
-          writer->close();
+          writer->close(SourceSite());
           writer.reset();
           env->rename(temp, path);
           env->sync_dir(parent_dir(path));
@@ -206,14 +206,14 @@ class FileCacheNode : public DatasetNode {
             throw make_error(Code::not_found, "[cache] {}: the folder {} does not exist", path, folder);
           }
           temp = fmt::format("{}.part-{}-{}", path, getpid(), number++);
-          writer = std::make_unique<io::TFRecordWriter>(temp, io::TFRecordOptions{.atomic = true}, *env);
+          writer = std::make_unique<io::TFRecordWriter>(temp, io::TFRecordOptions{.atomic = true}, *env, SourceSite());
           structure = item.structure;
-          writer->write(std::string(kHeader) + encode_structure(structure));
+          writer->write(std::string(kHeader) + encode_structure(structure), SourceSite());
         }
         if (item.structure != structure) detail::wrong_structure(structure, item.structure);
         StateWriter w;
         for (const Tensor& t : item.tensors) w.text(serialize_tensor_proto(t));
-        writer->write(w.bytes());
+        writer->write(w.bytes(), SourceSite());
       }
       void save(StateWriter& out) const override { out.integer(static_cast<uint64_t>(at)); }
       void restore(StateReader& in) override {

@@ -11,13 +11,13 @@ class ChooseNode : public DatasetNode {
  public:
   // Without weights the last input gives the choices.
   ChooseNode(std::vector<NodePtr> inputs, std::vector<double> weights, bool stop, uint64_t seed, bool anew)
-      : DatasetNode(std::move(inputs)), weights_(std::move(weights)), stop_(stop), seed_(seed), anew_(anew) {}
-  std::string name() const override { return weights_.empty() ? "ChooseFromDatasets" : "SampleFromDatasets"; }
-  ElementSpec element_spec() const override {
-    ElementSpec spec = inputs()[0]->element_spec();
-    for (size_t k = 1; k < count(); ++k) spec = relaxed(spec, inputs()[k]->element_spec(), "choose_from_datasets");
-    return spec;
+      : DatasetNode(std::move(inputs)), weights_(std::move(weights)), stop_(stop), seed_(seed), anew_(anew) {
+    const char* who = weights_.empty() ? "choose_from_datasets" : "sample_from_datasets";
+    spec_ = this->inputs()[0]->element_spec();
+    for (size_t k = 1; k < count(); ++k) spec_ = relaxed(spec_, this->inputs()[k]->element_spec(), who);
   }
+  std::string name() const override { return weights_.empty() ? "ChooseFromDatasets" : "SampleFromDatasets"; }
+  ElementSpec element_spec() const override { return spec_; }
   int64_t cardinality() const override {
     if (weights_.empty() || stop_) return UNKNOWN_CARDINALITY;
     int64_t total = 0;
@@ -108,6 +108,7 @@ class ChooseNode : public DatasetNode {
   bool stop_;
   uint64_t seed_;
   bool anew_;
+  ElementSpec spec_;
 };
 
 }  // namespace

@@ -148,12 +148,12 @@ Dataset<experimental::CsvBatch> table_batches(const CsvTable& table, int64_t bat
                                               const SourceSite& where) {
   Dataset<Tensor> paths = from_tensor_slices(Tensor::of(table.paths));
   if (options.shuffle) paths = paths.shuffle(static_cast<int64_t>(table.paths.size()), {.seed = options.shuffle_seed});
-  Dataset<std::vector<Tensor>> rows = csv(paths, table.defaults, table.options, Env::posix(), where);
+  Dataset<CsvFields> rows = csv(paths, table.defaults, table.options, Env::posix(), where);
   if (options.ignore_errors) rows = rows.ignore_errors();
   if (options.shuffle) rows = rows.shuffle(options.shuffle_buffer_size, {.seed = options.shuffle_seed});
   const bool endless = !options.num_epochs;
   rows = rows.repeat(options.num_epochs.value_or(-1)).batch(batch_size, endless);
-  const auto named = [names = table.names](const std::vector<Tensor>& columns) {
+  const auto named = [names = table.names](const CsvFields& columns) {
     experimental::CsvBatch batch;
     for (size_t k = 0; k < names.size(); ++k) batch.emplace(names[k], columns[k]);
     return batch;
@@ -168,12 +168,19 @@ CsvColumns::CsvColumns(std::initializer_list<Column> columns) {
   for (const Column& column : columns) defaults_.push_back(column.value());
 }
 
-Dataset<std::vector<Tensor>> csv(const Paths& paths, const CsvColumns& columns, const CsvOptions& options, Env& env,
-                                 SourceSite where) {
+void CsvFields::no_field(size_t i) const {
+  throw make_error(Code::out_of_range,
+                   "[csv] there is no field {}: a row has {}, one for each of the columns that csv was given, numbered "
+                   "from 0",
+                   i, size());
+}
+
+Dataset<CsvFields> csv(const Paths& paths, const CsvColumns& columns, const CsvOptions& options, Env& env,
+                       SourceSite where) {
   const Dataset<Tensor> records(
       detail::called_at(where, [&] { return nodes::csv_records(paths.node(), options, env); }));
   const auto parse = [defaults = columns.defaults(), decode = decode_options(options), where](Tensor record) {
-    return io::decode_csv(Operand(record, where), defaults, decode);
+    return CsvFields(io::decode_csv(Operand(record, where), defaults, decode));
   };
   return records.map(parse, options.num_parallel_calls, where);
 }

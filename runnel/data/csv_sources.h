@@ -37,15 +37,41 @@ class RUNNEL_API CsvColumns {
   std::vector<Tensor> defaults_;
 };
 
+// The fields of a row, or the columns of a batch of rows: a vector whose [] is an Error where there is no such field.
+class CsvFields : public std::vector<Tensor> {
+ public:
+  using vector::vector;
+  CsvFields(std::vector<Tensor> fields) : vector(std::move(fields)) {}  // NOLINT: implicit
+
+  const Tensor& operator[](size_t i) const { return data()[checked(i)]; }
+  Tensor& operator[](size_t i) { return data()[checked(i)]; }
+
+ private:
+  size_t checked(size_t i) const {
+    if (i >= size()) [[unlikely]] {
+      no_field(i);
+    }
+    return i;
+  }
+  [[noreturn]] RUNNEL_API void no_field(size_t i) const;
+};
+
+}  // namespace runnel::data
+
+// A list, as the vector that it is.
+template <>
+inline constexpr bool runnel::structure::is_vector<runnel::data::CsvFields> = true;
+
+namespace runnel::data {
+
 // A scalar for each column.
-RUNNEL_API Dataset<std::vector<Tensor>> csv(const Paths& paths, const CsvColumns& columns,
-                                            const CsvOptions& options = {}, Env& env = Env::posix(),
-                                            SourceSite where = SourceSite::current());
+RUNNEL_API Dataset<CsvFields> csv(const Paths& paths, const CsvColumns& columns, const CsvOptions& options = {},
+                                  Env& env = Env::posix(), SourceSite where = SourceSite::current());
 
 namespace experimental {
 
 // csv() by the name that tf.data.experimental has for it.
-class CsvDataset : public Dataset<std::vector<Tensor>> {
+class CsvDataset : public Dataset<CsvFields> {
  public:
   CsvDataset(const Paths& paths, const CsvColumns& record_defaults, const CsvOptions& options = {},
              Env& env = Env::posix(), SourceSite where = SourceSite::current())

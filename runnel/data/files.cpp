@@ -197,7 +197,7 @@ class TFRecordFileReader : public FileReader {
  public:
   explicit TFRecordFileReader(io::RecordReader reader) : reader_(std::move(reader)) {}
   bool next(Bytes& out) override {
-    const std::optional<ByteSpan> record = reader_.next();
+    const std::optional<ByteSpan> record = reader_.next(SourceSite());
     if (!record) return false;
     const std::shared_ptr<const void>& owner = reader_.owner();
     out = Bytes(owner, {reinterpret_cast<const char*>(record->data()), record->size()});
@@ -212,7 +212,7 @@ class TFRecordFileReader : public FileReader {
     io::RecordPosition at;
     at.offset = in.integer();
     at.record = in.integer();
-    reader_.seek(at);
+    reader_.seek(at, SourceSite());
   }
 
  private:
@@ -378,7 +378,7 @@ NodePtr nodes::records(NodePtr paths, const RecordOptions& options, Env& env) {
   return files(
       std::move(paths), "TFRecord",
       [reader, &env](const std::string& path) -> std::unique_ptr<FileReader> {
-        return std::make_unique<TFRecordFileReader>(io::RecordReader(path, reader, env));
+        return std::make_unique<TFRecordFileReader>(io::RecordReader(path, reader, env, SourceSite()));
       },
       options.num_parallel_reads);
 }

@@ -41,11 +41,12 @@ class OneToOne : public IteratorNode {
   int64_t at_ = 0;
 };
 
-bool call_keyed(const Predicate& p, uint64_t key, int64_t number, const Item& item) {
+bool call_keyed(const Predicate& p, const char* who, const SourceSite& where, uint64_t key, int64_t number,
+                const Item& item) {
   RandomContext random = RandomContext::of_element(mix(key, static_cast<uint64_t>(number)));
   const RandomScope scope(random);
   Item copy = item;
-  return p(copy);
+  return in_callable(who, where, [&] { return p(copy); });
 }
 
 class FilterNode : public DatasetNode {
@@ -66,7 +67,7 @@ class FilterNode : public DatasetNode {
       bool stop = false, stopped = false;
       bool produce(Item& out) override {
         while (!stopped && pull(out)) {
-          if (call_keyed(*p, key, at_ - 1, out)) return true;
+          if (call_keyed(*p, stop ? "take_while" : "filter", where_, key, at_ - 1, out)) return true;
           stopped = stop;
         }
         return false;
@@ -116,7 +117,11 @@ class ScanNode : public DatasetNode {
         if (!pull(in)) return false;
         RandomContext random = RandomContext::of_element(mix(key, static_cast<uint64_t>(at_ - 1)));
         const RandomScope scope(random);
-        f->call(state, in, out);
+        Item next = state;  // an element that fails leaves the state as it is
+        in_callable("scan", where_, [&] { f->call(next, in, out); });
+        check_defined(next, "scan");
+        check_defined(out, "scan");
+        state = std::move(next);
         return true;
       }
       void save(StateWriter& out) const override {
@@ -268,7 +273,7 @@ class ResampleNode : public DatasetNode {
         Item item;
         while (pull(item)) {
           Item copy = item;
-          const int64_t c = (*class_of)(copy);
+          const int64_t c = in_callable("rejection_resample", where_, [&] { return (*class_of)(copy); });
           if (c < 0 || c >= static_cast<int64_t>(target.size())) {
             throw invalid_argument("[rejection_resample] an element is of class {}, but there are {} classes", c,
                                    target.size());

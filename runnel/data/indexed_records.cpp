@@ -68,7 +68,7 @@ NodePtr nodes::indexed_records(const NodePtr& paths, Env& env) {
   auto files = std::make_shared<Files>();
   AnyIterator it(paths);
   for (Item path; it.next(path);) {
-    files->files.emplace_back(path.tensors.at(0).item<std::string>(), env);
+    files->files.emplace_back(path.tensors.at(0).item<std::string>(), env, SourceSite());
     files->ends.push_back(files->size() + static_cast<int64_t>(files->files.back().size()));
   }
   return std::make_shared<IndexedRecordsNode>(std::move(files));

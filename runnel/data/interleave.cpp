@@ -1,4 +1,6 @@
 // Datasets made from elements, their elements one after the other or in turns.
+#include <string_view>
+
 #include "runnel/base/cpu_count.h"
 #include "runnel/base/format.h"
 #include "runnel/data/node.h"
@@ -48,9 +50,10 @@ class ReaderJob : public PullJob {
 
 class InterleaveIterator : public IteratorNode {
  public:
-  InterleaveIterator(const Context& ctx, IteratorPtr input, std::shared_ptr<const ExpandFn> f, uint64_t key,
-                     int64_t cycle, int64_t block, int parallel, bool ordered)
+  InterleaveIterator(const Context& ctx, const char* name, IteratorPtr input, std::shared_ptr<const ExpandFn> f,
+                     uint64_t key, int64_t cycle, int64_t block, int parallel, bool ordered)
       : ctx_(ctx),
+        name_(name),
         input_(std::move(input)),
         f_(std::move(f)),
         key_(key),
@@ -183,7 +186,7 @@ class InterleaveIterator : public IteratorNode {
     {
       RandomContext random = RandomContext::of_element(mix(key_, static_cast<uint64_t>(s.number)));
       const RandomScope scope(random);
-      node = (*f_)(item);
+      node = in_callable(name_, where_, [&] { return (*f_)(item); });
     }
     IteratorPtr it = node->iterate(ctx_);
     if (parallel_ != 0) {
@@ -220,6 +223,7 @@ class InterleaveIterator : public IteratorNode {
   }
 
   Context ctx_;
+  const char* name_;  // of the function of the API
   IteratorPtr input_;
   std::shared_ptr<const ExpandFn> f_;
   uint64_t key_;
@@ -259,8 +263,8 @@ class InterleaveNode : public DatasetNode {
  protected:
   IteratorPtr make_iterator(const Context& ctx) const override {
     return std::make_unique<InterleaveIterator>(
-        ctx, input()->iterate(ctx), f_, mix(seed_in(ctx), ctx.epoch), options_.cycle_length, options_.block_length,
-        options_.num_parallel_calls,
+        ctx, std::string_view(name_) == "FlatMap" ? "flat_map" : "interleave", input()->iterate(ctx), f_,
+        mix(seed_in(ctx), ctx.epoch), options_.cycle_length, options_.block_length, options_.num_parallel_calls,
         options_.deterministic.value_or(ctx.pipeline->options.deterministic.value_or(true)));
   }
 

@@ -107,31 +107,50 @@ ElementSpec spec_of(const Item& item) {
   return nest::pack(item.structure->nest, leaves);
 }
 
-ElementSpec relaxed(const ElementSpec& a, const ElementSpec& b, const char* what) {
-  nest::assert_same_structure(a, b);
-  const std::vector<std::string> paths = nest::paths(a);
-  size_t at = 0;
-  return nest::map_structure(
-      [&](const TensorSpec& x, const TensorSpec& y) {
-        const std::string& path = paths[at++];
-        TensorSpec out;
-        if (x.dtype != y.dtype && x.dtype != DType::invalid && y.dtype != DType::invalid) {
-          throw invalid_argument("[{}] the datasets differ at element{}: {} and {}", what, path, x.str(), y.str());
-        }
-        out.dtype = x.dtype == y.dtype ? x.dtype : DType::invalid;
-        if (!x.shape.has_rank() || !y.shape.has_rank() || x.shape.rank() != y.shape.rank()) {
-          out.shape = PartialShape::unknown();
-        } else {
-          Dims dims;
-          for (int i = 0; i < x.shape.rank(); ++i) {
-            dims.push_back(x.shape[i] == y.shape[i] ? x.shape[i] : kUnknownDim);
-          }
-          out.shape = PartialShape(dims);
-        }
-        return out;
-      },
-      a, b);
+namespace {
+
+bool says_nothing(const ElementSpec& spec) {
+  return spec.is_leaf() && spec.leaf().dtype == DType::invalid && !spec.leaf().shape.has_rank();
 }
+
+TensorSpec relaxed_leaf(const TensorSpec& x, const TensorSpec& y, const std::string& path, const char* what) {
+  if (x.dtype != y.dtype && x.dtype != DType::invalid && y.dtype != DType::invalid) {
+    throw invalid_argument(
+        "[{}] the datasets differ at element{}: {} and {}: give both one dtype, with cast() in a map of one of them",
+        what, path, x.str(), y.str());
+  }
+  TensorSpec out;
+  out.dtype = x.dtype == y.dtype ? x.dtype : DType::invalid;
+  if (!x.shape.has_rank() || !y.shape.has_rank() || x.shape.rank() != y.shape.rank()) {
+    out.shape = PartialShape::unknown();
+    return out;
+  }
+  Dims dims;
+  for (int i = 0; i < x.shape.rank(); ++i) dims.push_back(x.shape[i] == y.shape[i] ? x.shape[i] : kUnknownDim);
+  out.shape = PartialShape(dims);
+  return out;
+}
+
+ElementSpec relaxed_at(const ElementSpec& a, const ElementSpec& b, const std::string& path, const char* what) {
+  if (a.is_leaf() && b.is_leaf()) return relaxed_leaf(a.leaf(), b.leaf(), path, what);
+  if (says_nothing(a)) return a;
+  if (says_nothing(b)) return b;
+  const bool alike = a.kind() == b.kind() && a.size() == b.size() && a.keys() == b.keys() &&
+                     (a.spec() == b.spec() || (a.spec() && b.spec() && a.spec()->fits(*b.spec())));
+  if (!alike) {
+    throw invalid_argument("[{}] the datasets differ in structure at element{}: {} and {}: give both the same in a map",
+                           what, path, str(a), str(b));
+  }
+  std::vector<ElementSpec> items;
+  for (size_t i = 0; i < a.size(); ++i) {
+    items.push_back(relaxed_at(a.items()[i], b.items()[i], path + nest::detail::step(a.kind(), i, a.keys()), what));
+  }
+  return a.rebuilt<TensorSpec>(std::move(items));
+}
+
+}  // namespace
+
+ElementSpec relaxed(const ElementSpec& a, const ElementSpec& b, const char* what) { return relaxed_at(a, b, "", what); }
 
 namespace {
 std::string leaf_text(const TensorSpec& spec) {

@@ -66,7 +66,8 @@ RUNNEL_API void from_nest(const Nest& nest, Item& out);
 // Bytes that the tensors hold, those of strings included.
 RUNNEL_API size_t bytes_of(const Item& item);
 RUNNEL_API ElementSpec spec_of(const Item& item);
-// Leaves at the same place: the dtype both have, and what both shapes say. An Error naming the place where they differ.
+// Leaves at the same place: the dtype both have, and what both shapes say; nothing where one says nothing. An Error
+// naming the place where structures or dtypes differ.
 RUNNEL_API ElementSpec relaxed(const ElementSpec& a, const ElementSpec& b, const char* what);
 RUNNEL_API std::string str(const ElementSpec& spec);  // "(float32[28,28], int64[])"
 // A structure as bytes, for files; composites made elsewhere have none, and are an Error.

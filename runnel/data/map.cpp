@@ -13,10 +13,11 @@ namespace runnel::data {
 namespace {
 
 // What random ops draw depends on the stage's seed, the pass and the element's number alone, whatever thread calls.
-void call_keyed(const ItemFn& f, uint64_t key, int64_t i, Item& in, Item& out) {
+void call_keyed(const ItemFn& f, const SourceSite& where, uint64_t key, int64_t i, Item& in, Item& out) {
   RandomContext random = RandomContext::of_element(mix(key, static_cast<uint64_t>(i)));
   const RandomScope scope(random);
-  f.call(in, out);
+  in_callable("map", where, [&] { f.call(in, out); });
+  check_defined(out, "map");
 }
 
 class MapView : public Indexed {
@@ -29,7 +30,7 @@ class MapView : public Indexed {
   void compute(int64_t i, Item& out) const override {
     Item in;
     input_->at(i, in);
-    call_keyed(*f_, key_, i, in, out);
+    call_keyed(*f_, where, key_, i, in, out);
   }
   void collect(std::span<const int64_t> indices, Item& out) const override {
     if (!f_->vectorises || known_not_.load(std::memory_order_relaxed)) return Indexed::collect(indices, out);
@@ -39,7 +40,7 @@ class MapView : public Indexed {
       known_not_.store(true, std::memory_order_relaxed);
       return Indexed::collect(indices, out);
     }
-    in_stage(where, [&] { call_keyed(*f_, key_, indices.front(), in, out); });
+    in_stage(where, [&] { call_keyed(*f_, where, key_, indices.front(), in, out); });
   }
 
  private:
@@ -99,7 +100,7 @@ class MapIterator : public IteratorNode {
  protected:
   bool produce(Item& out) override {
     if (!input_->next(item_)) return false;
-    call_keyed(*f_, key_, at_++, item_, out);
+    call_keyed(*f_, where_, key_, at_++, item_, out);
     return true;
   }
 
@@ -113,8 +114,8 @@ class MapIterator : public IteratorNode {
 
 class MapJob : public RunnerJob {
  public:
-  MapJob(IteratorPtr input, std::shared_ptr<const ItemFn> f, uint64_t key)
-      : input_(std::move(input)), f_(std::move(f)), key_(key) {}
+  MapJob(IteratorPtr input, std::shared_ptr<const ItemFn> f, uint64_t key, const SourceSite& where)
+      : input_(std::move(input)), f_(std::move(f)), key_(key), where_(where) {}
   bool claim(Block& block, int64_t want) override {
     block.position = at_;
     for (int64_t k = 0; k < want; ++k) {
@@ -135,7 +136,7 @@ class MapJob : public RunnerJob {
     return !block.results.empty();
   }
   void run(Block& block, size_t i, Item& out) override {
-    call_keyed(*f_, key_, block.numbers[i], block.inputs[i], out);
+    call_keyed(*f_, where_, key_, block.numbers[i], block.inputs[i], out);
   }
   void skip(int64_t n) override {
     for (Item item; n > 0; --n) {
@@ -160,6 +161,7 @@ class MapJob : public RunnerJob {
   IteratorPtr input_;
   std::shared_ptr<const ItemFn> f_;
   uint64_t key_;
+  SourceSite where_;
   int64_t at_ = 0;
 };
 
@@ -197,7 +199,7 @@ class MapNode : public DatasetNode {
   }
   IteratorPtr make_iterator_ahead(const Context& ctx, int depth) const override {
     if (options_.num_parallel_calls == 0) return nullptr;
-    return std::make_unique<Runner>(ctx, std::make_unique<MapJob>(input()->iterate(ctx), f_, key(ctx)),
+    return std::make_unique<Runner>(ctx, std::make_unique<MapJob>(input()->iterate(ctx), f_, key(ctx), where()),
                                     options_.num_parallel_calls,
                                     depth > 0 ? depth + std::max(options_.num_parallel_calls, 0) : depth, ordered(ctx),
                                     ctx.pipeline->stage_by_id(ctx.stage));
@@ -242,6 +244,7 @@ ElementSpec result_spec(const std::function<void(Item& in, Item& out)>& f, const
     for (const TensorSpec& s : leaves) item.tensors.push_back(tracer.add_parameter(s.dtype, s.shape));
     tracer.open();
     f(item, out);
+    check_defined(out, "map");
     tracer.close();
     return spec_of(out);
   } catch (const std::exception&) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 
 #include "runnel/base/format.h"
 #include "runnel/data/nodes.h"
@@ -27,6 +28,28 @@ void rethrow_from_stage(const Error& e, const SourceSite& where) {
   std::vector<ErrorFrame> frames = e.frames();
   frames.front().where = where;
   throw Error(e.code(), e.what() + where.at(), std::move(frames));
+}
+
+void rethrow_from_callable(const Error& e, const char* name, const SourceSite& where) {
+  // A text like "[map] ..." gets the line from rethrow_from_stage; an op on the line of the stage says enough.
+  const auto named = [](const ErrorFrame& frame) { return frame.where.known(); };
+  const auto here = [&](const ErrorFrame& frame) {
+    return frame.where.line == where.line && std::string_view(frame.where.file) == where.file;
+  };
+  const std::vector<ErrorFrame>& frames = e.frames();
+  const bool names_a_line = std::ranges::any_of(frames, named);
+  if (!where.known() || (!frames.empty() && !names_a_line) || std::ranges::any_of(frames, here)) throw;
+  throw e.reworded(
+      fmt::format("{}\n  in the callable of {}, a stage made at {}:{}", e.what(), name, where.file, where.line));
+}
+
+void check_defined(const Item& item, const char* who, const char* from) {
+  for (size_t k = 0; k < item.tensors.size(); ++k) {
+    if (item.tensors[k].defined()) continue;
+    const std::string path = nest::paths(item.structure->nest)[k];
+    throw invalid_argument("[{}] {} a Tensor that refers to nothing{}: give every Tensor a value", who, from,
+                           path.empty() ? "" : " at " + path);
+  }
 }
 
 bool IteratorNode::next(Item& out) {
@@ -287,6 +310,14 @@ uint64_t draw_seed() {
 }
 
 int64_t nodes::cardinality(const NodePtr& node) { return node->cardinality(); }
+
+NodePtr nodes::finite(const NodePtr& node, const char* who) {
+  if (node->cardinality() == INFINITE_CARDINALITY) {
+    throw invalid_argument("[{}] the dataset never ends, and neither would {}: take(n) gives its first n elements", who,
+                           who);
+  }
+  return node;
+}
 
 ElementSpec nodes::element_spec(const NodePtr& node) { return node->element_spec(); }
 

@@ -33,6 +33,20 @@ decltype(auto) in_stage(const SourceSite& where, const F& f) {
   }
 }
 
+// f() as code of the user that the stage `name`, made at `where`, calls: an Error in it that does not name that line
+// says in which stage it was. `name` is a text of the program.
+[[noreturn]] void rethrow_from_callable(const Error& e, const char* name, const SourceSite& where);
+template <class F>
+decltype(auto) in_callable(const char* name, const SourceSite& where, const F& f) {
+  try {
+    return f();
+  } catch (const Error& e) {
+    rethrow_from_callable(e, name, where);
+  }
+}
+// An Error of the stage `who` where a Tensor of the item refers to nothing.
+void check_defined(const Item& item, const char* who, const char* from = "the callable gave");
+
 // A number that depends on all of these alone; scatters well.
 inline uint64_t mix(uint64_t a, uint64_t b) {
   uint64_t x = a + 0x9e3779b97f4a7c15u * (b + 1);
@@ -122,6 +136,7 @@ class RUNNEL_API DatasetNode : public std::enable_shared_from_this<DatasetNode> 
   virtual const DatasetOptions* options() const { return nullptr; }
   const std::vector<NodePtr>& inputs() const { return inputs_; }
   const NodePtr& input() const { return inputs_.front(); }
+  const SourceSite& where() const { return where_; }  // of the user's call that made it
 
   // An iterator in the best way there is.
   IteratorPtr iterate(const Context& ctx) const;
@@ -143,7 +158,7 @@ class RUNNEL_API DatasetNode : public std::enable_shared_from_this<DatasetNode> 
 
  private:
   std::vector<NodePtr> inputs_;
-  const SourceSite where_;  // of the user's call that makes it
+  const SourceSite where_;
 };
 
 // A node that is always indexed needs no iterator of its own.

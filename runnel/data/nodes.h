@@ -72,6 +72,8 @@ namespace nodes {
 RUNNEL_API int64_t cardinality(const NodePtr& node);
 RUNNEL_API ElementSpec element_spec(const NodePtr& node);
 RUNNEL_API std::string explain(const NodePtr& node);  // of the latest pass
+// The node itself; an Error of the function `who`, which needs all elements, where it is known never to end.
+RUNNEL_API NodePtr finite(const NodePtr& node, const char* who);
 
 // Sources.
 RUNNEL_API NodePtr tensors(Item element);
@@ -118,7 +120,8 @@ RUNNEL_API std::vector<NodePtr> split(NodePtr input, const std::vector<double>& 
 RUNNEL_API NodePtr flat_map(NodePtr input, ExpandFn f, const Structure* structure);
 RUNNEL_API NodePtr interleave(NodePtr input, ExpandFn f, const InterleaveOptions& options, const Structure* structure);
 RUNNEL_API NodePtr padded_batch(NodePtr input, int64_t size, PaddedBatchOptions options);
-RUNNEL_API NodePtr ragged_batch(NodePtr input, int64_t size, bool drop_remainder);
+// `only_ragged`: whoever takes the batches knows RaggedTensors alone.
+RUNNEL_API NodePtr ragged_batch(NodePtr input, int64_t size, bool drop_remainder, bool only_ragged);
 RUNNEL_API NodePtr unbatch(NodePtr input);
 RUNNEL_API NodePtr rebatch(NodePtr input, int64_t size, bool drop_remainder);
 RUNNEL_API NodePtr window(NodePtr input, int64_t size, const WindowOptions& options);

@@ -252,6 +252,23 @@ class RowsNode : public DatasetNode {
   bool drop_;
 };
 
+// An Error where batches of such elements are no RaggedTensor.
+void check_becomes_ragged(const Item& element) {
+  const NestKind kind = element.structure->nest.kind();
+  if (kind == NestKind::leaf && element.tensors[0].rank() == 0) {
+    throw invalid_argument(
+        "[ragged_batch] the elements are scalars ({}), whose batches are vectors and no RaggedTensors: batch(n) makes "
+        "these",
+        dtype_name(element.tensors[0].dtype()));
+  }
+  if (kind != NestKind::leaf && kind != NestKind::ragged) {
+    throw invalid_argument(
+        "[ragged_batch] the elements are {}, whose batches are no RaggedTensor: say what they are, as in "
+        "ragged_batch<std::tuple<RaggedTensor, Tensor>>(n)",
+        str(spec_of(element)));
+  }
+}
+
 }  // namespace
 
 NodePtr nodes::padded_batch(NodePtr input, int64_t size, PaddedBatchOptions options) {
@@ -297,10 +314,11 @@ NodePtr nodes::padded_batch(NodePtr input, int64_t size, PaddedBatchOptions opti
                                        options.drop_remainder, combine, spec);
 }
 
-NodePtr nodes::ragged_batch(NodePtr input, int64_t size, bool drop_remainder) {
+NodePtr nodes::ragged_batch(NodePtr input, int64_t size, bool drop_remainder, bool only_ragged) {
   if (size < 1) throw invalid_argument("[ragged_batch] the batch size is {}, not positive", size);
   // Each tensor becomes a RaggedTensor, scalars stay dense. What is ragged gets a dimension more.
-  const auto combine = [](std::vector<Item>& items, Item& out) {
+  const auto combine = [only_ragged](std::vector<Item>& items, Item& out) {
+    if (only_ragged) check_becomes_ragged(items[0]);
     size_t at = 0;
     const std::function<Nest(const NestOf<Slot>&)> build = [&](const NestOf<Slot>& n) -> Nest {
       if (n.is_leaf()) {

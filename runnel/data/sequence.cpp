@@ -325,11 +325,11 @@ class ZipNode : public DatasetNode {
 
 class ConcatenateNode : public DatasetNode {
  public:
-  ConcatenateNode(NodePtr a, NodePtr b) : DatasetNode({std::move(a), std::move(b)}) {}
+  ConcatenateNode(NodePtr a, NodePtr b)
+      : DatasetNode({std::move(a), std::move(b)}),
+        spec_(relaxed(inputs()[0]->element_spec(), inputs()[1]->element_spec(), "concatenate")) {}
   std::string name() const override { return "Concatenate"; }
-  ElementSpec element_spec() const override {
-    return relaxed(inputs()[0]->element_spec(), inputs()[1]->element_spec(), "concatenate");
-  }
+  ElementSpec element_spec() const override { return spec_; }
   int64_t cardinality() const override {
     const int64_t a = inputs()[0]->cardinality(), b = inputs()[1]->cardinality();
     if (a == INFINITE_CARDINALITY || b == INFINITE_CARDINALITY) return INFINITE_CARDINALITY;
@@ -392,6 +392,9 @@ class ConcatenateNode : public DatasetNode {
     it->it = it->a->iterate(ctx);
     return it;
   }
+
+ private:
+  ElementSpec spec_;
 };
 
 }  // namespace

@@ -237,6 +237,48 @@ class RandomNode : public IndexedNode {
   bool anew_;
 };
 
+// What the elements of a generator must be: what its spec says, and the structure and dtypes of the first of them.
+class GeneratorCheck {
+ public:
+  explicit GeneratorCheck(const ElementSpec& spec) : spec_(spec), leaves_(nest::flatten(spec)) {
+    const bool nothing = spec.is_leaf() && spec.leaf().dtype == DType::invalid && !spec.leaf().shape.has_rank();
+    if (!nothing) structure_ = structure_of(spec);
+  }
+
+  // Element `number`; an Error where it is none of this generator's.
+  void check(const Item& item, int64_t number) {
+    check_defined(item, "from_generator");
+    if (structure_ == nullptr) {
+      structure_ = item.structure;
+      leaves_.resize(item.tensors.size(), {PartialShape::unknown(), DType::invalid, ""});
+      spec_ = nest::pack(structure_->nest, leaves_);
+    }
+    if (item.structure != structure_) wrong(item, number);
+    bool learned = false;
+    for (size_t k = 0; k < leaves_.size(); ++k) {
+      const Tensor& t = item.tensors[k];
+      if (leaves_[k].dtype == DType::invalid) {
+        leaves_[k].dtype = t.dtype();
+        learned = true;
+      }
+      if (leaves_[k].dtype != t.dtype() || !leaves_[k].shape.compatible_with(t.partial_shape())) wrong(item, number);
+    }
+    if (learned) spec_ = nest::pack(structure_->nest, leaves_);
+  }
+
+ private:
+  [[noreturn]] void wrong(const Item& item, int64_t number) const {
+    throw invalid_argument(
+        "[from_generator] element {} is {}, where the spec or the elements before it say {}: all elements have one "
+        "structure, one dtype at each place, and the shapes of the spec",
+        number, str(spec_of(item)), str(spec_));
+  }
+
+  ElementSpec spec_;
+  std::vector<TensorSpec> leaves_;
+  const Structure* structure_ = nullptr;  // null: not yet known
+};
+
 class GeneratorNode : public DatasetNode {
  public:
   GeneratorNode(std::function<GeneratorFn()> make, ElementSpec spec) : make_(std::move(make)), spec_(std::move(spec)) {}
@@ -255,16 +297,26 @@ class GeneratorNode : public DatasetNode {
       GeneratorFn generator;
       int64_t given = 0;
       bool ended = false;
+      GeneratorCheck checked;
+      explicit It(const ElementSpec& spec) : checked(spec) {}
       bool produce(Item& out) override {
+        if (!pull(out)) return false;
+        checked.check(out, given - 1);
+        return true;
+      }
+      bool pull(Item& out) {
         if (ended) return false;
         check_cancelled(*pipeline);
         const RandomScope scope(random);
-        if (!generator) {
-          random.reset(key);
-          generator = make();
-        }
         out.structure = nullptr;
-        if (!generator(out)) {
+        const bool more = in_callable("from_generator", where_, [&] {
+          if (!generator) {
+            random.reset(key);
+            generator = make();
+          }
+          return generator(out);
+        });
+        if (!more) {
           ended = true;
           return false;
         }
@@ -277,11 +329,18 @@ class GeneratorNode : public DatasetNode {
         generator = nullptr;
         ended = false;
         given = 0;
-        for (Item item; given < n && produce(item);) {
+        while (given < n) {
+          Item item;
+          if (!pull(item)) return;
+          try {
+            checked.check(item, given - 1);
+          } catch (const Error&) {
+            // It was delivered before the state was saved.
+          }
         }
       }
     };
-    auto it = std::make_unique<It>();
+    auto it = std::make_unique<It>(spec_);
     it->make = make_;
     it->pipeline = ctx.pipeline;
     it->key = mix(seed_in(ctx), ctx.epoch);
@@ -297,8 +356,12 @@ class GeneratorNode : public DatasetNode {
 
 }  // namespace
 
-NodePtr nodes::tensors(Item element) { return std::make_shared<TensorsNode>(std::move(element)); }
+NodePtr nodes::tensors(Item element) {
+  check_defined(element, "from_tensors", "there is");
+  return std::make_shared<TensorsNode>(std::move(element));
+}
 NodePtr nodes::tensor_slices(Item components) {
+  check_defined(components, "from_tensor_slices", "there is");
   if (!components.structure->plain) return std::make_shared<CompositeSlicesNode>(std::move(components));
   return std::make_shared<SlicesNode>(std::move(components));
 }

@@ -250,20 +250,24 @@ class Dataset : public Transformations<Dataset<T...>> {
       return nodes::rejection_resample(this->node(), key(std::move(class_func)), target_dist, initial_dist, seed);
     }));
   }
-  // Stacks elements whose first dimensions differ into RaggedTensors; scalars into vectors.
+  // Stacks elements whose first dimensions differ into RaggedTensors; scalars, which cannot differ, into vectors: of a
+  // dataset of tuples R says which is which, as in ragged_batch<std::tuple<RaggedTensor, Tensor>>(n).
   template <class R = RaggedTensor>
   Dataset<R> ragged_batch(int64_t batch_size, bool drop_remainder = false,
                           SourceSite where = SourceSite::current()) const {
-    return Dataset<R>(
-        detail::called_at(where, [&] { return nodes::ragged_batch(this->node(), batch_size, drop_remainder); }));
+    return Dataset<R>(detail::called_at(where, [&] {
+      return nodes::ragged_batch(this->node(), batch_size, drop_remainder, std::same_as<R, RaggedTensor>);
+    }));
   }
 
-  // f(... f(f(initial, first), second) ..., last): f takes the state and an element or its components.
+  // f(... f(f(initial, first), second) ..., last): f takes the state and an element or its components. An Error where
+  // the dataset is known never to end.
   template <class S, class F>
   auto reduce(S initial, F f, SourceSite where = SourceSite::current()) const {
     using R = std::decay_t<decltype(call_with_state(f, std::declval<S>(), std::declval<value_type>()))>;
     detail::state_of<S, R> state = std::move(initial);
-    Iterator<T...> it = make_iterator(where);
+    const NodePtr all = detail::called_at(where, [&] { return nodes::finite(this->node(), "reduce"); });
+    Iterator<T...> it{AnyIterator(all)};
     while (auto element = it.next()) state = call_with_state(f, std::move(state), std::move(*element));
     return state;
   }

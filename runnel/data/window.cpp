@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <string_view>
 
 #include "runnel/base/format.h"
 #include "runnel/data/input_log.h"
@@ -148,6 +149,7 @@ class GroupNode : public DatasetNode {
       std::shared_ptr<const KeyFn> key;
       std::shared_ptr<const GroupFn> reduce;
       std::shared_ptr<const std::function<int64_t(int64_t)>> size;
+      const char* name = "";
       uint64_t seed = 0;
       std::map<int64_t, Group> groups;
       // The group that is being given out: kept until its dataset ends.
@@ -166,14 +168,15 @@ class GroupNode : public DatasetNode {
       }
       int64_t key_of(const Item& item) const {
         Item copy = item;
-        return (*key)(copy);
+        return in_callable(name, where_, [&] { return (*key)(copy); });
       }
       void begin(int64_t k, Group group) {
         current_key = k;
         current = std::move(group);
         RandomContext random = RandomContext::of_element(mix(seed, static_cast<uint64_t>(made)));
         const RandomScope scope(random);
-        it = (*reduce)(k, list_node(current.items, spec_of(current.items[0])))->iterate(ctx);
+        const NodePtr group_items = list_node(current.items, spec_of(current.items[0]));
+        it = in_callable(name, where_, [&] { return (*reduce)(k, group_items); })->iterate(ctx);
         ++made;
       }
       bool produce(Item& out) override {
@@ -277,6 +280,7 @@ class GroupNode : public DatasetNode {
     it->key = key_;
     it->reduce = reduce_;
     it->size = size_;
+    it->name = std::string_view(name_) == "GroupByWindow" ? "group_by_window" : "bucket_by_sequence_length";
     it->seed = mix(seed_in(ctx), ctx.epoch);
     return it;
   }

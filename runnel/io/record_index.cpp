@@ -5,6 +5,7 @@
 #include "runnel/base/crc32c.h"
 #include "runnel/base/format.h"
 #include "runnel/base/varint.h"
+#include "runnel/io/caller_line.h"
 #include "runnel/io/file_frame.h"
 #include "runnel/io/origin.h"
 #include "runnel/io/record_reader.h"
@@ -20,10 +21,18 @@ constexpr uint64_t frame = kRecordHeader + kRecordFooter;
 
 std::string record_index_path(const std::string& path) { return path + ".index"; }
 
-uint64_t RecordIndex::length(uint64_t record) const { return offsets_[record + 1] - offsets_[record] - frame; }
+uint64_t RecordIndex::offset(uint64_t record) const {
+  if (record >= size()) throw make_error(Code::out_of_range, "[TFRecord] record {} of an index of {}", record, size());
+  return offsets_[record];
+}
+
+uint64_t RecordIndex::length(uint64_t record) const {
+  const uint64_t begin = offset(record);
+  return offsets_[record + 1] - begin - frame;
+}
 
 RecordIndex RecordIndex::build(const std::string& path, Env& env, FunctionRef<void(uint64_t, uint64_t)> progress) {
-  RecordReader reader(path, {.detect_compression = true}, env);
+  RecordReader reader(path, {.detect_compression = true}, env, SourceSite());
   if (reader.compression() != Compression::none) {
     throw make_error(Code::failed_precondition,
                      "[TFRecord] {} is compressed ({}): only plain files can be read at any record; write it anew "
@@ -32,7 +41,7 @@ RecordIndex RecordIndex::build(const std::string& path, Env& env, FunctionRef<vo
   }
   RecordIndex index;
   index.offsets_.push_back(0);
-  while (reader.next()) {
+  while (reader.next(SourceSite())) {
     index.offsets_.push_back(reader.position().offset);
     if (reader.position().record % 4096 == 0) progress(reader.position().offset, reader.file_size());
   }
@@ -79,12 +88,12 @@ RecordIndex RecordIndex::load(const std::string& path, Env& env) {
   return index;
 }
 
-IndexedRecords::IndexedRecords(const std::string& path, Env& env)
-    : path_(path),
-      file_(map_records(path, env)),
-      index_(env.exists(record_index_path(path)) ? RecordIndex::load(path, env) : RecordIndex::build(path, env)) {
+IndexedRecords::IndexedRecords(const std::string& path, Env& env, SourceSite where)
+    : path_(path), file_(called_at(where, [&] { return map_records(path, env); })), index_(called_at(where, [&] {
+        return env.exists(record_index_path(path)) ? RecordIndex::load(path, env) : RecordIndex::build(path, env);
+      })) {
   if (file_->bytes().size() != index_.file_size()) {
-    throw make_error(Code::failed_precondition, "[TFRecord] {} changed while it was opened", path);
+    throw at_line(make_error(Code::failed_precondition, "[TFRecord] {} changed while it was opened", path), where);
   }
 }
 

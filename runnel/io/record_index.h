@@ -8,6 +8,7 @@
 #include "runnel/base/env.h"
 #include "runnel/base/export.h"
 #include "runnel/base/function_ref.h"
+#include "runnel/base/source_site.h"
 
 namespace runnel::io {
 
@@ -29,8 +30,9 @@ class RUNNEL_API RecordIndex {
   void save(const std::string& path, Env& env = Env::posix()) const;  // atomically, beside `path`
 
   uint64_t size() const { return offsets_.size() - 1; }
-  uint64_t offset(uint64_t record) const { return offsets_[record]; }  // of its header
-  uint64_t length(uint64_t record) const;                              // of its data
+  // Of record number `record`; an Error where there is none.
+  uint64_t offset(uint64_t record) const;  // of its header
+  uint64_t length(uint64_t record) const;  // of its data
   uint64_t file_size() const { return offsets_.back(); }
 
  private:
@@ -40,7 +42,7 @@ class RUNNEL_API RecordIndex {
 // Records by number, from a mapped file: the index beside it is used if it is there and fits, else made in memory.
 class RUNNEL_API IndexedRecords {
  public:
-  explicit IndexedRecords(const std::string& path, Env& env = Env::posix());
+  explicit IndexedRecords(const std::string& path, Env& env = Env::posix(), SourceSite where = SourceSite::current());
 
   uint64_t size() const { return index_.size(); }
   // Checked against its checksums; an Error names file, offset and record. Safe from many threads. The span is valid

@@ -7,6 +7,7 @@
 #include "runnel/base/crc32c.h"
 #include "runnel/base/format.h"
 #include "runnel/base/varint.h"
+#include "runnel/io/caller_line.h"
 #include "runnel/io/file_frame.h"
 #include "runnel/io/gzip.h"
 #include "runnel/io/origin.h"
@@ -112,15 +113,29 @@ struct RecordReader::State {
     block->mark.emplace(window, path, at);
   }
 
+  // What stands there in the place of a first record that makes no sense.
+  std::string no_record_file() const {
+    if (compression != Compression::none) {
+      return fmt::format("; what the {} data holds is no TFRecord file", compression_name(compression));
+    }
+    if (is_gzip(window)) return "; the file looks like GZIP: open it with that compression";
+    // Before zlib, whose first two bytes may be letters.
+    const auto readable = [](std::byte b) {
+      const auto c = static_cast<unsigned char>(b);
+      return (c >= 0x20 && c < 0x7f) || (c >= '\t' && c <= '\r');
+    };
+    constexpr size_t kSome = 64;
+    if (std::ranges::all_of(window.first(std::min(window.size(), kSome)), readable))
+      return "; this does not look like a TFRecord file, but like text";
+    if (is_zlib(window)) return "; the file looks like ZLIB: open it with that compression";
+    return "; this does not look like a TFRecord file (or it is compressed: open it with compression GZIP or ZLIB)";
+  }
+
   Status damaged(std::string what, uint64_t size = 0) {
     if (inflate_error) {
       what = inflate_error->what();
-    } else if (at.offset == 0 && compression == Compression::none && window.size() >= 2) {
-      // The commonest cause by far of a first record that makes no sense.
-      if (is_gzip(window))
-        what += "; the file looks like GZIP: open it with that compression";
-      else if (is_zlib(window))
-        what += "; the file looks like ZLIB: open it with that compression";
+    } else if (at.offset == 0 && !(window.size() >= kRecordHeader && valid_header(window.data()))) {
+      what += no_record_file();
     }
     error = {.code = Code::data_loss, .what = std::move(what), .offset = at.offset, .record = at.record};
     damaged_size = size;
@@ -188,15 +203,18 @@ struct RecordReader::State {
   }
 };
 
-RecordReader::RecordReader(const std::string& path, const RecordReaderOptions& options, Env& env) {
-  std::shared_ptr<MappedFile> file = map_records(path, env);
-  const ByteSpan bytes = file->bytes();
-  state_ = std::make_unique<State>(std::move(file), bytes, path, options);
+RecordReader::RecordReader(const std::string& path, const RecordReaderOptions& options, Env& env, SourceSite where) {
+  called_at(where, [&] {
+    std::shared_ptr<MappedFile> file = map_records(path, env);
+    const ByteSpan bytes = file->bytes();
+    state_ = std::make_unique<State>(std::move(file), bytes, path, options);
+  });
 }
 
 RecordReader::RecordReader(std::shared_ptr<const void> owner, ByteSpan bytes, std::string name,
-                           const RecordReaderOptions& options)
-    : state_(std::make_unique<State>(std::move(owner), bytes, std::move(name), options)) {}
+                           const RecordReaderOptions& options, SourceSite where) {
+  called_at(where, [&] { state_ = std::make_unique<State>(std::move(owner), bytes, std::move(name), options); });
+}
 
 RecordReader::~RecordReader() = default;
 RecordReader::RecordReader(RecordReader&&) noexcept = default;
@@ -206,20 +224,21 @@ RecordReader::Status RecordReader::read(ByteSpan* record) { return state_->read(
 
 const RecordError& RecordReader::error() const { return state_->error; }
 
-std::optional<ByteSpan> RecordReader::next() {
+std::optional<ByteSpan> RecordReader::next(SourceSite where) {
   ByteSpan record;
   switch (state_->read(&record)) {
     case Status::record: return record;
     case Status::end: return std::nullopt;
     case Status::damaged: break;
   }
-  throw_error();
+  throw_error(where);
 }
 
-void RecordReader::throw_error() const {
+void RecordReader::throw_error(SourceSite where) const {
   const RecordError& e = state_->error;
-  throw make_error(e.code, "[TFRecord] {}: record {} at byte {}: {}", state_->path, e.record, e.offset, e.what)
-      .inside(file_frame(state_->path, e.offset));
+  throw at_line(make_error(e.code, "[TFRecord] {}: record {} at byte {}: {}", state_->path, e.record, e.offset, e.what)
+                    .inside(file_frame(state_->path, e.offset)),
+                where);
 }
 
 std::shared_ptr<const void> RecordReader::owner() const {
@@ -235,7 +254,9 @@ bool RecordReader::skip_damaged() {
 }
 
 RecordPosition RecordReader::position() const { return state_->at; }
-void RecordReader::seek(const RecordPosition& position) { state_->seek(position); }
+void RecordReader::seek(const RecordPosition& position, SourceSite where) {
+  called_at(where, [&] { state_->seek(position); });
+}
 const std::string& RecordReader::path() const { return state_->path; }
 Compression RecordReader::compression() const { return state_->compression; }
 uint64_t RecordReader::file_size() const { return state_->file.size(); }

@@ -8,6 +8,7 @@
 #include "runnel/base/env.h"
 #include "runnel/base/error.h"
 #include "runnel/base/export.h"
+#include "runnel/base/source_site.h"
 #include "runnel/io/compression.h"
 
 namespace runnel::io {
@@ -43,10 +44,11 @@ struct RecordError {
 // decompressed into. Used by one thread at a time.
 class RUNNEL_API RecordReader {
  public:
-  explicit RecordReader(const std::string& path, const RecordReaderOptions& options = {}, Env& env = Env::posix());
+  explicit RecordReader(const std::string& path, const RecordReaderOptions& options = {}, Env& env = Env::posix(),
+                        SourceSite where = SourceSite::current());
   // Records in memory; `owner` keeps the bytes alive, `name` stands for the path in errors.
   RecordReader(std::shared_ptr<const void> owner, ByteSpan bytes, std::string name,
-               const RecordReaderOptions& options = {});
+               const RecordReaderOptions& options = {}, SourceSite where = SourceSite::current());
   ~RecordReader();
   RecordReader(RecordReader&&) noexcept;
   RecordReader& operator=(RecordReader&&) noexcept;
@@ -58,8 +60,8 @@ class RUNNEL_API RecordReader {
   const RecordError& error() const;
 
   // The same for those who treat damage as an exception: Error with file, offset and record number.
-  std::optional<ByteSpan> next();
-  [[noreturn]] void throw_error() const;  // error() as that exception
+  std::optional<ByteSpan> next(SourceSite where = SourceSite::current());
+  [[noreturn]] void throw_error(SourceSite where = SourceSite::current()) const;  // error() as that exception
 
   // Keeps the span that was read last alive, so that it can be used without a copy.
   std::shared_ptr<const void> owner() const;
@@ -70,7 +72,7 @@ class RUNNEL_API RecordReader {
   RecordPosition position() const;
   // Goes to a position that position() gave, which must be a record's begin. A compressed file is decompressed up to
   // it.
-  void seek(const RecordPosition& position);
+  void seek(const RecordPosition& position, SourceSite where = SourceSite::current());
 
   const std::string& path() const;
   Compression compression() const;  // as asked for or detected

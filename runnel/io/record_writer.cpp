@@ -9,6 +9,7 @@
 #include "runnel/base/crc32c.h"
 #include "runnel/base/format.h"
 #include "runnel/base/varint.h"
+#include "runnel/io/caller_line.h"
 
 namespace runnel::io {
 namespace {
@@ -39,15 +40,17 @@ struct TFRecordWriter::State {
 
   // Runs a step that may fail halfway; the file is then of no use.
   template <class F>
-  void attempt(F step) {
-    if (file == nullptr) throw make_error(Code::failed_precondition, "[TFRecordWriter] {} is closed", path);
-    if (failed) {
-      throw make_error(Code::failed_precondition,
-                       "[TFRecordWriter] {}: an earlier write failed; the file is unfinished", path);
-    }
-    failed = true;
-    step();
-    failed = false;
+  void attempt(const SourceSite& where, const F& step) {
+    called_at(where, [&] {
+      if (file == nullptr) throw make_error(Code::failed_precondition, "[TFRecordWriter] {} is closed", path);
+      if (failed) {
+        throw make_error(Code::failed_precondition,
+                         "[TFRecordWriter] {}: an earlier write failed; the file is unfinished", path);
+      }
+      failed = true;
+      step();
+      failed = false;
+    });
   }
 
   void put(ByteSpan ready) {
@@ -104,15 +107,15 @@ struct TFRecordWriter::State {
   }
 };
 
-TFRecordWriter::TFRecordWriter(const std::string& path, const TFRecordOptions& options, Env& env)
-    : state_(std::make_unique<State>(path, options, env)) {}
+TFRecordWriter::TFRecordWriter(const std::string& path, const TFRecordOptions& options, Env& env, SourceSite where)
+    : state_(called_at(where, [&] { return std::make_unique<State>(path, options, env); })) {}
 
 TFRecordWriter::~TFRecordWriter() {
   if (state_ == nullptr || state_->file == nullptr) return;
   const bool unwinding = std::uncaught_exceptions() > state_->exceptions;
   if (!state_->failed && !(state_->options.atomic && unwinding)) {
     try {
-      close();
+      close(SourceSite());
       return;
     } catch (const std::exception&) {
       // Said above: call close() to hear of it.
@@ -128,20 +131,20 @@ TFRecordWriter& TFRecordWriter::operator=(TFRecordWriter&& other) noexcept {
   return *this;
 }
 
-void TFRecordWriter::write(ByteSpan record) {
-  state_->attempt([&] { state_->write(record); });
+void TFRecordWriter::write(ByteSpan record, SourceSite where) {
+  state_->attempt(where, [&] { state_->write(record); });
 }
 
-void TFRecordWriter::flush() {
-  state_->attempt([&] {
+void TFRecordWriter::flush(SourceSite where) {
+  state_->attempt(where, [&] {
     state_->drain();
     if (state_->deflate) state_->deflate->flush([&](ByteSpan packed) { state_->file->append(packed); });
   });
 }
 
-void TFRecordWriter::close() {
+void TFRecordWriter::close(SourceSite where) {
   if (state_->file == nullptr) return;
-  state_->attempt([&] { state_->close(); });
+  state_->attempt(where, [&] { state_->close(); });
 }
 
 uint64_t TFRecordWriter::records() const { return state_->records; }

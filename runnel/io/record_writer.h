@@ -7,6 +7,7 @@
 
 #include "runnel/base/env.h"
 #include "runnel/base/export.h"
+#include "runnel/base/source_site.h"
 #include "runnel/io/compression.h"
 
 namespace runnel::io {
@@ -21,17 +22,21 @@ struct TFRecordOptions {
 // Writes a TFRecord file. A failed write leaves the file unfinished: every later call throws too.
 class RUNNEL_API TFRecordWriter {
  public:
-  explicit TFRecordWriter(const std::string& path, const TFRecordOptions& options = {}, Env& env = Env::posix());
+  explicit TFRecordWriter(const std::string& path, const TFRecordOptions& options = {}, Env& env = Env::posix(),
+                          SourceSite where = SourceSite::current());
   // Closes, and then cannot report a failure: call close() first. While an exception unwinds, an atomic file is
   // dropped.
   ~TFRecordWriter();
   TFRecordWriter(TFRecordWriter&&) noexcept;
   TFRecordWriter& operator=(TFRecordWriter&&) noexcept;
 
-  void write(ByteSpan record);
-  void write(std::string_view record) { write(std::as_bytes(std::span(record))); }
-  void flush();  // hands everything so far to the system; a reader that opens the file now finds it
-  void close();  // a second call does nothing
+  void write(ByteSpan record, SourceSite where = SourceSite::current());
+  void write(std::string_view record, SourceSite where = SourceSite::current()) {
+    write(std::as_bytes(std::span(record)), where);
+  }
+  // Hands everything so far to the system; a reader that opens the file now finds it.
+  void flush(SourceSite where = SourceSite::current());
+  void close(SourceSite where = SourceSite::current());  // a second call does nothing
 
   uint64_t records() const;
   uint64_t bytes() const;  // written so far, before compression

@@ -54,6 +54,13 @@ void Logs::set(const std::string& name, double value) {
   values_.emplace_back(name, value);
 }
 
+size_t EpochValues::place(int64_t i) const {
+  const auto count = static_cast<int64_t>(size());
+  if (i >= -count && i < count) return static_cast<size_t>(i < 0 ? i + count : i);
+  throw make_error(Code::out_of_range, "[History] epoch {} asked of {}: they are numbered from 0, and -1 is the last",
+                   i, count);
+}
+
 std::ostream& operator<<(std::ostream& out, const EpochValues& values) {
   const char* before = "[";
   for (const double value : values) {

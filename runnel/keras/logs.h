@@ -52,6 +52,21 @@ class EpochValues : public std::vector<double> {
  public:
   using vector::vector;
   EpochValues(std::vector<double> values) : vector(std::move(values)) {}  // NOLINT: implicit
+
+  // Of an epoch, from 0; -1 is the last. An Error where there is no such one.
+  template <std::integral I>
+    requires(!std::same_as<I, bool>)
+  double& operator[](I i) {
+    return data()[place(std::in_range<int64_t>(i) ? static_cast<int64_t>(i) : std::numeric_limits<int64_t>::max())];
+  }
+  template <std::integral I>
+    requires(!std::same_as<I, bool>)
+  const double& operator[](I i) const {
+    return data()[place(std::in_range<int64_t>(i) ? static_cast<int64_t>(i) : std::numeric_limits<int64_t>::max())];
+  }
+
+ private:
+  RUNNEL_API size_t place(int64_t i) const;
 };
 RUNNEL_API std::ostream& operator<<(std::ostream& out, const EpochValues& values);
 

@@ -52,8 +52,11 @@ struct RUNNEL_API Sample {
   std::vector<Tensor> out;     // expected; empty: only the derived checks run
   double tolerance = 1e-5;     // relative and absolute, of float32 results
   bool differentiable = true;  // false at kinks and where the output is piecewise constant
-  std::vector<int> fixed;      // inputs that the op has no derivative by
-  std::string error;           // when set, the call must fail and its message contain this
+  // Complex results are known up to phases (of eigenvectors): they may jump between calls, so that differences tell
+  // nothing of their derivative. A test of the op weighs them without.
+  bool free_phases = false;
+  std::vector<int> fixed;  // inputs that the op has no derivative by
+  std::string error;       // when set, the call must fail and its message contain this
   // For ops on state: makes the inputs anew for every run, in place of `in`.
   std::vector<Tensor> (*make)() = nullptr;
   std::vector<Tensor> after;  // what the variables among the inputs hold after the call; empty: not checked

@@ -83,7 +83,7 @@ const T* weights_of(const Tensor& weights, int64_t values) {
 
 // into[row, value] for values below the width of a row.
 template <class T>
-void count_dense(const Tensor& values, const RowsOfValues& rows, const T* weights, bool binary, const Tensor& into) {
+void count_dense_as(const Tensor& values, const RowsOfValues& rows, const T* weights, bool binary, const Tensor& into) {
   T* y = into.mutable_data<T>();
   std::fill_n(y, into.num_elements(), T(0));
   const int64_t bins = into.shape()[into.rank() - 1];
@@ -98,8 +98,8 @@ void count_dense(const Tensor& values, const RowsOfValues& rows, const T* weight
 
 // The same as a sparse tensor [rows, values], or a vector without rows.
 template <class T>
-void count_sparse(KernelContext& c, const Tensor& values, const RowsOfValues& rows, bool matrix, const T* weights,
-                  const SparseCountAttrs& a) {
+void count_sparse_as(KernelContext& c, const Tensor& values, const RowsOfValues& rows, bool matrix, const T* weights,
+                     const SparseCountAttrs& a) {
   std::map<std::pair<int64_t, int64_t>, T> counts;
   const Dims v = int_values(values);
   int64_t most = -1;
@@ -122,6 +122,32 @@ void count_sparse(KernelContext& c, const Tensor& values, const RowsOfValues& ro
   auto* shape = c.allocate(2, Shape{rank}).mutable_data<int64_t>();
   if (matrix) *shape++ = rows.rows;
   *shape = a.maxlength >= 0 ? a.maxlength : std::max(most + 1, a.minlength);
+}
+
+void count_sparse(KernelContext& c, const Tensor& values, const RowsOfValues& rows, bool matrix, const Tensor& weights,
+                  const SparseCountAttrs& a) {
+  counted_types.for_each([&]<class T>() {
+    if (weights.dtype() != dtype_of<T>) return;
+    count_sparse_as<T>(c, values, rows, matrix, weights_of<T>(weights, values.num_elements()), a);
+  });
+}
+
+void count_dense(KernelContext& c, const Tensor& values, const RowsOfValues& rows, const Tensor& weights, bool binary) {
+  counted_types.for_each([&]<class T>() {
+    if (weights.dtype() != dtype_of<T>) return;
+    count_dense_as<T>(values, rows, weights_of<T>(weights, values.num_elements()), binary, c.out());
+  });
+}
+
+// Weights, and sparse counts of their dtype.
+template <class Builder>
+Builder with_sparse_counts(Builder op) {
+  op.type("output_type", counted_types)
+      .in("weights", "output_type")
+      .out("output_indices", DType::int64)
+      .out("output_values", "output_type")
+      .out("output_dense_shape", DType::int64);
+  return op;
 }
 
 int64_t bins_of(InferContext& c, int input) {
@@ -161,10 +187,7 @@ void register_counts(Registry& r) {
       })
       .cpu([](KernelContext& c, const BinaryAttrs& a) {
         const RowsOfValues rows = rows_of_splits(c.in(0), c.in(1).num_elements());
-        counted_types.for_each([&]<class T>() {
-          if (c.in(3).dtype() != dtype_of<T>) return;
-          count_dense<T>(c.in(1), rows, weights_of<T>(c.in(3), c.in(1).num_elements()), a.binary_output, c.out());
-        });
+        count_dense(c, c.in(1), rows, c.in(3), a.binary_output);
       })
       .not_differentiable()
       .doc("How often every value below `size` appears in each row of a ragged tensor, or the sum of its weights.")
@@ -199,10 +222,7 @@ void register_counts(Registry& r) {
       })
       .cpu([](KernelContext& c, const BinaryAttrs& a) {
         const RowsOfValues rows = rows_of_indices(c.in(0), c.in(2), c.in(1).num_elements());
-        counted_types.for_each([&]<class T>() {
-          if (c.in(4).dtype() != dtype_of<T>) return;
-          count_dense<T>(c.in(1), rows, weights_of<T>(c.in(4), c.in(1).num_elements()), a.binary_output, c.out());
-        });
+        count_dense(c, c.in(1), rows, c.in(4), a.binary_output);
       })
       .not_differentiable()
       .doc("How often every value below `size` appears in each row of a sparse tensor, or the sum of its weights.")
@@ -211,14 +231,8 @@ void register_counts(Registry& r) {
       .sample({.in = {Tensor::of<int64_t>({0, 1, 4}, Shape{3, 1}), Tensor{1, 3, 1}, longs({5}), Tensor(4), none},
                .out = {Tensor{0.f, 2.f, 0.f, 1.f}}});
 
-  r.define<SparseCountAttrs>("DenseCountSparseOutput")
-      .type("T", index_types, DType::int32)
-      .in("values", "T")
-      .type("output_type", counted_types)
-      .in("weights", "output_type")
-      .out("output_indices", DType::int64)
-      .out("output_values", "output_type")
-      .out("output_dense_shape", DType::int64)
+  with_sparse_counts(
+      r.define<SparseCountAttrs>("DenseCountSparseOutput").type("T", index_types, DType::int32).in("values", "T"))
       .shape([](InferContext& c) {
         const PartialShape& v = c.input(0);
         if (v.has_rank() && (v.rank() < 1 || v.rank() > 2))
@@ -226,11 +240,7 @@ void register_counts(Registry& r) {
         sparse_count_shape(c, v.has_rank() ? v.rank() : kUnknownDim);
       })
       .cpu([](KernelContext& c, const SparseCountAttrs& a) {
-        counted_types.for_each([&]<class T>() {
-          if (c.in(1).dtype() != dtype_of<T>) return;
-          const Tensor& v = c.in(0);
-          count_sparse<T>(c, v, rows_of_dense(v), v.rank() == 2, weights_of<T>(c.in(1), v.num_elements()), a);
-        });
+        count_sparse(c, c.in(0), rows_of_dense(c.in(0)), c.in(0).rank() == 2, c.in(1), a);
       })
       .not_differentiable()
       .doc("How often values appear in a vector or in each row of a matrix, as a sparse tensor.")
@@ -240,16 +250,11 @@ void register_counts(Registry& r) {
               {.minlength = 7, .maxlength = 3})
       .sample({.in = {Tensor{1, 1, 4}, Tensor{1.f, 2.f}}, .error = "2 weights for 3 values"});
 
-  r.define<SparseCountAttrs>("SparseCountSparseOutput")
-      .type("T", index_types, DType::int32)
-      .in("indices", DType::int64)
-      .in("values", "T")
-      .in_host("dense_shape", DType::int64)
-      .type("output_type", counted_types)
-      .in("weights", "output_type")
-      .out("output_indices", DType::int64)
-      .out("output_values", "output_type")
-      .out("output_dense_shape", DType::int64)
+  with_sparse_counts(r.define<SparseCountAttrs>("SparseCountSparseOutput")
+                         .type("T", index_types, DType::int32)
+                         .in("indices", DType::int64)
+                         .in("values", "T")
+                         .in_host("dense_shape", DType::int64))
       .shape([](InferContext& c) {
         c.require_rank(0, 2);
         c.require_rank(1, 1);
@@ -257,39 +262,25 @@ void register_counts(Registry& r) {
         sparse_count_shape(c, c.input(2).has_rank() ? c.input(2)[0] : kUnknownDim);
       })
       .cpu([](KernelContext& c, const SparseCountAttrs& a) {
-        const int64_t n = c.in(1).num_elements();
-        const RowsOfValues rows = rows_of_indices(c.in(0), c.in(2), n);
-        counted_types.for_each([&]<class T>() {
-          if (c.in(3).dtype() != dtype_of<T>) return;
-          count_sparse<T>(c, c.in(1), rows, c.in(2).num_elements() == 2, weights_of<T>(c.in(3), n), a);
-        });
+        const RowsOfValues rows = rows_of_indices(c.in(0), c.in(2), c.in(1).num_elements());
+        count_sparse(c, c.in(1), rows, c.in(2).num_elements() == 2, c.in(3), a);
       })
       .not_differentiable()
       .doc("How often values appear in each row of a sparse tensor, as a sparse tensor.")
       .sample({.in = {places({0, 0, 0, 1, 2, 0}), Tensor{1, 1, 3}, longs({3, 2}), none},
                .out = {places({0, 1, 2, 3}), Tensor{2.f, 1.f}, longs({3, 4})}});
 
-  r.define<SparseCountAttrs>("RaggedCountSparseOutput")
-      .type("T", index_types, DType::int32)
-      .in("splits", DType::int64)
-      .in("values", "T")
-      .type("output_type", counted_types)
-      .in("weights", "output_type")
-      .out("output_indices", DType::int64)
-      .out("output_values", "output_type")
-      .out("output_dense_shape", DType::int64)
+  with_sparse_counts(r.define<SparseCountAttrs>("RaggedCountSparseOutput")
+                         .type("T", index_types, DType::int32)
+                         .in("splits", DType::int64)
+                         .in("values", "T"))
       .shape([](InferContext& c) {
         c.require_rank(0, 1);
         c.require_rank(1, 1);
         sparse_count_shape(c, 2);
       })
       .cpu([](KernelContext& c, const SparseCountAttrs& a) {
-        const int64_t n = c.in(1).num_elements();
-        const RowsOfValues rows = rows_of_splits(c.in(0), n);
-        counted_types.for_each([&]<class T>() {
-          if (c.in(2).dtype() != dtype_of<T>) return;
-          count_sparse<T>(c, c.in(1), rows, true, weights_of<T>(c.in(2), n), a);
-        });
+        count_sparse(c, c.in(1), rows_of_splits(c.in(0), c.in(1).num_elements()), true, c.in(2), a);
       })
       .not_differentiable()
       .doc("How often values appear in each row of a ragged tensor, as a sparse tensor.")

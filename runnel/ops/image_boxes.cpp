@@ -227,6 +227,16 @@ constexpr auto indices_shape = [](InferContext& c) {
   c.output(PartialShape{kUnknownDim});
 };
 
+// Boxes to choose among, how many, and from which overlap on one is left out.
+template <class Builder>
+auto with_boxes(Builder op) {
+  return op.in("boxes", box_types)
+      .in("scores")
+      .in_host("max_output_size", DType::int32)
+      .type("T_threshold", box_types, DType::float32)
+      .in("iou_threshold", "T_threshold");
+}
+
 }  // namespace
 
 void register_image_boxes(Registry& r) {
@@ -254,12 +264,7 @@ void register_image_boxes(Registry& r) {
       .sample({.in = {boxes, scores, Tensor(9)}, .out = {Tensor{3, 0, 1, 2, 4}}}, {.iou_threshold = 0.75})
       .sample({.in = {boxes, Tensor{1.f}, Tensor(9)}, .error = "5 boxes, but 1 scores"});
 
-  r.define("NonMaxSuppressionV2")
-      .in("boxes", box_types)
-      .in("scores")
-      .in_host("max_output_size", DType::int32)
-      .type("T_threshold", box_types, DType::float32)
-      .in("iou_threshold", "T_threshold")
+  with_boxes(r.define("NonMaxSuppressionV2"))
       .out("selected_indices", DType::int32)
       .shape(indices_shape)
       .cpu([]<class T>(KernelContext& c) { give_indices(c, chosen_of<T>(c, choice_of<T>(c))); })
@@ -267,12 +272,7 @@ void register_image_boxes(Registry& r) {
       .sample({.in = {boxes, scores, Tensor(3), half}, .out = {Tensor{3, 0}}})
       .sample({.in = {boxes, scores, Tensor(3), Tensor(2.f)}, .error = "iou_threshold must be between 0 and 1"});
 
-  r.define("NonMaxSuppressionV3")
-      .in("boxes", box_types)
-      .in("scores")
-      .in_host("max_output_size", DType::int32)
-      .type("T_threshold", box_types, DType::float32)
-      .in("iou_threshold", "T_threshold")
+  with_boxes(r.define("NonMaxSuppressionV3"))
       .in("score_threshold", "T_threshold")
       .out("selected_indices", DType::int32)
       .shape(indices_shape)
@@ -282,12 +282,7 @@ void register_image_boxes(Registry& r) {
       .sample({.in = {boxes, scores, Tensor(3), Tensor(1.f), Tensor(.75f)}, .out = {Tensor{3, 0}}})
       .sample({.in = {boxes, scores, Tensor(-3), half, low}, .error = "max_output_size must not be negative"});
 
-  r.define<PadAttrs>("NonMaxSuppressionV4")
-      .in("boxes", box_types)
-      .in("scores")
-      .in_host("max_output_size", DType::int32)
-      .type("T_threshold", box_types, DType::float32)
-      .in("iou_threshold", "T_threshold")
+  with_boxes(r.define<PadAttrs>("NonMaxSuppressionV4"))
       .in("score_threshold", "T_threshold")
       .out("selected_indices", DType::int32)
       .out("valid_outputs", DType::int32)

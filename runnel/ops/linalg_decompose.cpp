@@ -218,11 +218,11 @@ void register_linalg_decompose(Registry& r) {
       .sample({.in = {Tensor{{NAN, 1.f}, {0.5f, 2.f}}},
                .out = {Tensor{NAN, NAN}, Tensor{{NAN, NAN}, {NAN, NAN}}, Tensor{{NAN, NAN}, {NAN, NAN}}},
                .differentiable = false})
-      .sample({.in = {Tensor{{3.f, 1.f}, {0.5f, 2.f}}}})
+      .sample({.in = {Tensor{{3.f, 1.f}, {0.5f, 2.f}}}, .free_phases = true})
       .sample({.in = {Tensor{{3.f, 0.f}, {0.f, -2.f}}},
                .out = {Tensor{3.f, 2.f}, Tensor::empty(DType::float32, {0}), Tensor::empty(DType::float32, {0})}},
               {.compute_uv = false})
-      .sample({.in = {Tensor{{3.f, 1.f}, {0.5f, 2.f}, {1.f, 1.f}}}});
+      .sample({.in = {Tensor{{3.f, 1.f}, {0.5f, 2.f}, {1.f, 1.f}}}, .free_phases = true});
 
   r.define<EighAttrs>("SelfAdjointEigV2")
       .in("input", matrix_types)
@@ -247,7 +247,7 @@ void register_linalg_decompose(Registry& r) {
       .grad([](const GradCtx& g, const EighAttrs& a) { return eigh_grad(g, a); })
       .doc("Eigenvalues (ascending) and eigenvectors of Hermitian matrices; only the lower triangle is read.")
       // Complex eigenvectors are known but for a phase: their gradient is right for functions that do not see it.
-      .sample({.in = {Tensor{{2.f, 0.5f}, {0.5f, 1.f}}}, .differentiable = false})
+      .sample({.in = {Tensor{{2.f, 0.5f}, {0.5f, 1.f}}}, .free_phases = true})
       .sample({.in = {Tensor{{2.f, 9.f}, {0.f, 1.f}}}, .out = {Tensor{1.f, 2.f}, Tensor::empty(DType::float32, {0})}},
               {.compute_v = false});
 }

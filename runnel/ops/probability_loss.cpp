@@ -13,6 +13,7 @@
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
 #include "runnel/ops/nn.h"
+#include "runnel/ops/nn_common.h"
 
 namespace runnel {
 namespace {
@@ -28,11 +29,7 @@ void probability_loss(KernelContext& c, double epsilon) {
   const int64_t rows = c.in(0).shape()[0];
   const int64_t classes = c.in(0).shape()[1];
   const Label* labels = c.in<Label>(1);
-  for (int64_t i = 0; i < rows; ++i) {
-    if (labels[i] < 0 || labels[i] >= classes) {
-      throw invalid_argument("label {} (number {}) is outside the valid range [0, {})", labels[i], i, classes);
-    }
-  }
+  check_labels(labels, rows, classes);
   const ComputeIn<T> probabilities(c.in(0));
   const ComputeOut<T> loss(c.out(0));
   const ComputeOut<T> backprop(c.out(1));

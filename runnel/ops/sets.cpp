@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
 
 #include "runnel/base/format.h"
 #include "runnel/op/builder.h"
@@ -184,18 +185,27 @@ Tensor pairs(std::initializer_list<int64_t> values) {
   return Tensor::of<int64_t>(std::vector<int64_t>(values), Shape{static_cast<int64_t>(values.size()) / 2, 2});
 }
 
+// A set that is given as a sparse tensor.
+template <class Builder>
+Builder with_sparse_set(Builder op, const std::string& name) {
+  op.in((name + "_indices").c_str(), DType::int64);
+  op.in((name + "_values").c_str(), "T");
+  op.in((name + "_shape").c_str(), DType::int64);
+  return op;
+}
+
+template <class Builder>
+Builder with_result(Builder op) {
+  op.out("result_indices", DType::int64).out("result_values", "T").out("result_shape", DType::int64);
+  return op;
+}
+
 }  // namespace
 
 void register_sets(Registry& r) {
   const Tensor a{{3, 1, 1, 2}, {1, 2, 3, 4}};
   const Tensor b{{1, 2, 9}, {5, 6, 4}};
-  r.define<SetAttrs>("DenseToDenseSetOperation")
-      .type("T", set_types)
-      .in("set1", "T")
-      .in("set2", "T")
-      .out("result_indices", DType::int64)
-      .out("result_values", "T")
-      .out("result_shape", DType::int64)
+  with_result(r.define<SetAttrs>("DenseToDenseSetOperation").type("T", set_types).in("set1", "T").in("set2", "T"))
       .shape([](InferContext& c, const SetAttrs& a) {
         operation_of(a.set_operation);
         result_shape(c, same_rank(dense_set_rank(c, 0), dense_set_rank(c, 1)));
@@ -218,15 +228,8 @@ void register_sets(Registry& r) {
       .sample({.in = {Tensor{1}, Tensor{1}}, .error = "rank 2 or more"}, {.set_operation = "union"})
       .sample({.in = {a, b}, .error = "set_operation must be"}, {.set_operation = "sum"});
 
-  r.define<SetAttrs>("DenseToSparseSetOperation")
-      .type("T", set_types)
-      .in("set1", "T")
-      .in("set2_indices", DType::int64)
-      .in("set2_values", "T")
-      .in("set2_shape", DType::int64)
-      .out("result_indices", DType::int64)
-      .out("result_values", "T")
-      .out("result_shape", DType::int64)
+  with_result(
+      with_sparse_set(r.define<SetAttrs>("DenseToSparseSetOperation").type("T", set_types).in("set1", "T"), "set2"))
       .shape([](InferContext& c, const SetAttrs& a) {
         operation_of(a.set_operation);
         result_shape(c, same_rank(dense_set_rank(c, 0), sparse_set_rank(c, 1)));
@@ -245,17 +248,9 @@ void register_sets(Registry& r) {
       .sample({.in = {Tensor{{1, 2}, {3, 4}}, pairs({0, 0, 2, 0}), Tensor{2, 9}, row_of({2, 1})}, .error = "outside"},
               {.set_operation = "b-a"});
 
-  r.define<SetAttrs>("SparseToSparseSetOperation")
-      .type("T", set_types)
-      .in("set1_indices", DType::int64)
-      .in("set1_values", "T")
-      .in("set1_shape", DType::int64)
-      .in("set2_indices", DType::int64)
-      .in("set2_values", "T")
-      .in("set2_shape", DType::int64)
-      .out("result_indices", DType::int64)
-      .out("result_values", "T")
-      .out("result_shape", DType::int64)
+  with_result(
+      with_sparse_set(with_sparse_set(r.define<SetAttrs>("SparseToSparseSetOperation").type("T", set_types), "set1"),
+                      "set2"))
       .shape([](InferContext& c, const SetAttrs& a) {
         operation_of(a.set_operation);
         result_shape(c, same_rank(sparse_set_rank(c, 0), sparse_set_rank(c, 3)));

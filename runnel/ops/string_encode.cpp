@@ -80,17 +80,15 @@ Bytes base64_bytes(std::string_view text) {
   return out;
 }
 
-enum class Encoding { utf8, utf16_be, utf16_le, utf32_be, utf32_le, latin1, ascii };
-
-Encoding encoding_of(const std::string& name, bool output) {
-  if (name == "UTF-8") return Encoding::utf8;
-  if (name == "UTF-16-BE" || name == "UTF-16BE") return Encoding::utf16_be;
-  if (name == "UTF-32-BE" || name == "UTF-32BE") return Encoding::utf32_be;
+TextEncoding encoding_of(const std::string& name, bool output) {
+  if (name == "UTF-8") return TextEncoding::utf8;
+  if (name == "UTF-16-BE" || name == "UTF-16BE") return TextEncoding::utf16_be;
+  if (name == "UTF-32-BE" || name == "UTF-32BE") return TextEncoding::utf32_be;
   if (!output) {
-    if (name == "UTF-16-LE" || name == "UTF-16LE") return Encoding::utf16_le;
-    if (name == "UTF-32-LE" || name == "UTF-32LE") return Encoding::utf32_le;
-    if (name == "ISO-8859-1" || name == "latin1" || name == "LATIN1") return Encoding::latin1;
-    if (name == "US-ASCII" || name == "ASCII") return Encoding::ascii;
+    if (name == "UTF-16-LE" || name == "UTF-16LE") return TextEncoding::utf16_le;
+    if (name == "UTF-32-LE" || name == "UTF-32LE") return TextEncoding::utf32_le;
+    if (name == "ISO-8859-1" || name == "latin1" || name == "LATIN1") return TextEncoding::latin1;
+    if (name == "US-ASCII" || name == "ASCII") return TextEncoding::ascii;
     throw invalid_argument(
         "input_encoding '{}' is not supported: UTF-8, UTF-16-BE, UTF-16-LE, UTF-32-BE, UTF-32-LE, "
         "ISO-8859-1 and US-ASCII are",
@@ -99,8 +97,6 @@ Encoding encoding_of(const std::string& name, bool output) {
   throw invalid_argument("output_encoding must be UTF-8, UTF-16-BE or UTF-32-BE, got '{}'", name);
 }
 
-bool is_character(int64_t c) { return c >= 0 && c <= 0x10FFFF && !(c >= 0xD800 && c <= 0xDFFF); }
-
 // Code points that Unicode gives no meaning ever.
 bool is_noncharacter(int64_t c) { return (c & 0xFFFE) == 0xFFFE || (c >= 0xFDD0 && c <= 0xFDEF); }
 
@@ -108,47 +104,23 @@ void append_big_endian(uint32_t value, int bytes, std::string& out) {
   for (int i = bytes - 1; i >= 0; --i) out += static_cast<char>(value >> (8 * i) & 255);
 }
 
-void append(uint32_t c, Encoding encoding, std::string& out) {
-  if (encoding == Encoding::utf8) return append_utf8(c, out);
-  if (encoding == Encoding::utf32_be) return append_big_endian(c, 4, out);
+void append(uint32_t c, TextEncoding encoding, std::string& out) {
+  if (encoding == TextEncoding::utf8) return append_utf8(c, out);
+  if (encoding == TextEncoding::utf32_be) return append_big_endian(c, 4, out);
   if (c < 0x10000) return append_big_endian(c, 2, out);
   append_big_endian(0xD800 + ((c - 0x10000) >> 10), 2, out);
   append_big_endian(0xDC00 + ((c - 0x10000) & 0x3FF), 2, out);
-}
-
-// The character at the start of `text`, which is not empty, in any of the encodings.
-CodePoint decode(std::string_view text, Encoding encoding) {
-  if (encoding == Encoding::utf8) return decode_utf8(text);
-  const auto byte = [&](size_t i) { return static_cast<uint32_t>(static_cast<unsigned char>(text[i])); };
-  if (encoding == Encoding::latin1) return {byte(0), 1, true};
-  if (encoding == Encoding::ascii) return {byte(0) < 128 ? byte(0) : 0xFFFD, 1, byte(0) < 128};
-  const bool wide = encoding == Encoding::utf32_be || encoding == Encoding::utf32_le;
-  const bool big = encoding == Encoding::utf16_be || encoding == Encoding::utf32_be;
-  const size_t unit = wide ? 4 : 2;
-  const auto unit_at = [&](size_t at) {
-    uint32_t value = 0;
-    for (size_t i = 0; i < unit; ++i) value = value << 8 | byte(at + (big ? i : unit - 1 - i));
-    return value;
-  };
-  if (text.size() < unit) return {0xFFFD, static_cast<int>(text.size()), false};
-  const uint32_t first = unit_at(0);
-  if (wide) return {is_character(first) ? first : 0xFFFD, 4, is_character(first)};
-  if (first < 0xD800 || first > 0xDFFF) return {first, 2, true};
-  if (first >= 0xDC00 || text.size() < 4) return {0xFFFD, static_cast<int>(std::min<size_t>(text.size(), 2)), false};
-  const uint32_t second = unit_at(2);
-  if (second < 0xDC00 || second > 0xDFFF) return {0xFFFD, 2, false};
-  return {0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00), 4, true};
 }
 
 void check_errors(const std::string& errors, int64_t replacement) {
   if (errors != "strict" && errors != "replace" && errors != "ignore") {
     throw invalid_argument("errors must be strict, replace or ignore, got '{}'", errors);
   }
-  if (!is_character(replacement)) throw invalid_argument("replacement_char {} is no character", replacement);
+  if (!is_code_point(replacement)) throw invalid_argument("replacement_char {} is no character", replacement);
 }
 
 void encode(KernelContext& c, const EncodeAttrs& a) {
-  const Encoding encoding = encoding_of(a.output_encoding, true);
+  const TextEncoding encoding = encoding_of(a.output_encoding, true);
   const int32_t* characters = c.in<int32_t>(0);
   const Dims splits = c.ints(1);
   const int64_t total = c.in(0).num_elements();
@@ -163,7 +135,7 @@ void encode(KernelContext& c, const EncodeAttrs& a) {
     std::string text;
     for (int64_t k = splits[i]; k < splits[i + 1]; ++k) {
       int64_t value = characters[k];
-      if (!is_character(value) || is_noncharacter(value)) {
+      if (!is_code_point(value) || is_noncharacter(value)) {
         if (a.errors == "strict") throw invalid_argument("{} is no Unicode character", value);
         if (a.errors == "ignore") continue;
         value = a.replacement_char;
@@ -175,11 +147,11 @@ void encode(KernelContext& c, const EncodeAttrs& a) {
 }
 
 void transcode(KernelContext& c, const TranscodeAttrs& a) {
-  const Encoding from = encoding_of(a.input_encoding, false), to = encoding_of(a.output_encoding, true);
+  const TextEncoding from = encoding_of(a.input_encoding, false), to = encoding_of(a.output_encoding, true);
   for_each_string(c, [&](const Bytes& s) {
     std::string text;
     for (std::string_view rest = s; !rest.empty();) {
-      const CodePoint p = decode(rest, from);
+      const CodePoint p = decode_text(rest, from);
       rest.remove_prefix(static_cast<size_t>(p.bytes));
       const bool control = a.replace_control_characters && p.value < 0x20;
       if (!p.valid && a.errors == "strict") throw invalid_argument("a string is no {} text", a.input_encoding);

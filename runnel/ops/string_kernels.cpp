@@ -5,6 +5,52 @@
 
 namespace runnel {
 
+bool is_code_point(int64_t c) { return c >= 0 && c <= 0x10FFFF && (c < 0xD800 || c > 0xDFFF); }
+
+namespace {
+
+CodePoint no_character(size_t bytes) { return {0xFFFD, static_cast<int>(bytes), false}; }
+
+// `bytes` bytes of a number.
+uint32_t code_unit(std::string_view text, size_t bytes, bool big_endian) {
+  uint32_t value = 0;
+  for (size_t i = 0; i < bytes; ++i) value = value << 8 | static_cast<uint8_t>(text[big_endian ? i : bytes - 1 - i]);
+  return value;
+}
+
+CodePoint decode_utf16(std::string_view text, bool big_endian) {
+  if (text.size() < 2) return no_character(text.size());
+  const uint32_t first = code_unit(text, 2, big_endian);
+  if (first < 0xD800 || first > 0xDFFF) return {first, 2, true};
+  if (first > 0xDBFF) return no_character(2);
+  if (text.size() < 4) return no_character(text.size());
+  const uint32_t second = code_unit(text.substr(2), 2, big_endian);
+  if (second < 0xDC00 || second > 0xDFFF) return no_character(2);
+  return {0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00), 4, true};
+}
+
+CodePoint decode_utf32(std::string_view text, bool big_endian) {
+  if (text.size() < 4) return no_character(text.size());
+  const uint32_t value = code_unit(text, 4, big_endian);
+  return is_code_point(value) ? CodePoint{value, 4, true} : no_character(4);
+}
+
+}  // namespace
+
+CodePoint decode_text(std::string_view text, TextEncoding encoding) {
+  const auto first = static_cast<uint8_t>(text[0]);
+  switch (encoding) {
+    case TextEncoding::utf8: return decode_utf8(text);
+    case TextEncoding::utf16_be: return decode_utf16(text, true);
+    case TextEncoding::utf16_le: return decode_utf16(text, false);
+    case TextEncoding::utf32_be: return decode_utf32(text, true);
+    case TextEncoding::utf32_le: return decode_utf32(text, false);
+    case TextEncoding::latin1: return {first, 1, true};
+    case TextEncoding::ascii: return first < 0x80 ? CodePoint{first, 1, true} : no_character(1);
+  }
+  return no_character(1);
+}
+
 std::vector<int64_t> broadcast_positions(const Shape& operand, const Shape& out) {
   std::vector<int64_t> from(static_cast<size_t>(operand.num_elements()));
   std::vector<int64_t> to(static_cast<size_t>(out.num_elements()));

@@ -1,8 +1,10 @@
 #pragma once
 
 // Shared by the string families.
+#include <string_view>
 #include <vector>
 
+#include "runnel/base/utf8.h"
 #include "runnel/op/context.h"
 #include "runnel/tensor/composite.h"
 
@@ -13,6 +15,13 @@ template <class F>
 void for_each_string(KernelContext& c, F f) {
   for (int64_t i = 0; i < c.out().num_elements(); ++i) c.out<Bytes>()[i] = f(c.in<Bytes>(0)[i]);
 }
+
+enum class TextEncoding { utf8, utf16_be, utf16_le, utf32_be, utf32_le, latin1, ascii };
+
+bool is_code_point(int64_t c);  // a value that a character has: no surrogate
+// The character at the start of `text`, which is not empty. Of what is none, or breaks off, as many bytes are read as
+// ICU, and so TensorFlow, replaces by one character.
+CodePoint decode_text(std::string_view text, TextEncoding encoding);
 
 // For each element of the broadcast shape `out`, the position of the operand's element that goes there.
 std::vector<int64_t> broadcast_positions(const Shape& operand, const Shape& out);

@@ -1,6 +1,4 @@
 // Characters of UTF-8 text.
-#include <algorithm>
-
 #include "runnel/base/format.h"
 #include "runnel/base/utf8.h"
 #include "runnel/op/builder.h"
@@ -27,52 +25,17 @@ struct DecodeAttrs {
                       field("Tsplits", &A::Tsplits));
   }
 };
-bool is_code_point(int64_t c) { return c >= 0 && c <= 0x10FFFF && (c < 0xD800 || c > 0xDFFF); }
-
 void check_replacement(int64_t c) {
   if (c < 0 || c > 0x10FFFF) throw invalid_argument("replacement_char must be a Unicode code point, got {}", c);
 }
 
-// `bytes` bytes of a big-endian number.
-uint32_t big_endian(std::string_view text, size_t bytes) {
-  uint32_t value = 0;
-  for (size_t i = 0; i < bytes; ++i) value = value << 8 | static_cast<uint8_t>(text[i]);
-  return value;
-}
-
-CodePoint broken(size_t bytes) { return {0xFFFD, static_cast<int>(bytes), false}; }
-
-CodePoint decode_utf16(std::string_view text) {
-  if (text.size() < 2) return broken(text.size());
-  const uint32_t first = big_endian(text, 2);
-  if (first < 0xD800 || first > 0xDFFF) return {first, 2, true};
-  if (first > 0xDBFF || text.size() < 4) return broken(std::min<size_t>(text.size(), first > 0xDBFF ? 2 : 4));
-  const uint32_t second = big_endian(text.substr(2), 2);
-  if (second < 0xDC00 || second > 0xDFFF) return broken(2);
-  return {0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00), 4, true};
-}
-
-CodePoint decode_utf32(std::string_view text) {
-  if (text.size() < 4) return broken(text.size());
-  const uint32_t value = big_endian(text, 4);
-  return is_code_point(value) ? CodePoint{value, 4, true} : broken(4);
-}
-
-CodePoint decode_latin1(std::string_view text) { return {static_cast<uint8_t>(text[0]), 1, true}; }
-CodePoint decode_ascii(std::string_view text) {
-  const auto c = static_cast<uint8_t>(text[0]);
-  return c < 0x80 ? CodePoint{c, 1, true} : broken(1);
-}
-
-using Decoder = CodePoint (*)(std::string_view);
-Decoder decoder(const std::string& encoding) {
-  if (encoding == "UTF-8") return &decode_utf8;
-  if (encoding == "UTF-16-BE") return &decode_utf16;
-  if (encoding == "UTF-32-BE") return &decode_utf32;
-  if (encoding == "ISO-8859-1") return &decode_latin1;
-  if (encoding == "US-ASCII") return &decode_ascii;
-  throw invalid_argument("input_encoding must be UTF-8, UTF-16-BE, UTF-32-BE, ISO-8859-1 or US-ASCII, got '{}'",
-                         encoding);
+TextEncoding decoded_encoding(const std::string& name) {
+  if (name == "UTF-8") return TextEncoding::utf8;
+  if (name == "UTF-16-BE") return TextEncoding::utf16_be;
+  if (name == "UTF-32-BE") return TextEncoding::utf32_be;
+  if (name == "ISO-8859-1") return TextEncoding::latin1;
+  if (name == "US-ASCII") return TextEncoding::ascii;
+  throw invalid_argument("input_encoding must be UTF-8, UTF-16-BE, UTF-32-BE, ISO-8859-1 or US-ASCII, got '{}'", name);
 }
 
 void decode_kernel(KernelContext& c, const DecodeAttrs& a) {
@@ -80,14 +43,14 @@ void decode_kernel(KernelContext& c, const DecodeAttrs& a) {
     throw invalid_argument("Tsplits must be int32 or int64, got {}", dtype_name(a.Tsplits));
   }
   check_replacement(a.replacement_char);
-  const auto decode_one = decoder(a.input_encoding);
+  const TextEncoding encoding = decoded_encoding(a.input_encoding);
   std::vector<int64_t> splits{0};
   std::vector<int32_t> values;
   std::vector<int64_t> starts;
   for (int64_t i = 0; i < c.in(0).num_elements(); ++i) {
     const std::string_view all = c.in<Bytes>(0)[i];
     for (size_t at = 0; at < all.size();) {
-      const CodePoint p = decode_one(all.substr(at));
+      const CodePoint p = decode_text(all.substr(at), encoding);
       const bool control = a.replace_control_characters && p.value <= 0x1F;
       if (!p.valid && a.errors == "strict") {
         throw invalid_argument("string {} is no {} at byte {}", i, a.input_encoding, at);

@@ -209,6 +209,11 @@ void Tensor::no_elements(DType asked) const {
   throw invalid_argument("the tensor has no elements to be read");
 }
 
+void detail::no_host_element(size_t i, size_t size) {
+  throw make_error(Code::out_of_range, "[Tensor.host] there is no element {}: the tensor has {}, numbered from 0", i,
+                   size);
+}
+
 void Tensor::ragged_literal(size_t depth, int64_t expected, int64_t got) {
   throw invalid_argument("a tensor literal must be rectangular: at depth {} one list has {} elements, another {}",
                          depth, expected, got);

@@ -80,6 +80,10 @@ inline constexpr bool is_character = std::same_as<T, char> || std::same_as<T, wc
 template <class T>
 concept CppNumber = std::is_arithmetic_v<T> && !std::same_as<T, bool> && !is_character<T>;
 
+namespace detail {
+[[noreturn]] RUNNEL_API void no_host_element(size_t i, size_t size);
+}  // namespace detail
+
 // Elements read from a tensor on the host; keeps them alive as long as it lives itself. Converts to std::span where it
 // has a name: a span or an address taken of a temporary one would refer to nothing, and does not compile.
 //   const auto values = x.host<float>();
@@ -123,8 +127,14 @@ class HostView {
   const T* data() const&& = delete;
   size_t size() const { return span_.size(); }
   bool empty() const { return span_.empty(); }
-  const T& operator[](size_t i) const& { return span_[i]; }
-  T operator[](size_t i) const&& { return span_[i]; }
+  // An Error where there is no such element.
+  const T& operator[](size_t i) const& {
+    if (i >= span_.size()) [[unlikely]] {
+      detail::no_host_element(i, span_.size());
+    }
+    return span_[i];
+  }
+  T operator[](size_t i) const&& { return static_cast<const HostView&>(*this)[i]; }
   operator std::span<const T>() const& { return span_; }  // NOLINT
   operator std::span<const T>() const&& = delete;
 

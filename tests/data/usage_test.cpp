@@ -45,6 +45,12 @@ TEST(Usage, SourcesNameTheLine) {
   EXPECT_LINE(csv("x", {Tensor(0.f)}, {.field_delim = ", "}), "not one character");
 }
 
+TEST(Usage, SourcesWantTensorsThatReferToSomething) {
+  EXPECT_LINE(from_tensors(Tensor()), "[from_tensors] there is a Tensor that refers to nothing");
+  EXPECT_LINE(from_tensors(std::tuple{Tensor(1), Tensor()}), "refers to nothing at [1]");
+  EXPECT_LINE(from_tensor_slices(Tensor{1}, Tensor()), "refers to nothing at [1]");
+}
+
 TEST(Usage, TransformationsNameTheLine) {
   const Dataset<Tensor> d = range(9);
   const AnyDataset any = d;
@@ -89,17 +95,158 @@ TEST(Usage, ErrorsOfAPassNameTheStage) {
   const TextLineDataset lines("/no/such/file");
   const uint32_t lines_line = __LINE__ - 1;
   expect_named([&] { lines.batch(2).make_iterator().next(); }, lines_line, "No such file");
-  // An error of the user's own comes out as it is.
-  const auto own = range(2).map([](Tensor) -> Tensor { throw Error(Code::aborted, "mine"); });
-  try {
-    own.make_iterator().next();
-    ADD_FAILURE();
-  } catch (const Error& e) {
-    EXPECT_STREQ(e.what(), "mine");
-  }
   auto it = range(1).make_iterator();
   it.get_next();
   EXPECT_LINE(it.get_next(), "end of sequence");
+}
+
+// What f throws, and under which code.
+template <class F>
+std::pair<Code, std::string> thrown(const F& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return {e.code(), e.what()};
+  }
+  ADD_FAILURE() << "no error";
+  return {Code::unknown, ""};
+}
+
+TEST(Usage, ErrorsInCallablesSayWhichStageCalledThem) {
+  const auto fail = [](Tensor) -> Tensor { throw Error(Code::aborted, "mine"); };
+  const auto expect_stage = [](const auto& d, const std::string& name, uint32_t line) {
+    const auto [code, said] = thrown([&] { d.make_iterator().next(); });
+    EXPECT_EQ(code, Code::aborted);
+    EXPECT_EQ(said,
+              "mine\n  in the callable of " + name + ", a stage made at " + __FILE__ + ":" + std::to_string(line));
+  };
+  expect_stage(range(2).map(fail), "map", __LINE__);
+  expect_stage(stream(2).map(fail), "map", __LINE__);
+  expect_stage(stream(2).map(fail, 2), "map", __LINE__);
+  expect_stage(range(2).map(fail, 2).prefetch(1), "map", __LINE__);
+  expect_stage(range(4).map(fail).batch(2), "map", __LINE__);
+  expect_stage(stream(4).map(fail).batch(2, {.num_parallel_calls = 2}), "map", __LINE__);
+  expect_stage(range(2).filter(fail), "filter", __LINE__);
+  expect_stage(range(2).take_while(fail), "take_while", __LINE__);
+  const auto expand = [](Tensor) -> Dataset<Tensor> { throw Error(Code::aborted, "mine"); };
+  expect_stage(range(2).flat_map(expand), "flat_map", __LINE__);
+  expect_stage(range(2).interleave(expand), "interleave", __LINE__);
+  const auto add = [](Tensor, Tensor) -> std::tuple<Tensor, Tensor> { throw Error(Code::aborted, "mine"); };
+  expect_stage(range(2).scan(0, add), "scan", __LINE__);
+  expect_stage(range(2).rejection_resample(fail, {1.0}), "rejection_resample", __LINE__);
+  const auto group = [](int64_t, const Dataset<Tensor>& d) { return d.batch(2); };
+  expect_stage(range(2).group_by_window(fail, group, 2), "group_by_window", __LINE__);
+  const auto pass = [](Tensor x) { return x; };
+  const auto no_group = [](int64_t, const Dataset<Tensor>&) -> Dataset<Tensor> { throw Error(Code::aborted, "mine"); };
+  expect_stage(range(2).group_by_window(pass, no_group, 2), "group_by_window", __LINE__);
+  const auto generated =
+      from_generator([] { return []() -> std::optional<Tensor> { throw Error(Code::aborted, "mine"); }; });
+  EXPECT_THAT(thrown([&] { generated.make_iterator().next(); }).second,
+              ::testing::StartsWith("mine\n  in the callable of from_generator, a stage made at "));
+}
+
+TEST(Usage, AnOpInACallableNamesItsLineAndTheStage) {
+  const auto two_by_two = [](Tensor x) { return reshape(x, {2, 2}); };
+  const uint32_t op_line = __LINE__ - 1;
+  const auto d = range(2).map(two_by_two);
+  const std::string stage = "a stage made at " + std::string(__FILE__) + ":" + std::to_string(__LINE__ - 1);
+  expect_named([&] { d.batch(2).make_iterator().next(); }, op_line, "[Reshape]");
+  EXPECT_THAT(thrown([&] { d.make_iterator().next(); }).second, ::testing::EndsWith(stage));
+}
+
+TEST(Usage, TensorsThatReferToNothingAreErrors) {
+  const auto nothing = [](Tensor) { return Tensor(); };
+  const auto indexed = range(2).map(nothing);
+  const uint32_t line = __LINE__ - 1;
+  expect_named([&] { indexed.make_iterator().next(); }, line,
+               "[map] the callable gave a Tensor that refers to nothing");
+  expect_named([&] { indexed.batch(2).make_iterator().next(); }, line, "refers to nothing");
+  EXPECT_EQ(str(indexed.element_spec()), "?");
+  const auto parallel = stream(2).map([](Tensor x) { return std::tuple{x, Tensor()}; }, 2);
+  const uint32_t parallel_line = __LINE__ - 1;
+  expect_named([&] { parallel.make_iterator().next(); }, parallel_line, "refers to nothing at [1]");
+  const auto sums = range(3).scan(Tensor(int64_t{0}), [](Tensor sum, Tensor x) {
+    Tensor next = sum + x;
+    Tensor element = x.item<int64_t>() == 1 ? Tensor() : next;
+    return std::tuple{next, element};
+  });
+  auto it = sums.make_iterator();
+  EXPECT_EQ(it.next()->item<int64_t>(), 0);
+  expect_error([&] { it.next(); }, Code::invalid_argument, "[scan] the callable gave a Tensor that refers to nothing");
+  EXPECT_EQ(it.next()->item<int64_t>(), 2);  // the state is that of before
+  const auto generated = from_generator([] { return []() -> std::optional<Tensor> { return Tensor(); }; });
+  expect_error([&] { generated.make_iterator().next(); }, Code::invalid_argument, "[from_generator]");
+}
+
+// The tensors one after the other.
+auto generated(std::vector<Tensor> all, ElementSpec spec = unknown_spec(nullptr)) {
+  return from_generator(
+      [all] {
+        return [all, i = size_t{0}]() mutable -> std::optional<Tensor> {
+          if (i == all.size()) return std::nullopt;
+          return all[i++];
+        };
+      },
+      std::move(spec));
+}
+
+TEST(Usage, GeneratorsKeepToWhatTheySaid) {
+  const auto free = generated({Tensor{1.f}, Tensor{1.f, 2.f}, Tensor(1), Tensor{3.f}});
+  auto it = free.make_iterator();
+  it.next();
+  EXPECT_EQ(it.next()->dim(0), 2);  // nobody said anything of shapes
+  expect_error([&] { it.next(); }, Code::invalid_argument,
+               "[from_generator] element 2 is int32[], where the spec or the elements before it say float32<unknown>");
+  auto resumed = free.make_iterator();
+  resumed.restore(it.save());
+  EXPECT_EQ(resumed.next()->item<float>(), 3.f);
+  EXPECT_FALSE(resumed.next());
+  const TensorSpec pairs{PartialShape{2}, float32, ""};
+  const auto stated = generated({Tensor{1.f, 2.f}, Tensor{1.f}, Tensor{1, 2}, Tensor{3.f, 4.f}}, pairs);
+  auto checked = stated.make_iterator();
+  checked.next();
+  expect_error([&] { checked.next(); }, Code::invalid_argument, "element 1 is float32[1]");
+  expect_error([&] { checked.next(); }, Code::invalid_argument, "element 2 is int32[2]");
+  EXPECT_EQ(checked.next()->to_vector<float>()[1], 4.f);
+  const auto lists = from_generator([] {
+    return
+        [n = size_t{0}]() mutable -> std::optional<std::vector<Tensor>> { return std::vector<Tensor>(++n, Tensor(1)); };
+  });
+  auto growing = lists.make_iterator();
+  growing.next();
+  expect_error([&] { growing.next(); }, Code::invalid_argument, "element 1 is [int32[], int32[]]");
+}
+
+TEST(Usage, DatasetsThatFollowEachOtherAreOfOneKind) {
+  const auto floats = from_tensors(Tensor{1.f});
+  const auto ints = from_tensors(Tensor{1});
+  EXPECT_LINE(floats.concatenate(ints), "[concatenate] the datasets differ at element: float32[1] and int32[1]");
+  EXPECT_LINE(floats.concatenate(range(2).map([](Tensor x) { return x; })), "[concatenate]");
+  const AnyDataset any = floats;
+  EXPECT_LINE(any.concatenate(zip(floats, floats)), "differ in structure at element: float32[1] and (float32[1], ");
+  const std::vector<Dataset<Tensor>> both{floats, ints};
+  EXPECT_LINE(choose_from_datasets(both, range(2)), "[choose_from_datasets] the datasets differ");
+  EXPECT_LINE(sample_from_datasets(both), "[sample_from_datasets] the datasets differ");
+  EXPECT_EQ(str(floats.concatenate(from_tensors(Tensor{1.f, 2.f})).element_spec()), "float32[?]");
+  EXPECT_EQ(str(stream(2).concatenate(range(2)).element_spec()), "?");
+  EXPECT_EQ(str(zip(any, floats).concatenate(zip(AnyDataset(stream(2)), floats)).element_spec()), "(?, float32[1])");
+}
+
+TEST(Usage, FoldsOfWhatNeverEndsAreErrors) {
+  const auto sum = [](int64_t total, Tensor x) { return total + x.item<int64_t>(); };
+  EXPECT_LINE(counter().reduce(int64_t{0}, sum), "[reduce] the dataset never ends");
+  EXPECT_LINE(range(3).repeat().reduce(int64_t{0}, sum), "take(n)");
+  EXPECT_EQ(range(3).repeat().take(4).reduce(int64_t{0}, sum), 3);
+}
+
+TEST(Usage, BatchesOfScalarsAreNotRagged) {
+  const auto scalars = range(3).ragged_batch(2);
+  const uint32_t line = __LINE__ - 1;
+  expect_named([&] { scalars.make_iterator().next(); }, line, "[ragged_batch] the elements are scalars (int64)");
+  EXPECT_EQ(range(3).ragged_batch<Tensor>(2).make_iterator().next()->dim(0), 2);
+  const auto pairs = zip(range(3), from_tensor_slices(Tensor{{1}, {2}, {3}}));
+  expect_error([&] { pairs.ragged_batch(2).make_iterator().next(); }, Code::invalid_argument,
+               "ragged_batch<std::tuple<RaggedTensor, Tensor>>(n)");
 }
 
 TEST(Usage, OpsOfCallablesKeepTheirLines) {
@@ -110,7 +257,8 @@ TEST(Usage, OpsOfCallablesKeepTheirLines) {
 
 TEST(Usage, AdviceForABatchFitsTheElements) {
   const auto mixed = [](Tensor a, Tensor b) {
-    return from_tensors(std::vector<Tensor>{a}).concatenate(from_tensors(std::vector<Tensor>{b})).batch(2);
+    const auto either = [a, b](Tensor i) { return std::vector<Tensor>{i.item<int64_t>() == 0 ? a : b}; };
+    return range(2).map(either).batch(2);
   };
   const auto message = [](const auto& dataset) -> std::string {
     try {
@@ -128,7 +276,9 @@ TEST(Usage, AdviceForABatchFitsTheElements) {
                     Not(HasSubstr("padded_batch"))));
   EXPECT_THAT(message(mixed(Tensor{1.f}, Tensor{{1.f}})), AllOf(HasSubstr("reshape()"), Not(HasSubstr("padded"))));
   EXPECT_THAT(message(mixed(Tensor{1.f}, Tensor{1.f, 2.f})), HasSubstr("padded_batch"));
-  const auto ragged = [](Tensor a, Tensor b) { return from_tensors(a).concatenate(from_tensors(b)); };
+  const auto ragged = [](Tensor a, Tensor b) {
+    return range(2).map([a, b](Tensor i) { return i.item<int64_t>() == 0 ? a : b; });
+  };
   EXPECT_THAT(message(ragged(Tensor{1.f}, Tensor{1}).padded_batch(2)), HasSubstr("one dtype"));
   EXPECT_THAT(message(ragged(Tensor{1.f}, Tensor{1}).ragged_batch(2)), HasSubstr("one dtype"));
 }
@@ -256,6 +406,24 @@ TEST_F(Tables, ColumnsTakeDtypesAndDefaults) {
   auto it = strict.make_iterator();
   it.next();
   expect_error([&] { it.next(); }, Code::invalid_argument, "field 1");
+}
+
+TEST_F(Tables, ARowKnowsHowManyFieldsItHas) {
+  const std::string path = table("a.csv", "1,2.5\n");
+  const auto rows = csv(path, {int32, 0.f});
+  for (const auto& row : rows) {
+    EXPECT_EQ(row.size(), 2u);
+    EXPECT_EQ(row[1].item<float>(), 2.5f);
+    expect_error([&] { row[2]; }, Code::out_of_range, "[csv] there is no field 2: a row has 2");
+  }
+  const auto beyond = rows.map([](CsvFields row) { return row[5]; });
+  const uint32_t line = __LINE__ - 1;
+  expect_named([&] { beyond.make_iterator().next(); }, line, "no field 5");
+  const auto total = rows.map([](const std::vector<Tensor>& row) { return cast(row[0], float32) + row[1]; });
+  EXPECT_EQ(total.make_iterator().next()->item<float>(), 3.5f);
+  EXPECT_EQ((*rows.batch(2).make_iterator().next())[1].shape(), (Shape{1}));
+  const auto doubled = function([](CsvFields row) { return row[1] * 2; });
+  EXPECT_EQ(rows.map(doubled).make_iterator().next()->item<float>(), 5.f);
 }
 
 TEST_F(Tables, NamesAndDtypesAreFound) {

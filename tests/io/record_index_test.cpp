@@ -66,6 +66,8 @@ TEST(RecordIndex, DamageAndCompressionAreTold) {
   const RecordIndex index = RecordIndex::load(path);
   bytes[index.offset(3) + 13] ^= 1;
   Env::posix().write_file(path, as_bytes(bytes));
+  expect_error([&] { index.offset(10); }, Code::out_of_range, "record 10 of an index of 10");
+  expect_error([&] { index.length(10); }, Code::out_of_range, "record 10 of an index of 10");
   const IndexedRecords records(path);  // trusts the index
   EXPECT_EQ(text_of(records[2]), record(2));
   expect_error([&] { records[3]; }, Code::data_loss, "record 3 at byte " + std::to_string(index.offset(3)));

@@ -5,8 +5,10 @@
 #include <cstring>
 
 #include "runnel/io/gzip.h"
+#include "runnel/io/record_index.h"
 #include "runnel/io/record_reader.h"
 #include "runnel/io/record_writer.h"
+#include "tests/support/caller_lines.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/temp_dir.h"
 
@@ -242,6 +244,43 @@ TEST(TFRecord, WrongCompressionSaysWhatToDo) {
   expect_error([&] { opened(dir.file("none"), Compression::none); }, Code::not_found, "none");
   EXPECT_EQ(compression_from_name("GZIP"), Compression::gzip);
   expect_error([] { compression_from_name("LZ4"); }, Code::invalid_argument, "unknown compression 'LZ4'");
+}
+
+TEST(TFRecord, FilesOfAnotherKindAreToldApart) {
+  const auto what = [](const std::string& bytes, Compression c = Compression::none) {
+    RecordReader reader(nullptr, as_bytes(bytes), "file", {.compression = c});
+    ByteSpan record;
+    EXPECT_EQ(reader.read(&record), RecordReader::Status::damaged);
+    return reader.error().what;
+  };
+  const std::string text = "Call me Ishmael. Some years ago, never mind how long precisely";
+  EXPECT_EQ(what(text), "bad length checksum; this does not look like a TFRecord file, but like text");
+  EXPECT_THAT(what("x^2 + y^2\n"), HasSubstr("like text"));  // "x^" could begin zlib, too
+  EXPECT_THAT(what("\x89PNG\r\n\x1a\n with more behind it"),
+              HasSubstr("or it is compressed: open it with compression"));
+  const std::vector<std::byte> packed = gzip(as_bytes(text));
+  EXPECT_THAT(what({reinterpret_cast<const char*>(packed.data()), packed.size()}), HasSubstr("looks like GZIP"));
+  EXPECT_THAT(what({reinterpret_cast<const char*>(packed.data()), packed.size()}, Compression::gzip),
+              HasSubstr("what the GZIP data holds is no TFRecord file"));
+  // A record that is damaged behind its length, or not the first, is one of a TFRecord file all the same.
+  std::string file = framed(sample_records());
+  EXPECT_EQ(what(file.substr(0, kRecordHeader)).find("TFRecord"), std::string::npos);
+}
+
+TEST(TFRecord, ErrorsNameTheLineOfTheCall) {
+  TempDir dir;
+  EXPECT_NAMES_THIS_LINE(RecordReader(dir.file("none")));
+  EXPECT_NAMES_THIS_LINE(IndexedRecords(dir.file("none")));
+  EXPECT_NAMES_THIS_LINE(TFRecordWriter(dir.file("no/such/folder")));
+  const std::string text = "no records here";
+  RecordReader reader(nullptr, as_bytes(text), "memory");
+  EXPECT_NAMES_THIS_LINE(reader.next());
+  EXPECT_NAMES_THIS_LINE(reader.throw_error());
+  EXPECT_NAMES_THIS_LINE(reader.seek({.offset = 100}));
+  TFRecordWriter writer(dir.file("f"));
+  writer.close();
+  EXPECT_NAMES_THIS_LINE(writer.write("x"));
+  EXPECT_NAMES_THIS_LINE(writer.flush());
 }
 
 TEST(TFRecord, RecordsBeforeDamageInCompressedDataAreDelivered) {

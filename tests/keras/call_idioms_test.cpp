@@ -166,6 +166,21 @@ TEST(KerasCallIdioms, WhatWasRecordedIsShownAsInPython) {
   EXPECT_EQ(all.at("loss"), copied);
 }
 
+TEST(KerasCallIdioms, EpochsAreCountedAsInPython) {
+  History history;
+  Logs logs;
+  for (const double loss : {0.5, 0.25}) {
+    logs.set("loss", loss);
+    history.add(static_cast<int64_t>(history.epoch.size()), logs);
+  }
+  EXPECT_EQ(history["loss"][0], 0.5);
+  EXPECT_EQ(history["loss"][-1], 0.25);
+  history.history["loss"][1] = 0.125;
+  EXPECT_EQ(history["loss"][size_t{1}], 0.125);
+  expect_error([&] { static_cast<void>(history["loss"][2]); }, Code::out_of_range, "epoch 2 asked of 2");
+  expect_error([&] { static_cast<void>(history["loss"][-3]); }, Code::out_of_range, "epoch -3 asked of 2");
+}
+
 // The old parts go with an assignment, and what is assigned must not be among them.
 TEST(KerasCallIdioms, AModelIsNotAssignedToOrFromAPartOfIt) {
   const TwoInputs d;

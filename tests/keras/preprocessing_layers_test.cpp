@@ -107,6 +107,11 @@ TEST(KerasPreprocessing, NormalizationErrors) {
         Normalization().adapt(data::from_tensor_slices(zeros({4, 2})).take(0));
       },
       Code::invalid_argument, "without elements");
+  expect_error(
+      [] {
+        Normalization().adapt(data::from_tensor_slices(zeros({4, 2})).repeat().batch(2));
+      },
+      Code::invalid_argument, "[Normalization.adapt] the dataset never ends");
 }
 
 TEST(KerasRandomImages, NothingHappensWithoutTraining) {

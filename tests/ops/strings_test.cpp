@@ -122,6 +122,12 @@ TEST(Strings, Unicode) {
   EXPECT_EQ(strings::unicode_decode(Tensor{"\xc0\x80"}).flat_values().num_elements(), 2);
   EXPECT_EQ(strings::unicode_decode(Tensor{"\xed\xa0\x80"}).flat_values().num_elements(), 3);
   EXPECT_EQ(strings::unicode_decode(Tensor{"\xe2\x82"}).flat_values().num_elements(), 1);
+  const Tensor cut{"\xe2\x82z\xf0\x9f\x98"};
+  EXPECT_EQ(words(strings::unicode_transcode(cut, "UTF-8", "UTF-8")), (Words{"\xef\xbf\xbdz\xef\xbf\xbd"}));
+  EXPECT_EQ(words(strings::upper(cut, "utf-8")), (Words{"\xef\xbf\xbdZ\xef\xbf\xbd"}));
+  // Half a pair and a byte more.
+  EXPECT_EQ(words(strings::unicode_transcode(Tensor{"\xd8\x3d\xde"}, "UTF-16-BE", "UTF-8")), (Words{"\xef\xbf\xbd"}));
+  EXPECT_EQ(words(strings::unicode_transcode(Tensor{"\x3d\xd8\xde"}, "UTF-16-LE", "UTF-8")), (Words{"\xef\xbf\xbd"}));
 }
 
 TEST(Strings, ANumberIsNoString) {

@@ -71,6 +71,14 @@ TEST(Elements, OfATemporaryCannotDangle) {
   EXPECT_EQ(values.end() - values.begin(), 2);
 }
 
+TEST(Elements, OnlyThoseThereAre) {
+  const auto values = Tensor{1.f, 2.f}.host<float>();
+  EXPECT_EQ(values[1], 2);
+  expect_error([&] { static_cast<void>(values[2]); }, Code::out_of_range, "there is no element 2: the tensor has 2");
+  expect_error([] { static_cast<void>(Tensor{1.f}.host<float>()[1]); }, Code::out_of_range, "no element 1");
+  expect_error([] { static_cast<void>(zeros({0}).host<float>()[0]); }, Code::out_of_range, "the tensor has 0");
+}
+
 TEST(Elements, DataChecksDtypeAndPlace) {
   const Tensor x{1.f, 2.f};
   EXPECT_EQ(x.data<float>()[1], 2);

@@ -100,7 +100,7 @@ void Normalization::adapt(const Tensor& data) {
 }
 
 void Normalization::adapt(const data::AnyDataset& batches) {
-  data::AnyIterator pass = batches.make_iterator();
+  data::AnyIterator pass(data::nodes::finite(batches.node(), "Normalization.adapt"));
   bool first = true;
   while (const auto batch = pass.next()) {
     if (!batch->is_leaf()) {
