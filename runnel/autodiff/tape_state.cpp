@@ -3,6 +3,7 @@
 
 #include "runnel/base/format.h"
 #include "runnel/ops/variable_slot.h"
+#include "runnel/tensor/handle.h"
 
 namespace runnel {
 
@@ -10,7 +11,7 @@ bool is_differentiable(DType t) { return is_float(t) || is_complex(t) || t == DT
 
 bool is_trainable_variable(const Tensor& handle) {
   if (handle.dtype() != DType::resource || handle.is_symbolic()) return false;
-  const auto* slot = dynamic_cast<const VariableSlot*>(handle.data<ResourceHandle>()->object.get());
+  const auto* slot = referred_as<const VariableSlot>(handle);
   return slot && slot->trainable && is_differentiable(slot->dtype);
 }
 

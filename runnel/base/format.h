@@ -23,6 +23,10 @@ Error invalid_argument(fmt::format_string<Args...> text, Args&&... args) {
   return Error(Code::invalid_argument, fmt::format(text, std::forward<Args>(args)...));
 }
 
+// Inside of a catch block: the Error that is being handled. Memory that is not there, and sizes that no container can
+// have, are Errors too; every other exception goes on.
+Error current_error();
+
 // "1,2,3": the sizes and axes of messages. Compiled once, where fmt::join would be in every file.
 std::string comma_separated(std::span<const int64_t> values);
 

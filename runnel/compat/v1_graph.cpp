@@ -11,6 +11,7 @@
 #include "runnel/ops/math.h"
 #include "runnel/ops/random.h"
 #include "runnel/ops/variable_slot.h"
+#include "runnel/tensor/handle.h"
 
 namespace runnel::compat::v1 {
 
@@ -106,7 +107,7 @@ GraphState& building_state(const char* caller) {
 void GraphState::declare_captured() {
   const auto slot_of = [](const Tensor& t) -> const VariableSlot* {
     if (t.dtype() != DType::resource || t.is_symbolic()) return nullptr;
-    return dynamic_cast<const VariableSlot*>(t.data<ResourceHandle>()->object.get());
+    return referred_as<const VariableSlot>(t);
   };
   std::vector<Variable> found;
   for (const Tensor& t : tracer.captures()) {

@@ -9,6 +9,7 @@
 #include "runnel/graph/graph_function.h"
 #include "runnel/ops/math.h"
 #include "runnel/ops/variable_slot.h"
+#include "runnel/tensor/handle.h"
 
 namespace runnel::compat::v1 {
 namespace {
@@ -161,7 +162,7 @@ class Session::State {
   // A captured value as this session has it: variables of the graph have slots of their own here.
   Tensor captured(const Tensor& value) {
     if (value.dtype() != DType::resource) return value;
-    const auto* slot = dynamic_cast<const VariableSlot*>(value.data<ResourceHandle>()->object.get());
+    const auto* slot = referred_as<const VariableSlot>(value);
     if (!slot) return value;
     Tensor& own = variables_[slot];
     if (!own.defined()) {

@@ -14,6 +14,7 @@
 #include "runnel/op/builder.h"
 #include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
+#include "runnel/tensor/handle.h"
 #include "runnel/tensor/trackable.h"
 
 namespace runnel::data {
@@ -245,7 +246,7 @@ struct GetNextAttrs {
 };
 
 AnyIterator::Impl& iterator_of(const Tensor& handle) {
-  auto* impl = dynamic_cast<AnyIterator::Impl*>(handle.data<ResourceHandle>()->object.get());
+  auto* impl = referred_as<AnyIterator::Impl>(handle);
   if (impl == nullptr) throw invalid_argument("the handle refers to no iterator");
   return *impl;
 }

@@ -2,6 +2,7 @@
 
 #include "runnel/base/format.h"
 #include "runnel/data/node.h"
+#include "runnel/tensor/handle.h"
 
 namespace runnel::data {
 namespace {
@@ -60,8 +61,8 @@ Tensor to_variant(NodePtr node) {
 }
 
 NodePtr from_variant(const Tensor& variant) {
-  if (variant.defined() && variant.dtype() == DType::variant && variant.num_elements() == 1) {
-    const auto* object = dynamic_cast<const DatasetObject*>(variant.data<VariantValue>()->object.get());
+  if (variant.defined() && variant.dtype() == DType::variant) {
+    const auto* object = held_as<DatasetObject>(variant);
     if (object != nullptr) return object->node;
   }
   throw invalid_argument("a tensor that should refer to a dataset does not");

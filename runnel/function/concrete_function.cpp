@@ -5,6 +5,7 @@
 #include "runnel/graph/call.h"
 #include "runnel/graph/graph_function.h"
 #include "runnel/ops/variable_slot.h"
+#include "runnel/tensor/handle.h"
 
 namespace runnel {
 
@@ -35,7 +36,7 @@ std::vector<Variable> ConcreteFunction::captured_variables() const {
   std::vector<Variable> all;
   for (const Tensor& t : function_->captures) {
     if (t.dtype() != DType::resource) continue;
-    if (dynamic_cast<VariableSlot*>(t.data<ResourceHandle>()->object.get())) all.push_back(Variable::from_handle(t));
+    if (referred_as<VariableSlot>(t)) all.push_back(Variable::from_handle(t));
   }
   return all;
 }

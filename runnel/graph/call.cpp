@@ -27,26 +27,27 @@ void no_value(KernelContext& c) {
 }
 
 void run_call(KernelContext& c, const CallAttrs& a) {
-  const GraphFunction* f = graph_function(a.f);
-  if (!f) throw make_error(Code::failed_precondition, "the function '{}' does not exist any more", a.f.name);
+  const GraphFunction& f = called_function(a.f, "f", c.inputs());
+  const auto n = static_cast<size_t>(c.num_outputs());
+  require_outputs(f, "f", {c.output_dtypes(), n});
   if (!stack_has_room()) {
     throw make_error(Code::resource_exhausted,
                      "the calls of '{}' inside one another have used up the stack: a function that calls itself must "
                      "come to an end, or be written as while_loop",
                      a.f.name);
   }
-  const Plan& plan = f->plan();
-  if (c.num_inputs() == plan.num_inputs()) return plan.run(c.inputs(), c.outputs());
+  const Plan& plan = f.plan();
   std::vector<const Tensor*> all(c.inputs().begin(), c.inputs().end());
-  for (const Tensor& t : f->captures) all.push_back(&t);
+  if (c.num_inputs() != plan.num_inputs()) {
+    for (const Tensor& t : f.captures) all.push_back(&t);
+  }
   plan.run(all, c.outputs());
+  require_stated_shapes(a.output_shapes, {c.outputs(), n});
 }
 
 void call_shapes(InferContext& c, const CallAttrs& a) {
-  for (int i = 0; i < c.num_outputs(); ++i) {
-    c.output(i, static_cast<size_t>(i) < a.output_shapes.size() ? a.output_shapes[static_cast<size_t>(i)]
-                                                                : PartialShape::unknown());
-  }
+  require_function(a.f, "f");
+  for (int i = 0; i < c.num_outputs(); ++i) c.output(i, stated_shape(a.output_shapes, i));
 }
 
 auto define_call(Registry& r, const char* name) {

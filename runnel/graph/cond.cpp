@@ -17,9 +17,13 @@ namespace {
 
 bool truth(const Tensor& t) { return static_cast<bool>(t); }
 
-void run_branch(KernelContext& c, const FuncAttr& f) {
-  const GraphFunction* function = graph_function(f);
-  function->plan().run(c.inputs().subspan(1), c.outputs());
+void run_branch(KernelContext& c, const FuncAttr& f, const char* attribute, const std::vector<PartialShape>& shapes) {
+  const Inputs inputs = c.inputs().subspan(1);
+  const GraphFunction& function = called_function(f, attribute, inputs);
+  const auto n = static_cast<size_t>(c.num_outputs());
+  require_outputs(function, attribute, {c.output_dtypes(), n});
+  function.plan().run(inputs, c.outputs());
+  require_stated_shapes(shapes, {c.outputs(), n});
 }
 
 // Gives every branch the same inputs: all that any of them captured, in one order.
@@ -45,7 +49,7 @@ Tensors unify_inputs(std::vector<Body>& branches) {
 
 template <class A>
 void given_shapes(InferContext& c, const A& a) {
-  for (int i = 0; i < c.num_outputs(); ++i) c.output(i, a.output_shapes[static_cast<size_t>(i)]);
+  for (int i = 0; i < c.num_outputs(); ++i) c.output(i, stated_shape(a.output_shapes, i));
 }
 
 template <class B>
@@ -54,9 +58,16 @@ void define_if(B b) {
       .in("cond")
       .in_any_list("input", "Tin")
       .out_any_list("output", "Tout")
-      .shape([](InferContext& c, const IfAttrs& a) { given_shapes(c, a); })
+      .shape([](InferContext& c, const IfAttrs& a) {
+        require_function(a.then_branch, "then_branch");
+        require_function(a.else_branch, "else_branch");
+        given_shapes(c, a);
+      })
       .forwards()
-      .cpu([](KernelContext& c, const IfAttrs& a) { run_branch(c, truth(c.in(0)) ? a.then_branch : a.else_branch); })
+      .cpu([](KernelContext& c, const IfAttrs& a) {
+        if (truth(c.in(0))) return run_branch(c, a.then_branch, "then_branch", a.output_shapes);
+        run_branch(c, a.else_branch, "else_branch", a.output_shapes);
+      })
       .any_device()
       .grad([](const GradCtx& g, const IfAttrs&) { return branch_gradient(g); })
       .doc("One of two functions of the inputs.");
@@ -67,12 +78,16 @@ void define_case(B b) {
   b.in("branch_index", DType::int32)
       .in_any_list("input", "Tin")
       .out_any_list("output", "Tout")
-      .shape([](InferContext& c, const CaseAttrs& a) { given_shapes(c, a); })
+      .shape([](InferContext& c, const CaseAttrs& a) {
+        if (a.branches.empty()) throw invalid_argument("has no branches");
+        for (const FuncAttr& f : a.branches) require_function(f, "branches");
+        given_shapes(c, a);
+      })
       .forwards()
       .cpu([](KernelContext& c, const CaseAttrs& a) {
         const auto n = static_cast<int32_t>(a.branches.size());
         const auto i = c.in(0).item<int32_t>();
-        run_branch(c, a.branches[static_cast<size_t>(i < 0 || i >= n ? n - 1 : i)]);
+        run_branch(c, a.branches[static_cast<size_t>(i < 0 || i >= n ? n - 1 : i)], "branches", a.output_shapes);
       })
       .any_device()
       .grad([](const GradCtx& g, const CaseAttrs&) { return branch_gradient(g); })
@@ -82,6 +97,7 @@ void define_case(B b) {
 // The results of branches: as many, of the same dtypes; what their shapes have in common.
 void common_outputs(const char* what, const std::vector<GraphFunctionPtr>& branches, std::vector<DType>& dtypes,
                     std::vector<PartialShape>& shapes) {
+  if (branches.empty()) throw invalid_argument("[{}] has no branches", what);
   for (const NodeOutput& out : branches[0]->graph().outputs()) {
     dtypes.push_back(out.node->dtype(out.index));
     shapes.push_back(out.node->shape(out.index));

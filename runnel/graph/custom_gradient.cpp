@@ -1,6 +1,7 @@
 // A derivative that the program states, as a node: the graph keeps it until derivatives are taken.
 #include "runnel/base/format.h"
 #include "runnel/graph/call.h"
+#include "runnel/graph/control_flow_nodes.h"
 #include "runnel/graph/register.h"
 #include "runnel/graph/tracer.h"
 #include "runnel/op/builder.h"
@@ -22,7 +23,7 @@ struct CustomGradientAttrs {
 Gradients stated_gradient(const GradCtx& g, const CustomGradientAttrs& a) {
   std::vector<Tensor> args{g.dy()};
   for (int i = 1 + static_cast<int>(a.has_grad.size()); i < g.num_inputs(); ++i) args.push_back(g.x(i));
-  const std::vector<Tensor> values = call_function(std::dynamic_pointer_cast<const GraphFunction>(a.f.body), args);
+  const std::vector<Tensor> values = call_function(function_ptr(a.f), args);
   Gradients all(static_cast<size_t>(g.num_inputs()));
   size_t at = 0;
   for (size_t i = 0; i < a.has_grad.size(); ++i) {
@@ -37,7 +38,14 @@ void register_custom_gradient(Registry& r) {
   r.define<CustomGradientAttrs>("_CustomGradient")
       .in_any_list("value_and_inputs", "Tin")
       .out_any_list("output", "Tout")
-      .shape([](InferContext& c) { c.output(c.input(0)); })
+      .shape([](InferContext& c, const CustomGradientAttrs& a) {
+        require_function(a.f, "f");
+        if (c.num_inputs() < 1 + static_cast<int>(a.has_grad.size()) || c.num_outputs() != 1) {
+          throw invalid_argument("{} inputs and {} outputs, for one value that depends on {} inputs", c.num_inputs(),
+                                 c.num_outputs(), a.has_grad.size());
+        }
+        c.output(c.input(0));
+      })
       .same_as([](InferContext&) { return 0; })  // once derivatives are taken it is no more than that
       .forwards()
       .cpu([](KernelContext& c) { c.forward(0, c.in(0).with_shape(c.in(0).shape())); })

@@ -165,6 +165,55 @@ bool has_side_effects(const FuncAttr& f) {
   return true;
 }
 
+void require_function(const FuncAttr& f, const char* attribute) {
+  if (f.body) return;
+  if (f.name.empty()) throw invalid_argument("attribute '{}' names no function", attribute);
+  throw make_error(Code::not_found, "attribute '{}': there is no function '{}' in this program", attribute, f.name);
+}
+
+const GraphFunction& called_function(const FuncAttr& f, const char* attribute, std::span<const Tensor* const> inputs) {
+  require_function(f, attribute);
+  const GraphFunction* function = graph_function(f);
+  if (!function) throw make_error(Code::failed_precondition, "the function '{}' does not exist any more", f.name);
+  const std::vector<Node*>& parameters = function->graph().inputs();
+  if (inputs.size() != parameters.size() && inputs.size() + function->captures.size() != parameters.size()) {
+    throw invalid_argument("the function '{}' takes {} inputs, got {}", f.name, parameters.size(), inputs.size());
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (parameters[i]->dtype() == inputs[i]->dtype()) continue;
+    throw invalid_argument("input {} of the function '{}' is {}, got {}", i, f.name, dtype_name(parameters[i]->dtype()),
+                           dtype_name(inputs[i]->dtype()));
+  }
+  return *function;
+}
+
+void require_outputs(const GraphFunction& f, const char* attribute, std::span<const DType> dtypes) {
+  const std::vector<NodeOutput>& outputs = f.graph().outputs();
+  if (outputs.size() != dtypes.size()) {
+    throw invalid_argument("attribute '{}': the function '{}' gives {} outputs, the op has {}", attribute, f.name(),
+                           outputs.size(), dtypes.size());
+  }
+  for (size_t i = 0; i < dtypes.size(); ++i) {
+    const DType own = outputs[i].node->dtype(outputs[i].index);
+    if (own == dtypes[i]) continue;
+    throw invalid_argument("attribute '{}': output {} of the function '{}' is {}, the op's is {}", attribute, i,
+                           f.name(), dtype_name(own), dtype_name(dtypes[i]));
+  }
+}
+
+const PartialShape& stated_shape(const std::vector<PartialShape>& shapes, int i) {
+  static const PartialShape unknown = PartialShape::unknown();
+  const auto at = static_cast<size_t>(i);
+  return at < shapes.size() ? shapes[at] : unknown;
+}
+
+void require_stated_shapes(const std::vector<PartialShape>& shapes, std::span<const Tensor> outputs) {
+  for (size_t i = 0; i < outputs.size() && i < shapes.size(); ++i) {
+    if (!shapes[i].has_rank() || shapes[i].compatible_with(outputs[i].shape())) continue;
+    throw invalid_argument("output {} has shape {}, the op says {}", i, outputs[i].shape().str(), shapes[i].str());
+  }
+}
+
 FuncAttr func_attr(const GraphFunctionPtr& f) { return {f->name(), f}; }
 
 std::vector<Tensor> replay(const Graph& graph, const std::vector<Tensor>& inputs) {

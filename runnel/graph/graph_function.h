@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -99,6 +100,18 @@ class RUNNEL_API RecursiveFunction : public FunctionBody {
 // The graph behind a function attribute; null where it is no graph.
 RUNNEL_API const GraphFunction* graph_function(const FuncAttr& f);
 RUNNEL_API bool has_side_effects(const FuncAttr& f);
+
+// For the ops that call functions. In their shape functions: an Error where the attribute names no function.
+RUNNEL_API void require_function(const FuncAttr& f, const char* attribute);
+// In their kernels: the function, an Error where it is gone, or does not take inputs of these dtypes.
+RUNNEL_API const GraphFunction& called_function(const FuncAttr& f, const char* attribute,
+                                                std::span<const Tensor* const> inputs);
+// An Error where the function gives other outputs than these dtypes say, whose place is made already.
+RUNNEL_API void require_outputs(const GraphFunction& f, const char* attribute, std::span<const DType> dtypes);
+// The shapes that an attribute states for the outputs: of nothing more than it says is anything known.
+RUNNEL_API const PartialShape& stated_shape(const std::vector<PartialShape>& shapes, int i);
+// An Error where an output has another shape than was stated: what comes later relies on that.
+RUNNEL_API void require_stated_shapes(const std::vector<PartialShape>& shapes, std::span<const Tensor> outputs);
 RUNNEL_API FuncAttr func_attr(const GraphFunctionPtr& f);
 
 // Calls the ops of the graph one by one on these inputs: run, traced or recorded as calls of ops are.

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "runnel/graph/graph_function.h"
+#include "runnel/tensor/handle.h"
 
 namespace runnel {
 namespace {
@@ -62,8 +63,9 @@ bool same_captured(const Tensor& a, const Tensor& b) {
   const NodeSymbol* y = node_symbol(b);
   if (x && y) return x->output() == y->output();
   if (a.impl() == b.impl()) return true;
-  return a.dtype() == DType::resource && b.dtype() == DType::resource &&
-         a.data<ResourceHandle>()->object == b.data<ResourceHandle>()->object;
+  if (a.dtype() != DType::resource || b.dtype() != DType::resource) return false;
+  const Object* object = referred_object(a);
+  return object && object == referred_object(b);
 }
 
 }  // namespace

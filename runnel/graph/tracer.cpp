@@ -7,13 +7,18 @@
 #include "runnel/graph/partial_values.h"
 #include "runnel/op/builder.h"
 #include "runnel/op/owned_symbol.h"
+#include "runnel/tensor/handle.h"
 
 namespace runnel {
 namespace {
 
 constexpr int64_t kSmallValue = 256;  // elements; shape arithmetic is smaller
 
-const void* resource_key(const Tensor& t) { return t.data<ResourceHandle>()->object.get(); }
+// Handles to one object are one value.
+const void* resource_key(const Tensor& t) {
+  const Object* object = referred_object(t);
+  return object ? static_cast<const void*>(object) : t.impl().get();
+}
 
 }  // namespace
 

@@ -14,8 +14,14 @@ namespace {
 
 void run_while(KernelContext& c, const WhileAttrs& a) {
   const auto num_state = static_cast<size_t>(a.num_state);
-  Plan::Runner cond(graph_function(a.cond)->plan(), num_state);
-  Plan::Runner body(graph_function(a.body)->plan(), num_state);
+  const GraphFunction& test = called_function(a.cond, "cond", c.inputs());
+  const GraphFunction& step = called_function(a.body, "body", c.inputs());
+  if (test.graph().outputs().size() != 1) {
+    throw invalid_argument("cond gives {} outputs, one condition is needed", test.graph().outputs().size());
+  }
+  require_outputs(step, "body", {c.output_dtypes(), static_cast<size_t>(c.num_outputs())});
+  Plan::Runner cond(test.plan(), num_state);
+  Plan::Runner body(step.plan(), num_state);
   const auto n = static_cast<size_t>(c.num_inputs());
   std::vector<Tensor> state(n);
   std::vector<const Tensor*> in(n);
@@ -30,6 +36,7 @@ void run_while(KernelContext& c, const WhileAttrs& a) {
     body.run(in, c.outputs(), num_state);
     for (size_t i = 0; i < num_state; ++i) state[i] = std::move(c.out(static_cast<int>(i)));
   }
+  require_stated_shapes(a.output_shapes, state);
   for (size_t i = 0; i < n; ++i) c.forward(static_cast<int>(i), std::move(state[i]));
 }
 
@@ -38,7 +45,12 @@ void define_while(B b) {
   b.in_any_list("input", "T")
       .out_any_list("output", "T")
       .shape([](InferContext& c, const WhileAttrs& a) {
-        for (int i = 0; i < c.num_outputs(); ++i) c.output(i, a.output_shapes[static_cast<size_t>(i)]);
+        require_function(a.cond, "cond");
+        require_function(a.body, "body");
+        if (a.num_state < 0 || a.num_state > c.num_inputs()) {
+          throw invalid_argument("{} inputs, {} of which are to be state", c.num_inputs(), a.num_state);
+        }
+        for (int i = 0; i < c.num_outputs(); ++i) c.output(i, stated_shape(a.output_shapes, i));
       })
       .forwards()
       .cpu([](KernelContext& c, const WhileAttrs& a) { run_while(c, a); })

@@ -1,5 +1,8 @@
 #include "runnel/io/wav.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "runnel/base/format.h"
 
 namespace runnel::io {
@@ -29,6 +32,20 @@ struct WavReader {
     const std::string_view got = take(tag.size());
     if (got != tag) throw invalid_argument("no WAV file: '{}' is missing at byte {}", tag, begin);
   }
+  // Past what writers put before the format: padding, and what they tell of the recording.
+  void skip_to_format() {
+    static constexpr std::string_view kPassed[] = {"JUNK", "bext", "iXML", "qlty", "mext", "levl", "link", "axml"};
+    for (;;) {
+      const size_t begin = at;
+      const std::string_view name = take(4);
+      if (name == "fmt ") return;
+      if (std::find(std::begin(kPassed), std::end(kPassed), name) == std::end(kPassed)) {
+        throw invalid_argument("no WAV file: 'fmt ' is missing at byte {}", begin);
+      }
+      const uint32_t size = number(4);
+      take(size);
+    }
+  }
 };
 
 void put(uint32_t value, int bytes, std::string& out) {
@@ -42,7 +59,7 @@ Wav parse_wav(std::string_view bytes) {
   in.expect("RIFF");
   in.number(4);  // the size of the file: writers of streams do not know it
   in.expect("WAVE");
-  in.expect("fmt ");
+  in.skip_to_format();
   const uint32_t header = in.number(4);
   if (header != 16 && header != 18)
     throw invalid_argument("the format of a WAV file has 16 or 18 bytes, got {}", header);

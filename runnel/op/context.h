@@ -129,6 +129,7 @@ class RUNNEL_API KernelContext {
     return outputs_[i].template mutable_data<T>();
   }
   DType output_dtype(int i) const { return output_dtypes_[i]; }
+  const DType* output_dtypes() const { return output_dtypes_; }
   Tensor& allocate(int i, const Shape& shape) const;
   void forward(int i, Tensor value) const { outputs_[i] = std::move(value); }
   Device& device() const { return device_; }

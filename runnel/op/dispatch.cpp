@@ -269,8 +269,8 @@ void dispatch(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outputs
         run_where_inputs_are(op, inputs, attrs, outputs, num_outputs);
       }
     }
-  } catch (const Error& e) {
-    throw located(e, op, inputs, where);
+  } catch (...) {
+    throw located(current_error(), op, inputs, where);
   }
   if (context.recorder) context.recorder->record(op, inputs, attrs, outputs, num_outputs);
 }
@@ -319,11 +319,11 @@ void call_typed(const OpDef& op, std::span<const Arg> args, const void* attrs, T
       made[i] = literal.as(dtype);
       in[i] = &made[i];
     }
-  } catch (const Error& e) {
+  } catch (...) {
     for (int i = 0; i < total; ++i) {
       if (!in[i]) in[i] = &made[i];
     }
-    throw located(e, op, Inputs(in, args.size()), *site);
+    throw located(current_error(), op, Inputs(in, args.size()), *site);
   }
   dispatch(op, Inputs(in, args.size()), attrs, outputs, num_outputs, *site);
 }

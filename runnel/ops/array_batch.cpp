@@ -4,6 +4,7 @@
 #include "runnel/kernels/cpu/element.h"
 #include "runnel/op/builder.h"
 #include "runnel/op/dispatch.h"
+#include "runnel/op/sizes.h"
 #include "runnel/ops/partition.h"
 
 namespace runnel {
@@ -14,11 +15,7 @@ struct Blocks {
   Dims size, before, after;
 
   int count() const { return static_cast<int>(size.size()); }
-  int64_t product() const {
-    int64_t n = 1;
-    for (int64_t b : size) n *= b;
-    return n;
-  }
+  int64_t product() const { return checked_product(size); }
 };
 
 // When both are known. `what` names the input with the pairs.
@@ -105,6 +102,7 @@ void register_array_batch(Registry& r) {
   const Tensor pixels{{{{1.f}, {2.f}}, {{3.f}, {4.f}}}};
   const Tensor apart{{{{1.f}}}, {{{2.f}}}, {{{3.f}}}, {{{4.f}}}};
   const Tensor block{2, 2}, none{{0, 0}, {0, 0}};
+  const Tensor vast{int64_t{1} << 32, int64_t{1} << 32};
   r.define("SpaceToBatchND")
       .type("T", data_types)
       .in("input", "T")
@@ -118,11 +116,12 @@ void register_array_batch(Registry& r) {
         const auto blocks = known_blocks(c, "paddings");
         if (!blocks) return c.output(PartialShape::unknown_dims(x.rank()));
         Dims dims = x.dims();
-        if (dims[0] >= 0) dims[0] *= blocks->product();
+        const int64_t places = blocks->product();
+        if (dims[0] >= 0) dims[0] = checked_times(dims[0], places);
         for (size_t i = 0; i < static_cast<size_t>(m); ++i) {
           int64_t& size = dims[i + 1];
           if (size < 0) continue;
-          size += blocks->before[i] + blocks->after[i];
+          size = checked_plus(checked_plus(size, blocks->before[i]), blocks->after[i]);
           if (size % blocks->size[i] != 0) {
             throw invalid_argument("padded size {} of dimension {} is no multiple of block {}", size, i + 1,
                                    blocks->size[i]);
@@ -140,7 +139,8 @@ void register_array_batch(Registry& r) {
       .sample({.in = {pixels, block, none}, .out = {apart}})
       .sample({.in = {Tensor{{1.f, 2.f, 3.f}}, Tensor{2}, Tensor{{1, 0}}}, .out = {Tensor{{0.f, 2.f}, {1.f, 3.f}}}})
       .sample({.in = {Tensor{{1.f, 2.f, 3.f}}, Tensor{2}, Tensor{{0, 0}}}, .error = "no multiple of block 2"})
-      .sample({.in = {pixels, block, Tensor{{0, 0}}}, .error = "paddings must be [2, 2]"});
+      .sample({.in = {pixels, block, Tensor{{0, 0}}}, .error = "paddings must be [2, 2]"})
+      .sample({.in = {pixels, vast, none}, .error = "more than can be counted"});
 
   r.define("BatchToSpaceND")
       .type("T", data_types)
@@ -155,16 +155,17 @@ void register_array_batch(Registry& r) {
         const auto blocks = known_blocks(c, "crops");
         if (!blocks) return c.output(PartialShape::unknown_dims(x.rank()));
         Dims dims = x.dims();
-        if (dims[0] >= 0 && dims[0] % blocks->product() != 0) {
-          throw invalid_argument("a batch of {} is no multiple of the {} places of a block", dims[0],
-                                 blocks->product());
+        const int64_t places = blocks->product();
+        if (dims[0] >= 0 && dims[0] % places != 0) {
+          throw invalid_argument("a batch of {} is no multiple of the {} places of a block", dims[0], places);
         }
-        if (dims[0] >= 0) dims[0] /= blocks->product();
+        if (dims[0] >= 0) dims[0] /= places;
         for (size_t i = 0; i < static_cast<size_t>(m); ++i) {
           int64_t& size = dims[i + 1];
           if (size < 0) continue;
-          size = size * blocks->size[i] - blocks->before[i] - blocks->after[i];
-          if (size < 0) throw invalid_argument("crops[{}] leave nothing of dimension {}", i, i + 1);
+          size = checked_times(size, blocks->size[i]) - blocks->before[i];
+          if (size < blocks->after[i]) throw invalid_argument("crops[{}] leave nothing of dimension {}", i, i + 1);
+          size -= blocks->after[i];
         }
         c.output(PartialShape(dims));
       })
@@ -177,7 +178,8 @@ void register_array_batch(Registry& r) {
       .sample({.in = {apart, block, none}, .out = {pixels}})
       .sample({.in = {Tensor{{0.f, 2.f}, {1.f, 3.f}}, Tensor{2}, Tensor{{1, 0}}}, .out = {Tensor{{1.f, 2.f, 3.f}}}})
       .sample({.in = {Tensor{{1.f}, {2.f}, {3.f}}, Tensor{2}, Tensor{{0, 0}}}, .error = "no multiple of the 2 places"})
-      .sample({.in = {apart, block, Tensor{{2, 1}, {0, 0}}}, .error = "leave nothing"});
+      .sample({.in = {apart, block, Tensor{{2, 1}, {0, 0}}}, .error = "leave nothing"})
+      .sample({.in = {apart, vast, none}, .error = "more than can be counted"});
 }
 
 Tensor space_to_batch(const Operand& input, const Operand& block_shape, const Operand& paddings) {

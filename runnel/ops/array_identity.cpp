@@ -25,6 +25,12 @@ struct DefaultAttrs {
 // A handle of its own over the shared buffer: tapes tell input and output apart.
 Tensor handed_on(const Tensor& t) { return t.with_shape(t.shape()); }
 
+// What is built on the op relies on the shape that its attribute states.
+void require_stated(const PartialShape& shape, const PartialShape& stated) {
+  if (shape.compatible_with(stated)) return;
+  throw invalid_argument("the input has shape {}, attribute shape says {}", shape.str(), stated.str());
+}
+
 }  // namespace
 
 void register_array_identity(Registry& r) {
@@ -78,14 +84,22 @@ void register_array_identity(Registry& r) {
       .type("dtype", all_types)
       .in("input", "dtype")
       .out("output", "dtype")
-      .shape([](InferContext& c, const DefaultAttrs& a) { c.output(a.shape); })
+      .shape([](InferContext& c, const DefaultAttrs& a) {
+        require_stated(c.input(0), a.shape);
+        c.output(c.input(0).merged_with(a.shape));
+      })
       .forwards()
-      .cpu([](KernelContext& c) { c.forward(0, handed_on(c.in(0))); })
+      .cpu([](KernelContext& c, const DefaultAttrs& a) {
+        require_stated(c.in(0).shape(), a.shape);
+        c.forward(0, handed_on(c.in(0)));
+      })
       .grad([](const GradCtx& g) { return g.raw_dy(); })
       .grad_reads({})
       .doc("The input, unless a graph is given another value of the shape in its place.")
       .sample({.in = {Tensor{1.f, 2.f}}, .out = {Tensor{1.f, 2.f}}})
-      .sample({.in = {Tensor{1.f, 2.f}}, .out = {Tensor{1.f, 2.f}}}, {.shape = PartialShape{2}});
+      .sample({.in = {Tensor{1.f, 2.f}}, .out = {Tensor{1.f, 2.f}}}, {.shape = PartialShape{2}})
+      .sample({.in = {Tensor{1.f, 2.f}}, .error = "the input has shape [2], attribute shape says [3]"},
+              {.shape = PartialShape{3}});
 
   r.define("StopGradient")
       .in("input", all_types)

@@ -3,6 +3,7 @@
 #include "runnel/kernels/cpu/copy.h"
 #include "runnel/op/builder.h"
 #include "runnel/op/dispatch.h"
+#include "runnel/op/sizes.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
 
@@ -151,7 +152,8 @@ void register_array_reverse(Registry& r) {
           if (x[d] >= 0 && x[d] % b != 0) throw invalid_argument("size {} does not divide into blocks of {}", x[d], b);
         }
         auto part = [&](int64_t n) { return n < 0 ? kUnknownDim : n / b; };
-        c.output(PartialShape{x[0], part(x[1]), part(x[2]), x[3] < 0 ? kUnknownDim : x[3] * b * b});
+        const int64_t places = checked_times(b, b);
+        c.output(PartialShape{x[0], part(x[1]), part(x[2]), x[3] < 0 ? kUnknownDim : checked_times(x[3], places)});
       })
       .cpu([](KernelContext& c, const BlockAttrs& a) {
         const Shape& y = c.out().shape();
@@ -165,7 +167,9 @@ void register_array_reverse(Registry& r) {
       .sample({.in = {Tensor{{{{1.f}, {2.f}}, {{3.f}, {4.f}}}}}, .out = {Tensor{{{{1.f, 2.f, 3.f, 4.f}}}}}})
       .sample({.in = {Tensor{{{{1.f, 5.f}, {2.f, 6.f}}, {{3.f, 7.f}, {4.f, 8.f}}}}},
                .out = {Tensor{{{{1.f, 5.f, 2.f, 6.f, 3.f, 7.f, 4.f, 8.f}}}}}})
-      .sample({.in = {Tensor{{{{1.f}, {2.f}}}}}, .error = "does not divide into blocks of 2"});
+      .sample({.in = {Tensor{{{{1.f}, {2.f}}}}}, .error = "does not divide into blocks of 2"})
+      .sample({.in = {Tensor::empty(DType::float32, {1, 0, 0, 1})}, .error = "more than can be counted"},
+              {.block_size = int64_t{1} << 32});
 
   r.define<BlockAttrs>("DepthToSpace")
       .in("input", data_types)
@@ -175,11 +179,12 @@ void register_array_reverse(Registry& r) {
         const PartialShape& x = c.input(0);
         if (!x.has_rank()) return c.output(PartialShape::unknown_dims(4));
         const int64_t b = a.block_size;
-        if (x[3] >= 0 && x[3] % (b * b) != 0) {
+        const int64_t places = checked_times(b, b);
+        if (x[3] >= 0 && x[3] % places != 0) {
           throw invalid_argument("{} channels do not divide into blocks of {} by {}", x[3], b, b);
         }
-        auto times = [&](int64_t n) { return n < 0 ? kUnknownDim : n * b; };
-        c.output(PartialShape{x[0], times(x[1]), times(x[2]), x[3] < 0 ? kUnknownDim : x[3] / (b * b)});
+        auto times = [&](int64_t n) { return n < 0 ? kUnknownDim : checked_times(n, b); };
+        c.output(PartialShape{x[0], times(x[1]), times(x[2]), x[3] < 0 ? kUnknownDim : x[3] / places});
       })
       .cpu([](KernelContext& c, const BlockAttrs& a) {
         const Shape& x = c.in(0).shape();
@@ -193,7 +198,9 @@ void register_array_reverse(Registry& r) {
       .sample({.in = {Tensor{{{{1.f, 2.f, 3.f, 4.f}}}}}, .out = {Tensor{{{{1.f}, {2.f}}, {{3.f}, {4.f}}}}}})
       .sample({.in = {Tensor{{{{1.f, 2.f, 3.f, 4.f}, {5.f, 6.f, 7.f, 8.f}}}}},
                .out = {Tensor{{{{1.f}, {2.f}, {5.f}, {6.f}}, {{3.f}, {4.f}, {7.f}, {8.f}}}}}})
-      .sample({.in = {Tensor{{{{1.f, 2.f}}}}}, .error = "do not divide into blocks of 2 by 2"});
+      .sample({.in = {Tensor{{{{1.f, 2.f}}}}}, .error = "do not divide into blocks of 2 by 2"})
+      .sample({.in = {Tensor{{{{1.f, 2.f, 3.f, 4.f}}}}}, .error = "more than can be counted"},
+              {.block_size = int64_t{1} << 32});
 }
 
 Tensor reverse(const Operand& tensor, const Axes& axis) {

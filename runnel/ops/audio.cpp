@@ -25,6 +25,10 @@ struct DecodeWavAttrs {
 constexpr float kFullScale = 32768;
 
 void decode(KernelContext& c, const DecodeWavAttrs& a) {
+  if (a.desired_channels < -1 || a.desired_samples < -1) {
+    throw invalid_argument("desired_channels and desired_samples are -1 (all there are) or more, got {} and {}",
+                           a.desired_channels, a.desired_samples);
+  }
   const std::string_view bytes = *c.in<Bytes>(0);
   io::Wav wav;
   try {
@@ -82,7 +86,8 @@ void register_audio(Registry& r) {
       .sample({.in = {file}, .out = {Tensor{{0.5f}, {32767.f / 32768.f}, {0.f}}, Tensor(8000)}},
               {.desired_channels = 1, .desired_samples = 3})
       .sample({.in = {Tensor(Bytes(sample_file().substr(0, 50)))}, .error = "ends early"})
-      .sample({.in = {Tensor("text")}, .error = "'RIFF' is missing at byte 0"});
+      .sample({.in = {Tensor("text")}, .error = "'RIFF' is missing at byte 0"})
+      .sample({.in = {Tensor("text")}, .error = "-1 (all there are) or more"}, {.desired_channels = -2});
 
   r.define("EncodeWav")
       .in("audio", DType::float32)

@@ -1,5 +1,7 @@
 // Numbers as numbers of the buckets they fall into.
 #include <algorithm>
+#include <type_traits>
+#include <vector>
 
 #include "runnel/base/format.h"
 #include "runnel/op/builder.h"
@@ -18,10 +20,12 @@ struct FeatureCountAttrs {
   static constexpr auto fields() { return field_list(field("num_features", &FeatureCountAttrs::num_features)); }
 };
 
-// How many boundaries (sorted floats) are not above x; all of them for NaN.
+// How many boundaries (sorted floats) are not above x; all of them for NaN. Integers are compared as floats, doubles as
+// they are.
 template <class T>
 int32_t bucket_of(T x, const float* begin, const float* end) {
-  return static_cast<int32_t>(std::upper_bound(begin, end, static_cast<float>(x)) - begin);
+  using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  return static_cast<int32_t>(std::upper_bound(begin, end, static_cast<Real>(x)) - begin);
 }
 
 }  // namespace
@@ -45,6 +49,8 @@ void register_bucketize(Registry& r) {
       .sample({.in = {Tensor{{-5.f, 10000.f}, {150.f, 10.f}}}, .out = {Tensor{{0, 3}, {3, 2}}}},
               {.boundaries = {0, 10, 100}})
       .sample({.in = {Tensor{1, 2}}, .out = {Tensor{0, 1}}}, {.boundaries = {1.5}})
+      .sample({.in = {Tensor{16777217., .1, .30000000001}}, .out = {Tensor{3, 0, 1}}},
+              {.boundaries = {.1, .3, 16777216}})
       .sample({.in = {Tensor{1.f}}, .error = "boundaries must go up"}, {.boundaries = {2, 1}});
 
   r.define<FeatureCountAttrs>("BoostedTreesBucketize")

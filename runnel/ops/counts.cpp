@@ -39,9 +39,11 @@ RowsOfValues rows_of_splits(const Tensor& splits, int64_t values) {
   const Dims s = int_values(splits);
   if (s.empty() || s[0] != 0) throw invalid_argument("splits must start with 0");
   if (s.back() != values) throw invalid_argument("splits end at {}, there are {} values", s.back(), values);
-  RowsOfValues r{static_cast<int64_t>(s.size()) - 1, {}};
   for (size_t i = 1; i < s.size(); ++i) {
     if (s[i] < s[i - 1]) throw invalid_argument("splits fall: {} after {}", s[i], s[i - 1]);
+  }
+  RowsOfValues r{static_cast<int64_t>(s.size()) - 1, {}};
+  for (size_t i = 1; i < s.size(); ++i) {
     r.of.insert(r.of.end(), static_cast<size_t>(s[i] - s[i - 1]), static_cast<int64_t>(i) - 1);
   }
   return r;
@@ -50,6 +52,9 @@ RowsOfValues rows_of_splits(const Tensor& splits, int64_t values) {
 RowsOfValues rows_of_indices(const Tensor& indices, const Tensor& dense_shape, int64_t values) {
   const Dims shape = int_values(dense_shape);
   if (shape.empty() || shape.size() > 2) throw invalid_argument("rank 1 or 2 is supported, got {}", shape.size());
+  for (int64_t size : shape) {
+    if (size < 0) throw invalid_argument("the shape has a negative size: {}", size);
+  }
   const auto rank = static_cast<int64_t>(shape.size());
   if (indices.shape()[0] != values || (values > 0 && indices.shape()[1] != rank)) {
     throw invalid_argument("indices {} do not fit {} values and a shape of {} sizes", indices.shape().str(), values,
@@ -57,9 +62,13 @@ RowsOfValues rows_of_indices(const Tensor& indices, const Tensor& dense_shape, i
   }
   RowsOfValues r{rank == 2 ? shape[0] : 1, {}};
   for (int64_t i = 0; i < values; ++i) {
-    const int64_t row = rank == 2 ? indices.data<int64_t>()[i * rank] : 0;
-    if (row < 0 || row >= r.rows) throw invalid_argument("indices[{}, 0] = {} is not in [0, {})", i, row, r.rows);
-    r.of.push_back(row);
+    const int64_t* at = indices.data<int64_t>() + i * rank;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if (at[d] < 0 || at[d] >= shape[d]) {
+        throw invalid_argument("indices[{}, {}] = {} is not in [0, {})", i, d, at[d], shape[d]);
+      }
+    }
+    r.of.push_back(rank == 2 ? at[0] : 0);
   }
   return r;
 }
@@ -67,16 +76,16 @@ RowsOfValues rows_of_indices(const Tensor& indices, const Tensor& dense_shape, i
 RowsOfValues rows_of_dense(const Tensor& values) {
   const int64_t rows = values.rank() == 2 ? values.shape()[0] : 1;
   RowsOfValues r{rows, {}};
-  const int64_t width = rows == 0 ? 0 : values.num_elements() / rows;
-  for (int64_t i = 0; i < rows; ++i) r.of.insert(r.of.end(), static_cast<size_t>(width), i);
+  const int64_t n = values.num_elements(), width = n == 0 ? 1 : n / rows;
+  for (int64_t i = 0; i < n; ++i) r.of.push_back(i / width);
   return r;
 }
 
 template <class T>
-const T* weights_of(const Tensor& weights, int64_t values) {
+const T* weights_of(const Tensor& weights, const Tensor& values) {
   if (weights.num_elements() == 0) return nullptr;
-  if (weights.num_elements() != values) {
-    throw invalid_argument("{} weights for {} values", weights.num_elements(), values);
+  if (weights.num_elements() != values.num_elements()) {
+    throw invalid_argument("{} weights for {} values", weights.num_elements(), values.num_elements());
   }
   return weights.data<T>();
 }
@@ -102,7 +111,7 @@ void count_sparse_as(KernelContext& c, const Tensor& values, const RowsOfValues&
                      const SparseCountAttrs& a) {
   std::map<std::pair<int64_t, int64_t>, T> counts;
   const Dims v = int_values(values);
-  int64_t most = -1;
+  int64_t most = 0;  // one column also where nothing is counted
   for (size_t i = 0; i < v.size(); ++i) {
     if (v[i] < 0) throw invalid_argument("a value is negative: {} at position {}", v[i], i);
     if (a.maxlength >= 0 && v[i] >= a.maxlength) continue;
@@ -126,16 +135,20 @@ void count_sparse_as(KernelContext& c, const Tensor& values, const RowsOfValues&
 
 void count_sparse(KernelContext& c, const Tensor& values, const RowsOfValues& rows, bool matrix, const Tensor& weights,
                   const SparseCountAttrs& a) {
+  if (weights.num_elements() == values.num_elements() && values.num_elements() > 0 &&
+      !(weights.shape() == values.shape())) {
+    throw invalid_argument("weights of shape {} for values of shape {}", weights.shape().str(), values.shape().str());
+  }
   counted_types.for_each([&]<class T>() {
     if (weights.dtype() != dtype_of<T>) return;
-    count_sparse_as<T>(c, values, rows, matrix, weights_of<T>(weights, values.num_elements()), a);
+    count_sparse_as<T>(c, values, rows, matrix, weights_of<T>(weights, values), a);
   });
 }
 
 void count_dense(KernelContext& c, const Tensor& values, const RowsOfValues& rows, const Tensor& weights, bool binary) {
   counted_types.for_each([&]<class T>() {
     if (weights.dtype() != dtype_of<T>) return;
-    count_dense_as<T>(values, rows, weights_of<T>(weights, values.num_elements()), binary, c.out());
+    count_dense_as<T>(values, rows, weights_of<T>(weights, values), binary, c.out());
   });
 }
 
@@ -198,7 +211,8 @@ void register_counts(Registry& r) {
       .sample({.in = {longs({0, 2}), Tensor{1, 1}, Tensor(2), none}, .out = {Tensor{{0.f, 1.f}}}},
               {.binary_output = true})
       .sample({.in = {longs({0, 1}), Tensor{-1}, Tensor(2), none}, .error = "negative"})
-      .sample({.in = {longs({0, 2}), Tensor{1}, Tensor(2), none}, .error = "splits end at 2"});
+      .sample({.in = {longs({0, 2}), Tensor{1}, Tensor(2), none}, .error = "splits end at 2"})
+      .sample({.in = {longs({0, int64_t{1} << 58, 3}), Tensor{1, 2, 0}, Tensor(3), none}, .error = "splits fall"});
 
   r.define<BinaryAttrs>("SparseBincount")
       .type("Tidx", index_types, DType::int32)
@@ -229,7 +243,10 @@ void register_counts(Registry& r) {
       .sample({.in = {places({0, 0, 0, 1, 2, 0}), Tensor{1, 3, 1}, longs({3, 2}), Tensor(4), none},
                .out = {Tensor{{0.f, 1.f, 0.f, 1.f}, {0.f, 0.f, 0.f, 0.f}, {0.f, 1.f, 0.f, 0.f}}}})
       .sample({.in = {Tensor::of<int64_t>({0, 1, 4}, Shape{3, 1}), Tensor{1, 3, 1}, longs({5}), Tensor(4), none},
-               .out = {Tensor{0.f, 2.f, 0.f, 1.f}}});
+               .out = {Tensor{0.f, 2.f, 0.f, 1.f}}})
+      .sample({.in = {places({0, 5}), Tensor{1}, longs({3, 2}), Tensor(4), none}, .error = "indices[0, 1] = 5"})
+      .sample({.in = {Tensor::of<int64_t>({9}, Shape{1, 1}), Tensor{1}, longs({3}), Tensor(4), none},
+               .error = "indices[0, 0] = 9"});
 
   with_sparse_counts(
       r.define<SparseCountAttrs>("DenseCountSparseOutput").type("T", index_types, DType::int32).in("values", "T"))
@@ -248,7 +265,16 @@ void register_counts(Registry& r) {
                .out = {places({0, 1, 0, 4, 1, 0, 1, 2}), Tensor{2.f, 1.f, 1.f, 2.f}, longs({2, 5})}})
       .sample({.in = {Tensor{1, 1, 4}, none}, .out = {Tensor::of<int64_t>({1}, Shape{1, 1}), Tensor{2.f}, longs({3})}},
               {.minlength = 7, .maxlength = 3})
-      .sample({.in = {Tensor{1, 1, 4}, Tensor{1.f, 2.f}}, .error = "2 weights for 3 values"});
+      .sample({.in = {Tensor::empty(DType::int32, {0}), none},
+               .out = {Tensor::empty(DType::int64, {0, 1}), none, longs({1})}})
+      .sample({.in = {Tensor::empty(DType::int32, {0}), none},
+               .out = {Tensor::empty(DType::int64, {0, 1}), none, longs({0})}},
+              {.maxlength = 0})
+      .sample({.in = {Tensor::empty(DType::int32, {0}), none},
+               .out = {Tensor::empty(DType::int64, {0, 1}), none, longs({5})}},
+              {.minlength = 5})
+      .sample({.in = {Tensor{1, 1, 4}, Tensor{1.f, 2.f}}, .error = "2 weights for 3 values"})
+      .sample({.in = {Tensor{{1, 1}, {2, 3}}, Tensor{1.f, 2.f, 3.f, 4.f}}, .error = "weights of shape [4]"});
 
   with_sparse_counts(r.define<SparseCountAttrs>("SparseCountSparseOutput")
                          .type("T", index_types, DType::int32)
@@ -268,7 +294,9 @@ void register_counts(Registry& r) {
       .not_differentiable()
       .doc("How often values appear in each row of a sparse tensor, as a sparse tensor.")
       .sample({.in = {places({0, 0, 0, 1, 2, 0}), Tensor{1, 1, 3}, longs({3, 2}), none},
-               .out = {places({0, 1, 2, 3}), Tensor{2.f, 1.f}, longs({3, 4})}});
+               .out = {places({0, 1, 2, 3}), Tensor{2.f, 1.f}, longs({3, 4})}})
+      .sample({.in = {places({0, 5}), Tensor{1}, longs({3, 2}), none}, .error = "indices[0, 1] = 5"})
+      .sample({.in = {places({0, -5}), Tensor{1}, longs({3, 2}), none}, .error = "indices[0, 1] = -5"});
 
   with_sparse_counts(r.define<SparseCountAttrs>("RaggedCountSparseOutput")
                          .type("T", index_types, DType::int32)
@@ -285,7 +313,9 @@ void register_counts(Registry& r) {
       .not_differentiable()
       .doc("How often values appear in each row of a ragged tensor, as a sparse tensor.")
       .sample({.in = {longs({0, 2, 2, 3}), Tensor{1, 1, 3}, none},
-               .out = {places({0, 1, 2, 3}), Tensor{2.f, 1.f}, longs({3, 4})}});
+               .out = {places({0, 1, 2, 3}), Tensor{2.f, 1.f}, longs({3, 4})}})
+      .sample({.in = {longs({0, 0, 0}), Tensor::empty(DType::int32, {0}), none},
+               .out = {Tensor::empty(DType::int64, {0, 2}), none, longs({2, 1})}});
 }
 
 SparseTensor sparse::bincount(const Operand& values, const SparseCountOptions& o) {

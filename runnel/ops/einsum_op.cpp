@@ -2,6 +2,9 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "runnel/base/format.h"
 #include "runnel/op/builder.h"
@@ -83,14 +86,57 @@ struct Spelled {
   std::string ellipsis;  // the letters that it stands for
 };
 
+// The sizes that the ellipsis stands for in all operands together, of which one may spread over those of another.
+Tensor sizes_under_ellipsis(const Spelled& s) {
+  Tensor all;
+  const auto n = static_cast<int64_t>(s.ellipsis.size());
+  for (size_t k = 0; k < s.inputs.size(); ++k) {
+    const auto at = static_cast<int64_t>(s.inputs[k].find(s.ellipsis));
+    if (s.inputs[k].find(s.ellipsis) == std::string::npos) continue;
+    const Tensor own = shape(s.operands[k])(slice(at, at + n));
+    all = all.defined() ? where(equal(all, 1), own, all) : own;
+  }
+  return all;
+}
+
+// Operand k and its labels as a factor: what spreads under the ellipsis has the full sizes there or, where it is known
+// to have the size 1, no label.
+std::pair<std::string, Tensor> as_factor(const Spelled& s, size_t k) {
+  const Tensor& x = s.operands[k];
+  const size_t first = s.ellipsis.empty() ? std::string::npos : s.inputs[k].find(s.ellipsis);
+  if (first == std::string::npos) return {s.inputs[k], x};
+  const PartialShape known = x.partial_shape();
+  const size_t end = first + s.ellipsis.size();
+  bool sized = known.has_rank();
+  for (size_t d = first; sized && d < end; ++d) sized = known[d] >= 0;
+  if (!sized) {
+    const Tensor own = shape(x);
+    const Tensor full = concat({own(slice(0, static_cast<int64_t>(first))), sizes_under_ellipsis(s),
+                                own(slice(static_cast<int64_t>(end), none))},
+                               0);
+    return {s.inputs[k], broadcast_to(x, full)};
+  }
+  std::string labels;
+  std::vector<int64_t> single;
+  for (size_t d = 0; d < s.inputs[k].size(); ++d) {
+    if (d >= first && d < end && known[d] == 1) {
+      single.push_back(static_cast<int64_t>(d));
+    } else {
+      labels += s.inputs[k][d];
+    }
+  }
+  return {labels, single.empty() ? x : squeeze(x, Axes(single))};
+}
+
 // The gradient of operand i: the others and dy multiplied; labels that only this operand has are spread with ones.
 Tensor einsum_gradient(const GradCtx& g, const Spelled& s, size_t i) {
   std::string left = s.output;
   std::vector<Tensor> parts{g.dy()};
   for (size_t k = 0; k < s.inputs.size(); ++k) {
     if (k == i) continue;
-    left += "," + s.inputs[k];
-    parts.push_back(conj(s.operands[k]));
+    const auto [labels, operand] = as_factor(s, k);
+    left += "," + labels;
+    parts.push_back(conj(operand));
   }
   const Tensor sizes = shape(s.operands[i]);
   for (size_t d = 0; d < s.inputs[i].size(); ++d) {
@@ -167,6 +213,12 @@ void register_einsum(Registry& r) {
       .sample({.in = {Tensor{{1.f, 2.f}, {3.f, 4.f}}}, .out = {Tensor(5.f)}}, {.equation = "ii->"})
       .sample({.in = {a, Tensor{1.f, 2.f}}, .out = {Tensor{{1.f, 2.f, 3.f}, {8.f, 10.f, 12.f}}}},
               {.equation = "a...,a->a..."})
+      .sample(
+          {.in = {Tensor{{1.f, 2.f}, {3.f, 4.f}, {5.f, 6.f}}, Tensor{{2.f, 3.f}}}, .out = {Tensor{8.f, 18.f, 28.f}}},
+          {.equation = "...i,...i->..."})
+      .sample(
+          {.in = {Tensor{{{1.f, 2.f}}}, Tensor{{{1.f}, {2.f}}, {{3.f}, {4.f}}}}, .out = {Tensor{{{5.f}}, {{11.f}}}}},
+          {.equation = "...ij,...jk->...ik"})
       .sample({.in = {a, a}, .error = "label 'j' has size 3"}, {.equation = "ij,jk->ik"})
       .sample({.in = {a}, .error = "names 2 operands"}, {.equation = "ij,jk->ik"});
 }

@@ -69,7 +69,7 @@ struct Chosen {
 };
 
 // Takes the boxes by falling scores. A box that overlaps a better one too much is dropped or, with sigma, put back with
-// a lower score.
+// a lower score. What is put back is above o.score, so that a score that is no number any more goes.
 template <class Overlap>
 Chosen choose_boxes(const std::vector<float>& scores, const Choice& o, Overlap overlap) {
   struct Candidate {
@@ -93,7 +93,7 @@ Chosen choose_boxes(const std::vector<float>& scores, const Choice& o, Overlap o
     bool dropped = false;
     for (size_t k = chosen.boxes.size(); k-- > next.compared && !dropped;) {
       const float shared = overlap(next.box, chosen.boxes[k]);
-      if (!o.keep_scores) next.score *= shared <= o.overlap ? std::exp(scale * shared * shared) : 0.f;
+      if (!o.keep_scores) next.score *= o.sigma > 0 || shared <= o.overlap ? std::exp(scale * shared * shared) : 0.f;
       dropped = (o.sigma <= 0 && shared > o.overlap) || next.score <= o.score;
     }
     if (dropped) continue;
@@ -101,7 +101,7 @@ Chosen choose_boxes(const std::vector<float>& scores, const Choice& o, Overlap o
     if (next.score == before) {
       chosen.boxes.push_back(next.box);
       chosen.scores.push_back(next.score);
-    } else {
+    } else if (next.score > o.score) {
       queue.push(next);
     }
   }
@@ -336,7 +336,14 @@ void register_image_boxes(Registry& r) {
               {.pad_to_max_output_size = true})
       .sample({.in = {Tensor{{0.f, 0.f, 1.f, 1.f}, {0.f, 0.f, 1.f, .5f}}, Tensor{1.f, 1.f}, Tensor(4), Tensor(1.f), low,
                       Tensor(.5f)},
-               .out = {Tensor{0, 1}, Tensor{1.f, .77880078f}, Tensor(2)}});
+               .out = {Tensor{0, 1}, Tensor{1.f, .77880078f}, Tensor(2)}})
+      // With sigma the threshold of the overlap counts for nothing.
+      .sample({.in = {Tensor{{0.f, 0.f, 1.f, 1.f}, {0.f, 0.f, 1.f, .5f}, {0.f, 0.f, 1.f, 1.f}}, Tensor{1.f, .9f, .8f},
+                      Tensor(4), Tensor(.3f), Tensor(.1f), Tensor(.5f)},
+               .out = {Tensor{0, 1, 2}, Tensor{1.f, .70092072f, .22920385f}, Tensor(3)}})
+      .sample({.in = {Tensor{{0.f, 0.f, 1.f, 1.f}, {0.f, 0.f, 1.f, 1.f}}, Tensor{INFINITY, INFINITY}, Tensor(4),
+                      Tensor(.5f), low, Tensor(.0001f)},
+               .out = {Tensor{0}, Tensor{INFINITY}, Tensor(1)}});
 
   r.define("NonMaxSuppressionWithOverlaps")
       .in("overlaps", DType::float32)

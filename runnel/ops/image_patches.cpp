@@ -5,6 +5,7 @@
 #include "runnel/op/builder.h"
 #include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
+#include "runnel/op/sizes.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/image.h"
 #include "runnel/ops/math.h"
@@ -90,7 +91,8 @@ void register_image_patches(Registry& r) {
         const PartialShape& x = c.input(0);
         const bool ranked = x.has_rank();
         const Windows w = patch_windows(a, {ranked ? x[1] : kUnknownDim, ranked ? x[2] : kUnknownDim});
-        const int64_t depth = ranked && x[3] >= 0 ? x[3] * a.ksizes[1] * a.ksizes[2] : kUnknownDim;
+        const int64_t pixels = checked_times(a.ksizes[1], a.ksizes[2]);
+        const int64_t depth = ranked && x[3] >= 0 ? checked_times(x[3], pixels) : kUnknownDim;
         c.output(PartialShape{ranked ? x[0] : kUnknownDim, w[0].out, w[1].out, depth});
       })
       .cpu([](KernelContext& c, const PatchAttrs& a) { cut_patches(c, a); })
@@ -118,6 +120,13 @@ void register_image_patches(Registry& r) {
                .out = {Tensor{
                    {{{1.f, 2.f, 4.f, 5.f}, {3.f, 0.f, 6.f, 0.f}}, {{7.f, 8.f, 0.f, 0.f}, {9.f, 0.f, 0.f, 0.f}}}}}},
               {.ksizes = {1, 2, 2, 1}, .strides = {1, 2, 2, 1}, .rates = {1, 1, 1, 1}, .padding = "SAME"})
+      .sample({.in = {image}, .error = "more than can be counted"},
+              {.ksizes = {1, int64_t{1} << 32, int64_t{1} << 32, 1},
+               .strides = {1, 1, 1, 1},
+               .rates = {1, 1, 1, 1},
+               .padding = "SAME"})
+      .sample({.in = {image}, .error = "more than can be counted"},
+              {.ksizes = {1, 3, 3, 1}, .strides = {1, 1, 1, 1}, .rates = {1, INT64_MAX, 1, 1}, .padding = "SAME"})
       .sample({.in = {image}, .error = "strides must be positive"},
               {.ksizes = {1, 2, 2, 1}, .strides = {1, 0, 2, 1}, .rates = {1, 1, 1, 1}, .padding = "SAME"});
 }

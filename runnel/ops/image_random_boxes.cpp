@@ -1,6 +1,7 @@
 // Parts of images at random that cover enough of given boxes.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "runnel/base/format.h"
 #include "runnel/op/builder.h"
@@ -76,7 +77,10 @@ std::optional<PixelBox> random_part(int width, int height, const Limits& o, floa
   if (rows < most_rows) rows += static_cast<int>(random() % static_cast<uint32_t>(most_rows - rows + 1));
   int columns = rounded(static_cast<float>(rows) * aspect);
   // A row more or less where rounding left the allowed areas.
-  const auto area = [&] { return static_cast<float>(columns * rows); };
+  // Areas are counted in 32 bits, as TensorFlow does: beyond them there is no part to be found.
+  const auto area = [&] {
+    return static_cast<float>(static_cast<int32_t>(static_cast<uint32_t>(columns) * static_cast<uint32_t>(rows)));
+  };
   if (area() < least) {
     ++rows;
     columns = rounded(static_cast<float>(rows) * aspect);
@@ -105,6 +109,10 @@ void distort(KernelContext& c, const StatelessDistortAttrs& a, const Philox& gen
   const Limits limits = limits_of(a);
   if (c.in(0).num_elements() != 3) {
     throw invalid_argument("image_size must be {{height, width, channels}}, got shape {}", c.in(0).shape().str());
+  }
+  for (int d = 0; d < 2; ++d) {
+    if (static_cast<int64_t>(c.in<T>(0)[d]) < std::numeric_limits<int32_t>::max()) continue;
+    throw invalid_argument("image_size must be less than 2^31 - 1, got {}", static_cast<int64_t>(c.in<T>(0)[d]));
   }
   const auto height = static_cast<int>(c.in<T>(0)[0]), width = static_cast<int>(c.in<T>(0)[1]);
   if (height <= 0 || width <= 0) throw invalid_argument("image_size must be positive, got [{}, {}]", height, width);
@@ -190,7 +198,9 @@ void register_image_random_boxes(Registry& r) {
       .sample({.in = {size, box, share, Tensor{1, 2}}})
       .sample(
           {.in = {size, Tensor::empty(DType::float32, {1, 0, 4}), share, Tensor{1, 2}}, .error = "no bounding boxes"})
-      .sample({.in = {size, box, share, Tensor{1, 2}}, .error = "area_range"}, {.area_range = {0.5, 2}});
+      .sample({.in = {size, box, share, Tensor{1, 2}}, .error = "area_range"}, {.area_range = {0.5, 2}})
+      .sample({.in = {Tensor{(int64_t{1} << 32) + 100, int64_t{100}, int64_t{3}}, box, share, Tensor{1, 2}},
+               .error = "image_size must be less than"});
 }
 
 namespace image {

@@ -9,6 +9,7 @@
 #include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/lookup_table.h"
+#include "runnel/tensor/handle.h"
 
 namespace runnel {
 namespace {
@@ -145,7 +146,7 @@ Tensor handle_to_table(std::shared_ptr<Table> table) {
 }
 
 Table& table_of(const Tensor& handle) {
-  auto* table = dynamic_cast<Table*>(handle.data<ResourceHandle>()->object.get());
+  auto* table = referred_as<Table>(handle);
   if (!table) throw invalid_argument("the resource is no hash table");
   return *table;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runnel/base/format.h"
+#include "runnel/op/sizes.h"
 #include "runnel/ops/array.h"
 
 namespace runnel {
@@ -60,19 +61,19 @@ Windows place_windows(const WindowSpec& spec, const Dims& in, const Dims& size) 
       w.after = (*spec.explicit_paddings)[2 * (i + 1) + 1];
     }
     if (w.in < 0 || w.size < 0) {
-      if (same && w.in >= 0) w.out = (w.in + w.stride - 1) / w.stride;
+      if (same && w.in >= 0) w.out = checked_plus(w.in, w.stride - 1) / w.stride;
       continue;
     }
     if (w.size == 0) throw invalid_argument("the window has size 0 along spatial dimension {}", d);
-    const int64_t extent = (w.size - 1) * w.dilation + 1;
+    const int64_t extent = checked_plus(checked_times(w.size - 1, w.dilation), 1);
     if (same) {
-      w.out = (w.in + w.stride - 1) / w.stride;
-      const int64_t missing = std::max<int64_t>(0, (w.out - 1) * w.stride + extent - w.in);
+      w.out = checked_plus(w.in, w.stride - 1) / w.stride;
+      const int64_t missing = std::max<int64_t>(0, checked_plus((w.out - 1) * w.stride - w.in, extent));
       w.before = missing / 2;
       w.after = missing - w.before;
       continue;
     }
-    const int64_t room = w.in + w.before + w.after - extent + w.stride;
+    const int64_t room = checked_plus(checked_plus(checked_plus(w.in, w.before), w.after) - extent, w.stride);
     w.out = room / w.stride;
     if (room < 0 && w.out < 0) {
       throw invalid_argument(

@@ -1,6 +1,7 @@
 // Values that may be there or not, as graphs of TensorFlow hand them around.
 #include "runnel/base/format.h"
 #include "runnel/op/builder.h"
+#include "runnel/tensor/handle.h"
 #include "runnel/tensor/tensor.h"
 
 namespace runnel {
@@ -36,8 +37,8 @@ Tensor optional_tensor(std::shared_ptr<const OptionalValue> value) {
 }
 
 const OptionalValue& optional_of(const Tensor& t) {
-  const auto& object = t.data<VariantValue>()->object;
-  const auto* value = dynamic_cast<const OptionalValue*>(object.get());
+  const Object* object = held_object(t);
+  const auto* value = dynamic_cast<const OptionalValue*>(object);
   if (!value) throw invalid_argument("the variant holds {}, no optional", object ? object->describe() : "nothing");
   return *value;
 }

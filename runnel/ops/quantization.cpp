@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "runnel/base/format.h"
 #include "runnel/op/builder.h"
@@ -47,19 +48,21 @@ struct QuantizationSteps {
     low = (first - at) * size;
     high = (last - at) * size;
   }
-  float nearest(float x) const {
-    const float inside = std::min(std::max(x, low), high);
-    return std::floor((inside - low) * (1 / size) + 0.5f) * size + low;
+  // Where min is above max, everything is at `low`.
+  float nearest(float x, bool divide) const {
+    const float above = std::max(std::min(x, high), low) - low;
+    return std::floor((divide ? above / size : above * (1 / size)) + 0.5f) * size + low;
   }
 };
 
-// x[i] belongs to channel i % channels.
+// x[i] belongs to channel i % channels. Which step is nearest in the middle between two depends on whether the distance
+// is divided by the size of a step or multiplied by its reciprocal: TensorFlow's ops do one or the other.
 void round_all(const float* x, int64_t n, const float* min, const float* max, int64_t channels, const FakeQuantAttrs& a,
-               float* y) {
+               bool divide, float* y) {
   for (int64_t k = 0; k < channels; ++k) {
     const QuantizationSteps steps(min[k], max[k], a.num_bits, a.narrow_range);
     const bool nothing = min[k] == 0 && max[k] == 0;
-    for (int64_t i = k; i < n; i += channels) y[i] = nothing ? 0 : steps.nearest(x[i]);
+    for (int64_t i = k; i < n; i += channels) y[i] = nothing ? 0 : steps.nearest(x[i], divide);
   }
 }
 
@@ -104,6 +107,9 @@ template <bool per_channel>
 void define_vars(Registry& r, const char* name, const char* gradient, const char* doc, const Tensor& min,
                  const Tensor& max) {
   const Tensor x{{-1.f, 0.3f}, {0.6f, 9.f}};
+  const Tensor near{{.419999987f}}, between{{per_channel ? .411764681f : .428235263f}};
+  const std::vector<Tensor> ends =
+      per_channel ? std::vector<Tensor>{Tensor{-1.3f}, Tensor{2.9f}} : std::vector<Tensor>{Tensor(-1.3f), Tensor(2.9f)};
   r.define<FakeQuantAttrs>(name)
       .in("inputs", DType::float32)
       .in("min", DType::float32)
@@ -116,7 +122,7 @@ void define_vars(Registry& r, const char* name, const char* gradient, const char
       })
       .cpu([](KernelContext& c, const FakeQuantAttrs& a) {
         round_all(c.in<float>(0), c.out().num_elements(), c.in<float>(1), c.in<float>(2), c.in(1).num_elements(), a,
-                  c.out<float>());
+                  !per_channel, c.out<float>());
       })
       .grad([](const GradCtx& g, const FakeQuantAttrs& a) {
         static const Op<FakeQuantAttrs> op(per_channel ? "FakeQuantWithMinMaxVarsPerChannelGradient"
@@ -128,6 +134,8 @@ void define_vars(Registry& r, const char* name, const char* gradient, const char
       .doc(doc)
       // Steps have no slope: the gradient is that of a cut at both ends.
       .sample({.in = {x, min, max}, .fixed = {0, 1, 2}}, {.num_bits = 3})
+      .sample({.in = {near, ends[0], ends[1]}, .out = {between}, .fixed = {0, 1, 2}})
+      .sample({.in = {near, ends[1], ends[0]}, .out = {Tensor{{2.8988235f}}}, .fixed = {0, 1, 2}})
       .sample({.in = {x, min, max}, .error = "num_bits must be 2 to 16"}, {.num_bits = 17});
 
   r.define<FakeQuantAttrs>(gradient)
@@ -170,7 +178,7 @@ void register_quantization(Registry& r) {
       })
       .cpu([](KernelContext& c, const FakeQuantArgsAttrs& a) {
         const auto min = static_cast<float>(a.min), max = static_cast<float>(a.max);
-        round_all(c.in<float>(0), c.out().num_elements(), &min, &max, 1, plain(a), c.out<float>());
+        round_all(c.in<float>(0), c.out().num_elements(), &min, &max, 1, plain(a), false, c.out<float>());
       })
       .grad([](const GradCtx& g, const FakeQuantArgsAttrs& a) {
         static const Op<FakeQuantArgsAttrs> op("FakeQuantWithMinMaxArgsGradient");

@@ -7,6 +7,7 @@
 #include "runnel/op/builder.h"
 #include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
+#include "runnel/op/sizes.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/array_util.h"
 #include "runnel/ops/math.h"
@@ -36,6 +37,18 @@ Tensor splits_tensor(const Dims& splits, DType dtype) {
   return constant_ints_of(splits, dtype);
 }
 
+// Those of rows that all have `length` values.
+Tensor even_splits(int64_t rows, int64_t length, DType dtype) {
+  const int64_t values = checked_times(rows, length);
+  if (dtype == DType::int32) splits_tensor({0, values}, dtype);  // an Error where they do not fit
+  const Tensor splits = Tensor::empty(dtype, Shape{checked_plus(rows, 1)});
+  index_types.for_each([&]<class I>() {
+    if (dtype_of<I> != dtype) return;
+    for (int64_t i = 0; i <= rows; ++i) splits.mutable_data<I>()[i] = static_cast<I>(i * length);
+  });
+  return splits;
+}
+
 // 0 first, never falling, the number of values last.
 void require_splits(const Dims& splits, int64_t values, const char* name) {
   if (splits.empty() || splits[0] != 0) throw invalid_argument("{} must start with 0", name);
@@ -48,18 +61,16 @@ void require_splits(const Dims& splits, int64_t values, const char* name) {
 template <class T>
 void ragged_range(KernelContext& c, const RangeAttrs& a) {
   using C = std::conditional_t<std::is_same_v<T, BFloat16>, float, T>;
-  int64_t n = 1;
+  int64_t n = kUnknownDim;  // of the vectors among the inputs; scalars serve every row
   for (int i = 0; i < 3; ++i) {
     if (c.in(i).rank() == 0) continue;
     const int64_t own = c.in(i).shape()[0];
-    if (n != 1 && own != n && own != 1)
-      throw invalid_argument("starts, limits and deltas differ in size: {} and {}", n, own);
-    n = c.in(i).rank() == 1 ? std::max(n, own) : n;
-    if (own == 0) n = 0;
+    if (n >= 0 && own != n) throw invalid_argument("starts, limits and deltas differ in size: {} and {}", n, own);
+    n = own;
   }
+  if (n < 0) n = 1;
   const auto at = [&](int i, int64_t k) { return static_cast<C>(c.in<T>(i)[c.in(i).rank() == 0 ? 0 : k]); };
   Dims splits{0};
-  std::vector<T> values;
   for (int64_t k = 0; k < n; ++k) {
     const C start = at(0, k), limit = at(1, k), delta = at(2, k);
     if (delta == 0) throw invalid_argument("deltas[{}] is 0", k);
@@ -73,14 +84,21 @@ void ragged_range(KernelContext& c, const RangeAttrs& a) {
     }
     if (!(count <= static_cast<double>(int64_t{1} << 40)))
       throw invalid_argument("row {} would have {} values", k, count);
-    C value = start;
-    for (int64_t i = 0; i < static_cast<int64_t>(count); ++i, value = static_cast<C>(value + delta)) {
-      values.push_back(static_cast<T>(value));
+    splits.push_back(checked_plus(splits.back(), static_cast<int64_t>(count)));
+  }
+  const Tensor values = Tensor::empty(dtype_of<T>, Shape{splits.back()});
+  T* to = values.mutable_data<T>();
+  for (int64_t k = 0; k < n; ++k) {
+    const auto row = static_cast<size_t>(k);
+    C value = at(0, k);
+    for (int64_t i = splits[row]; i < splits[row + 1]; ++i) {
+      to[i] = static_cast<T>(value);
+      // What follows the last value may be more than the type can hold.
+      if (i + 1 < splits[row + 1]) value = static_cast<C>(value + at(2, k));
     }
-    splits.push_back(static_cast<int64_t>(values.size()));
   }
   c.forward(0, splits_tensor(splits, a.Tsplits));
-  c.forward(1, Tensor::of<T>(values));
+  c.forward(1, values);
 }
 
 void ragged_to_sparse(KernelContext& c) {
@@ -103,23 +121,19 @@ void ragged_to_sparse(KernelContext& c) {
   const auto rank = static_cast<int64_t>(shape.size());
   const int64_t rows = flat.shape()[0];
   const int64_t inner = rows == 0 ? 0 : flat.num_elements() / rows;
-  // The place of each row of the flat values in every ragged dimension.
-  std::vector<std::vector<int64_t>> path(static_cast<size_t>(rows),
-                                         std::vector<int64_t>(static_cast<size_t>(levels + 1)));
-  for (int64_t v = 0; v < rows; ++v) {
+  auto* to = c.allocate(0, Shape{rows * inner, rank}).mutable_data<int64_t>();
+  Dims path(static_cast<size_t>(levels) + 1, 0);  // the place of a row of the flat values in every ragged dimension
+  for (int64_t v = 0; v < rows && inner > 0; ++v) {
     int64_t at = v;
     for (int i = levels - 1; i >= 0; --i) {
       const Dims& s = splits[static_cast<size_t>(i)];
       const auto row = std::upper_bound(s.begin(), s.end(), at) - s.begin() - 1;
-      path[static_cast<size_t>(v)][static_cast<size_t>(i + 1)] = at - s[static_cast<size_t>(row)];
+      path[static_cast<size_t>(i) + 1] = at - s[static_cast<size_t>(row)];
       at = row;
     }
-    path[static_cast<size_t>(v)][0] = at;
-  }
-  auto* to = c.allocate(0, Shape{rows * inner, rank}).mutable_data<int64_t>();
-  for (int64_t v = 0; v < rows; ++v) {
+    path[0] = at;
     for (int64_t k = 0; k < inner; ++k, to += rank) {
-      std::copy(path[static_cast<size_t>(v)].begin(), path[static_cast<size_t>(v)].end(), to);
+      std::copy(path.begin(), path.end(), to);
       int64_t rest = k;
       for (int64_t d = rank - 1; d > levels; --d) {
         to[d] = rest % shape[static_cast<size_t>(d)];
@@ -147,9 +161,7 @@ void ragged_gather(KernelContext& c, const RaggedGatherAttrs& a) {
   int out = 0;
   int64_t rows = indices.rank() == 0 ? 1 : indices.shape()[0];
   for (int d = 1; d < indices.rank(); ++d) {
-    Dims even;
-    for (int64_t i = 0; i <= rows; ++i) even.push_back(i * indices.shape()[d]);
-    c.forward(out++, splits_tensor(even, dtype));
+    c.forward(out++, even_splits(rows, indices.shape()[d], dtype));
     rows *= indices.shape()[d];
   }
   // The rows that each index picks, as ranges of the level below, then of the one below that.
@@ -203,17 +215,17 @@ void register_ragged_rows(Registry& r) {
         if (a.Tsplits != DType::int32 && a.Tsplits != DType::int64) {
           throw invalid_argument("Tsplits must be int32 or int64, got {}", dtype_name(a.Tsplits));
         }
-        int64_t rows = 1;
+        int64_t rows = kUnknownDim;  // of the vectors
+        bool all_scalars = true;
         for (int i = 0; i < 3; ++i) {
           const PartialShape& s = c.input(i);
           if (s.rank() > 1) throw invalid_argument("starts, limits and deltas are scalars or vectors, got {}", s.str());
-          if (!s.has_rank() || (s.rank() == 1 && s[0] < 0)) rows = kUnknownDim;
+          all_scalars = all_scalars && s.rank() == 0;
+          if (s.rank() != 1 || s[0] < 0) continue;
+          if (rows >= 0 && s[0] != rows) throw invalid_argument("starts, limits and deltas differ in size");
+          rows = s[0];
         }
-        for (int i = 0; i < 3 && rows >= 0; ++i) {
-          if (c.input(i).rank() == 0) continue;
-          if (rows != 1 && c.input(i)[0] != rows) throw invalid_argument("starts, limits and deltas differ in size");
-          rows = c.input(i)[0];
-        }
+        if (all_scalars) rows = 1;
         c.output(0, PartialShape{rows < 0 ? kUnknownDim : rows + 1});
         c.output(1, PartialShape{kUnknownDim});
       })
@@ -225,7 +237,12 @@ void register_ragged_rows(Registry& r) {
                .out = {longs({0, 3, 6, 6}), Tensor{0, 1, 2, 5, 4, 3}}})
       .sample({.in = {Tensor(0), Tensor{3, 2}, Tensor(1)}, .out = {longs({0, 3, 5}), Tensor{0, 1, 2, 0, 1}}})
       .sample({.in = {Tensor{0}, Tensor{3}, Tensor{0}}, .error = "is 0"})
-      .sample({.in = {Tensor{0, 1}, Tensor{3, 3, 3}, Tensor{1, 1}}, .error = "differ in size"});
+      .sample({.in = {Tensor{0, 1}, Tensor{3, 3, 3}, Tensor{1, 1}}, .error = "differ in size"})
+      .sample({.in = {Tensor{7}, Tensor{9, 9, 9, 9}, Tensor(1)}, .error = "differ in size"})
+      .sample({.in = {Tensor{0}, Tensor::empty(DType::int32, {0}), Tensor(1)}, .error = "differ in size"})
+      .sample({.in = {Tensor{0}, Tensor{5}, Tensor{1}}, .out = {longs({0, 5}), Tensor{0, 1, 2, 3, 4}}})
+      .sample({.in = {Tensor(2147483646), Tensor(2147483647), Tensor(2147483647)},
+               .out = {longs({0, 1}), Tensor{2147483646}}});
 
   r.define("RaggedTensorToSparse")
       .type("T", data_types)

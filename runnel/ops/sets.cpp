@@ -9,6 +9,7 @@
 #include "runnel/op/builder.h"
 #include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
+#include "runnel/op/sizes.h"
 #include "runnel/ops/array.h"
 
 namespace runnel {
@@ -43,14 +44,6 @@ struct Rows {
   }
 };
 
-void check_outer(const Dims& outer) {
-  int64_t rows = 1;
-  for (int64_t n : outer) {
-    if (n < 0) throw invalid_argument("the shape has a negative size: {}", n);
-    if (__builtin_mul_overflow(rows, n, &rows)) throw invalid_argument("the shape has more rows than can be counted");
-  }
-}
-
 template <class T>
 Rows<T> dense_rows(const Tensor& t) {
   const Dims& dims = t.shape().dims();
@@ -72,7 +65,7 @@ Rows<T> sparse_rows(const Tensor& indices, const Tensor& values, const Tensor& s
                            values.shape().str(), rank);
   }
   Rows<T> rows{Dims(dims.begin(), dims.end() - 1), {}};
-  check_outer(rows.outer);
+  checked_product(rows.outer);
   const auto* at = indices.data<int64_t>();
   for (int64_t i = 0; i < n; ++i, at += rank) {
     int64_t row = 0;

@@ -7,6 +7,7 @@
 #include "runnel/op/builder.h"
 #include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
+#include "runnel/op/sizes.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
 #include "runnel/ops/sparse.h"
@@ -19,15 +20,6 @@ struct SparseConcatAttrs {
   static constexpr auto fields() { return field_list(field("concat_dim", &SparseConcatAttrs::concat_dim)); }
 };
 
-int64_t count_of(const Dims& sizes) {
-  int64_t n = 1;
-  for (int64_t size : sizes) {
-    if (size < 0) throw invalid_argument("the shape has a negative size: {}", size);
-    if (__builtin_mul_overflow(n, size, &n)) throw invalid_argument("the shape has more elements than can be counted");
-  }
-  return n;
-}
-
 void require_inside(const int64_t* at, const Dims& shape, int64_t i) {
   for (size_t d = 0; d < shape.size(); ++d) {
     if (at[d] < 0 || at[d] >= shape[d]) {
@@ -39,7 +31,7 @@ void require_inside(const int64_t* at, const Dims& shape, int64_t i) {
 
 // The sizes asked for, the one that is -1 worked out.
 Dims resolved_shape(const Dims& have, Dims want) {
-  const int64_t total = count_of(have);
+  const int64_t total = checked_product(have);
   int64_t known = 1;
   int64_t* open = nullptr;
   for (int64_t& size : want) {
@@ -47,8 +39,8 @@ Dims resolved_shape(const Dims& have, Dims want) {
     if (size == -1 && open) throw invalid_argument("new_shape has more than one -1");
     if (size == -1) {
       open = &size;
-    } else if (__builtin_mul_overflow(known, size, &known)) {
-      throw invalid_argument("new_shape has more elements than can be counted");
+    } else {
+      known = checked_times(known, size);
     }
   }
   if (open) {
@@ -66,14 +58,26 @@ void reshape_sparse(KernelContext& c) {
   if (c.in(0).shape()[1] != static_cast<int64_t>(from.size())) {
     throw invalid_argument("indices {} do not fit a shape of {} sizes", c.in(0).shape().str(), from.size());
   }
-  // An index outside the shape stands for the place that its number would have.
+  if (from == to) {
+    c.forward(0, c.in(0).with_shape(c.in(0).shape()));
+    c.forward(1, c.in(1).with_shape(c.in(1).shape()));
+    return;
+  }
+  // An index outside the shape stands for the place that its number would have, which may be before the first or behind
+  // the last one: only the first dimension has room for that. Numbers wrap around.
+  const bool nothing = checked_product(to) == 0;
+  Dims strides(to.size(), 1);
+  for (size_t d = to.size(); d-- > 1;) strides[d - 1] = nothing ? 1 : strides[d] * to[d];
   const int64_t* at = c.in<int64_t>(0);
   auto* out = c.allocate(0, Shape{n, static_cast<int64_t>(to.size())}).mutable_data<int64_t>();
   for (int64_t i = 0; i < n; ++i, at += from.size(), out += to.size()) {
-    if (count_of(to) == 0) require_inside(at, from, i);
-    int64_t flat = 0;
-    for (size_t d = 0; d < from.size(); ++d) flat = flat * from[d] + at[d];
-    for (size_t d = to.size(); d-- > 0; flat /= to[d]) out[d] = flat % to[d];
+    if (nothing) require_inside(at, from, i);
+    uint64_t number = 0;
+    for (size_t d = 0; d < from.size(); ++d) {
+      number = number * static_cast<uint64_t>(from[d]) + static_cast<uint64_t>(at[d]);
+    }
+    auto flat = static_cast<int64_t>(number);
+    for (size_t d = 0; d < to.size(); flat %= strides[d], ++d) out[d] = flat / strides[d];
   }
   std::copy(to.begin(), to.end(), c.allocate(1, Shape{static_cast<int64_t>(to.size())}).mutable_data<int64_t>());
 }
@@ -89,13 +93,13 @@ void fill_rows(KernelContext& c) {
   const int64_t rows = shape[0];
   if (rows < 0) throw invalid_argument("dense_shape has a negative size: {}", rows);
   const int64_t* at = c.in<int64_t>(0);
+  bool* empty = c.allocate(2, Shape{rows}).mutable_data<bool>();
   std::vector<int64_t> next(static_cast<size_t>(rows), 0);  // how many elements a row has, then where its next one goes
   for (int64_t i = 0; i < n; ++i) {
     const int64_t row = at[i * rank];
     if (row < 0 || row >= rows) throw invalid_argument("indices[{}, 0] = {} is not in [0, {})", i, row, rows);
     ++next[static_cast<size_t>(row)];
   }
-  bool* empty = c.allocate(2, Shape{rows}).mutable_data<bool>();
   int64_t total = 0;
   for (int64_t row = 0; row < rows; ++row) {
     const int64_t count = next[static_cast<size_t>(row)];
@@ -146,7 +150,7 @@ void join_sparse(KernelContext& c, const SparseConcatAttrs& a) {
       }
     }
     begins.push_back(joined);
-    joined += own[axis];
+    joined = checked_plus(joined, own[axis]);
     total += s[0];
     for (int64_t i = 0; i < s[0]; ++i) order.emplace_back(k, i);
   }
@@ -204,6 +208,11 @@ void register_sparse_rows(Registry& r) {
                .out = {places({0, 0, 2, 1}, 2), sizes({3, 2})}})
       .sample({.in = {places({1, 2}, 2), sizes({2, 3}), sizes({6})}, .out = {places({5}, 1), sizes({6})}})
       .sample({.in = {places({1, 2}, 2), sizes({2, 3}), sizes({4})}, .error = "6 elements cannot have a shape of 4"})
+      .sample({.in = {places({-5, 7}, 2), sizes({2, 3}), sizes({3, 2})}, .out = {places({-4, 0}, 2), sizes({3, 2})}})
+      .sample({.in = {places({5, 0}, 2), sizes({2, 3}), sizes({3, 2})}, .out = {places({7, 1}, 2), sizes({3, 2})}})
+      .sample({.in = {places({5, 0}, 2), sizes({2, 3}), sizes({2, -1})}, .out = {places({5, 0}, 2), sizes({2, 3})}})
+      .sample({.in = {places({1, 1}, 2), sizes({int64_t{1} << 32, int64_t{1} << 32}), sizes({-1})},
+               .error = "more than can be counted"})
       .sample({.in = {places({0, 0}, 2), sizes({0, 3}), sizes({0})}, .error = "outside the shape"});
 
   r.define("SparseFillEmptyRows")
@@ -230,8 +239,14 @@ void register_sparse_rows(Registry& r) {
       .forwards()
       .cpu([](KernelContext& c) { fill_rows(c); })
       .grad([](const GradCtx& g) {
-        const Tensor dy = g.dy(1), kept = gather(dy, g.y(3));
-        return Gradients{{}, kept, {}, g.want(3, [&] { return reduce_sum(dy) - reduce_sum(kept); })};
+        const Tensor dy = g.dy(1);
+        // What no value went to is the default's, and nothing else: dy may hold large numbers, or some that are none.
+        const auto of_default = [&] {
+          const Tensor map = g.y(3);
+          const Tensor taken = scatter_nd(expand_dims(map, -1), ones_like(map), shape(dy, DType::int64));
+          return reduce_sum(where(greater(taken, zeros_like(taken)), zeros_like(dy), dy));
+        };
+        return Gradients{{}, gather(dy, g.y(3)), {}, g.want(3, of_default)};
       })
       .doc("Every row without an element gets default_value in its first place; rows then stand in order.")
       .sample({.in = {places({2, 1, 0, 1, 2, 0}, 2), Tensor{3.f, 1.f, 2.f}, sizes({4, 2}), Tensor(9.f)},

@@ -153,10 +153,14 @@ void transcode(KernelContext& c, const TranscodeAttrs& a) {
     for (std::string_view rest = s; !rest.empty();) {
       const CodePoint p = decode_text(rest, from);
       rest.remove_prefix(static_cast<size_t>(p.bytes));
-      const bool control = a.replace_control_characters && p.value < 0x20;
-      if (!p.valid && a.errors == "strict") throw invalid_argument("a string is no {} text", a.input_encoding);
-      if (!p.valid && a.errors == "ignore") continue;
-      append(p.valid && !control ? p.value : static_cast<uint32_t>(a.replacement_char), to, text);
+      // A control character that is to be replaced goes the way of what is no character.
+      const bool good = p.valid && !(a.replace_control_characters && p.value < 0x20);
+      if (!good && a.errors == "strict") {
+        throw invalid_argument("a string is no {} text{}", a.input_encoding,
+                               p.valid ? fmt::format(": it has the control character {}", p.value) : "");
+      }
+      if (!good && a.errors == "ignore") continue;
+      append(good ? p.value : static_cast<uint32_t>(a.replacement_char), to, text);
     }
     return Bytes(std::move(text));
   });
@@ -226,6 +230,18 @@ void register_string_encode(Registry& r) {
               {.input_encoding = "UTF-8", .output_encoding = "UTF-8"})
       .sample({.in = {Tensor{"h\xc3\xa9"}}, .out = {Tensor{Bytes(std::string("\0h\0\xe9", 4))}}},
               {.input_encoding = "UTF-8", .output_encoding = "UTF-16-BE"})
+      .sample({.in = {Tensor{"a\tb"}}, .out = {Tensor{"a?b"}}}, {.input_encoding = "UTF-8",
+                                                                 .output_encoding = "UTF-8",
+                                                                 .replacement_char = 63,
+                                                                 .replace_control_characters = true})
+      .sample({.in = {Tensor{"a\tb"}}, .out = {Tensor{"ab"}}}, {.input_encoding = "UTF-8",
+                                                                .output_encoding = "UTF-8",
+                                                                .errors = "ignore",
+                                                                .replace_control_characters = true})
+      .sample({.in = {Tensor{"a\tb"}}, .error = "the control character 9"}, {.input_encoding = "UTF-8",
+                                                                             .output_encoding = "UTF-8",
+                                                                             .errors = "strict",
+                                                                             .replace_control_characters = true})
       .sample({.in = {Tensor{"\xff"}}, .error = "no UTF-8 text"},
               {.input_encoding = "UTF-8", .output_encoding = "UTF-8", .errors = "strict"});
 }

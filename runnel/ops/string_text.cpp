@@ -93,10 +93,18 @@ void replace_in_strings(KernelContext& c, const Pattern& pattern, std::string_vi
   });
 }
 
+constexpr int64_t kLongestNumber = 65536;  // characters
+
 std::string printf_text(const std::string& spec, double value) {
-  char buffer[512];
+  char buffer[128];
   const int n = std::snprintf(buffer, sizeof buffer, spec.c_str(), value);
-  return std::string(buffer, static_cast<size_t>(std::min<int>(n, sizeof buffer - 1)));
+  if (n < 0) throw make_error(Code::internal, "printf cannot write a number as '{}'", spec);
+  const auto size = static_cast<size_t>(n);
+  if (size < sizeof buffer) return {buffer, size};
+  std::string text(size + 1, '\0');  // printf ends it with a zero
+  std::snprintf(text.data(), text.size(), spec.c_str(), value);
+  text.pop_back();
+  return text;
 }
 
 std::string pad(std::string text, const AsStringAttrs& a) {
@@ -221,6 +229,10 @@ void register_string_text(Registry& r) {
       .out("output", DType::string)
       .shape(like<0>)
       .cpu([]<class T>(KernelContext& c, const AsStringAttrs& a) {
+        if (a.width > kLongestNumber || a.precision > kLongestNumber) {
+          throw invalid_argument("width and precision are {} at most, got {} and {}", kLongestNumber, a.width,
+                                 a.precision);
+        }
         if (a.scientific && a.shortest) throw invalid_argument("scientific and shortest exclude each other");
         if (a.fill.size() > 1 || std::string("0 +-").find(a.fill) == std::string::npos) {
           throw invalid_argument("fill must be one of '0', ' ', '+', '-', got '{}'", a.fill);
@@ -236,7 +248,9 @@ void register_string_text(Registry& r) {
       .doc("Each number as text, by printf's rules.")
       // The text depends on the dtype ("7", "7.000000", "true"): the values are stated in the tests of strings.
       .sample({.in = {Tensor::empty(DType::float32, {0, 2})}, .out = {Tensor::empty(DType::string, {0, 2})}})
-      .sample({.in = {Tensor{7}}, .error = "fill must be"}, {.fill = "x"});
+      .sample({.in = {Tensor{7}}, .error = "fill must be"}, {.fill = "x"})
+      .sample({.in = {Tensor{7}}, .error = "65536 at most"}, {.width = int64_t{1} << 32})
+      .sample({.in = {Tensor{7.f}}, .error = "65536 at most"}, {.precision = int64_t{1} << 40});
 
   r.define<FormatAttrs>("StringFormat")
       .in_any_list("inputs", "T")

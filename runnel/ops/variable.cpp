@@ -13,6 +13,7 @@
 #include "runnel/ops/math.h"
 #include "runnel/ops/state.h"
 #include "runnel/ops/variable_slot.h"
+#include "runnel/tensor/handle.h"
 
 namespace runnel {
 namespace {
@@ -81,7 +82,7 @@ VariableSlot& variable_slot(const Tensor& handle) {
     throw make_error(Code::failed_precondition,
                      "the variable is an argument of a graph: it is not known while tracing");
   }
-  Object* object = known->data<ResourceHandle>()->object.get();
+  Object* object = referred_object(*known);
   if (object && typeid(*object) == typeid(VariableSlot)) return static_cast<VariableSlot&>(*object);  // the cheap way
   auto* slot = dynamic_cast<VariableSlot*>(object);
   if (!slot) throw invalid_argument("the resource is no variable");

@@ -5,6 +5,7 @@
 #include "runnel/ops/named_resources.h"
 #include "runnel/ops/state.h"
 #include "runnel/ops/variable_slot.h"
+#include "runnel/tensor/handle.h"
 
 namespace runnel {
 namespace {
@@ -85,14 +86,15 @@ void register_variable_handle(Registry& r) {
       .in("resource", DType::resource)
       .shape([](InferContext&) {})
       .cpu([](KernelContext& c, const DestroyAttrs& a) {
-        Object* object = c.in(0).data<ResourceHandle>()->object.get();
+        Object* object = referred_object(c.in(0));
         if (!object) throw invalid_argument("the handle refers to nothing");
         auto* slot = dynamic_cast<VariableSlot*>(object);
-        if (forget_resource(object)) {
-          if (!slot) return;
-          const std::lock_guard lock(slot->mutex);
+        const bool named = forget_resource(object);
+        if (!slot) return;
+        const std::lock_guard lock(slot->mutex);
+        if (named) {
           slot->value = {};
-        } else if (slot && !slot->value.defined() && !a.ignore_lookup_error) {
+        } else if (!slot->value.defined() && !a.ignore_lookup_error) {
           throw make_error(Code::not_found, "{} does not exist any more", slot->describe());
         }
       })

@@ -147,7 +147,7 @@ void Trackable::track(const std::string& name, std::shared_ptr<Trackable> part) 
 
 void Trackable::track_handle(const std::string& name, const Tensor& handle) {
   std::shared_ptr<Trackable> part;
-  if (handle.defined() && handle.dtype() == DType::resource && !handle.is_symbolic()) {
+  if (handle.defined() && handle.dtype() == DType::resource && !handle.is_symbolic() && handle.num_elements() == 1) {
     part = std::dynamic_pointer_cast<Trackable>(handle.data<ResourceHandle>()->object);
   }
   if (!part) {

@@ -188,13 +188,7 @@ void Plan::run_chain(const Step* first, Frame& frame) const {
   for (const BlockChain::Value& v : blocks.values()) {
     if (v.kind == BlockChain::Value::made) prepare_output(v.slot, v.dtype, blocks.shape(), frame);
   }
-  blocks.run(frame.slots.data(), [&](size_t i) {
-    try {
-      throw;
-    } catch (const Error& e) {
-      fail(e, first[i], frame);
-    }
-  });
+  blocks.run(frame.slots.data(), [&](size_t i) { fail(current_error(), first[i], frame); });
 }
 
 // Steps that need nothing of each other and whose outputs have memory of their own.
@@ -204,8 +198,8 @@ void Plan::run_group(const Step* first, Frame& frame) const {
     const ContextScope<> guest(lent);
     try {
       run_step(first[k], frame);
-    } catch (const Error& e) {
-      fail(e, first[k], frame);
+    } catch (...) {
+      fail(current_error(), first[k], frame);
     }
   });
 }
@@ -319,8 +313,8 @@ size_t Plan::run_on_host(Frame& frame) const {
     } else {
       try {
         run_step(step, frame);
-      } catch (const Error& e) {
-        fail(e, step, frame);
+      } catch (...) {
+        fail(current_error(), step, frame);
       }
     }
     bool left_host = false;

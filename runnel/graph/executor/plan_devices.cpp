@@ -6,6 +6,7 @@
 #include "runnel/op/dispatch.h"
 #include "runnel/op/unrecorded.h"
 #include "runnel/ops/variable_slot.h"
+#include "runnel/tensor/handle.h"
 
 namespace runnel {
 
@@ -13,7 +14,7 @@ namespace runnel {
 bool Plan::variables_on_host(Inputs inputs) {
   for (const Tensor* t : inputs) {
     if (t->dtype() != DType::resource) continue;
-    auto* slot = dynamic_cast<VariableSlot*>(t->data<ResourceHandle>()->object.get());
+    auto* slot = referred_as<VariableSlot>(*t);
     if (!slot) continue;
     const std::lock_guard lock(slot->mutex);
     if (slot->value.defined() && !slot->value.device().is_host()) return false;

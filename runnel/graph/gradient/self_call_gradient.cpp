@@ -12,6 +12,7 @@
 #include "runnel/ops/state.h"
 #include "runnel/ops/tensor_list.h"
 #include "runnel/ops/variable_slot.h"
+#include "runnel/tensor/handle.h"
 
 namespace runnel {
 
@@ -132,7 +133,7 @@ const SelfDerivative& derive(const RecursivePtr& ref) {
     if (in->dtype() == DType::resource) {
       const VariableSlot* slot = nullptr;
       if (in->values[0].defined()) {
-        slot = dynamic_cast<const VariableSlot*>(in->values[0].data<ResourceHandle>()->object.get());
+        slot = referred_as<const VariableSlot>(in->values[0]);
       }
       needed.back() = slot && is_differentiable(slot->dtype);
       if (!needed.back()) continue;
