@@ -12,6 +12,7 @@
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
+#include "runnel/ops/nn.h"
 
 namespace runnel {
 namespace {
@@ -122,7 +123,8 @@ struct CtcSequence {
   }
 };
 
-// The labels of every sequence, checked: indices within [batch, ...] and in order.
+// The labels of every sequence, checked: indices within [batch, ...] and in order. As many as are given, whatever is
+// left out of them, must fit into the times of a sequence, as TensorFlow counts.
 std::vector<std::vector<int64_t>> labels_of(KernelContext& c, int64_t batch, int64_t classes, const CtcAttrs& a) {
   const int64_t n = c.in(2).num_elements();
   const auto* at = c.in<int64_t>(1);
@@ -140,6 +142,12 @@ std::vector<std::vector<int64_t>> labels_of(KernelContext& c, int64_t batch, int
     const auto& from = given[static_cast<size_t>(b)];
     auto& to = labels[static_cast<size_t>(b)];
     if (from.empty()) throw invalid_argument("there are no labels in batch {}", b);
+    const int64_t own = c.in<int32_t>(3)[b], needed = static_cast<int64_t>(from.size());
+    if (needed > own && !a.ignore_longer_outputs_than_inputs) {
+      throw invalid_argument(
+          "{} labels do not fit into {} inputs in batch {}: ignore_longer_outputs_than_inputs leaves them out", needed,
+          own, b);
+    }
     bool ended = false;
     for (size_t i = 0; i < from.size(); ++i) {
       if (i > 0 && a.preprocess_collapse_repeated && from[i] == from[i - 1]) continue;
@@ -152,6 +160,7 @@ std::vector<std::vector<int64_t>> labels_of(KernelContext& c, int64_t batch, int
         to.push_back(from[i]);
       }
     }
+    if (needed > own) to.assign(from.begin(), from.end());  // too long: solve_all() passes it over
   }
   return labels;
 }
@@ -173,14 +182,6 @@ void solve_all(KernelContext& c, const CtcAttrs& a) {
   T *loss = c.out<T>(0), *gradient = c.out<T>(1);
   std::fill_n(loss, batch, T(0));
   std::fill_n(gradient, s.num_elements(), T(0));
-  for (int64_t b = 0; b < batch; ++b) {
-    const int64_t own = c.in<int32_t>(3)[b], needed = static_cast<int64_t>(labels[static_cast<size_t>(b)].size());
-    if (needed > own && !a.ignore_longer_outputs_than_inputs) {
-      throw invalid_argument(
-          "{} labels do not fit into {} inputs in batch {}: ignore_longer_outputs_than_inputs leaves them out", needed,
-          own, b);
-    }
-  }
   parallel_for(batch, 1, [&](int64_t begin, int64_t end) {
     for (int64_t b = begin; b < end; ++b) {
       auto& own = labels[static_cast<size_t>(b)];
@@ -268,6 +269,9 @@ void register_ctc(Registry& r) {
       .sample({.in = {logits, places({0, 0}), Tensor{0}, Tensor{3}}, .fixed = {0}})
       .sample({.in = {logits, places({0, 0, 0, 1}), Tensor{0, 1}, Tensor{3}}, .fixed = {0}})
       .sample({.in = {logits, places({0, 0, 0, 1}), Tensor{0, 1}, Tensor{1}}, .error = "2 labels do not fit into 1"})
+      .sample({.in = {logits, places({0, 0, 0, 1, 0, 2}), Tensor{0, 0, 1}, Tensor{2}},
+               .error = "3 labels do not fit into 2"},
+              {.preprocess_collapse_repeated = true})
       .sample({.in = {logits, places({1, 0}), Tensor{0}, Tensor{3}}, .error = "outside a batch of 1"})
       .sample({.in = {logits, places({0, 0}), Tensor{0}, Tensor{4}}, .error = "is not in [0, 3]"});
 
@@ -313,6 +317,24 @@ Tensor blank_last(const Tensor& logits, int64_t blank, int64_t classes) {
                 2);
 }
 
+int64_t blank_of(const PartialShape& logits, const CtcOptions& o) {
+  if (!logits.has_rank() || logits.rank() != 3 || logits[2] < 1) {
+    throw invalid_argument("[CTCLoss] logits need rank 3 and a known number of classes, got shape {}", logits.str());
+  }
+  const int64_t blank = o.blank_index < 0 ? o.blank_index + logits[2] : o.blank_index;
+  if (blank < 0 || blank >= logits[2]) {
+    throw invalid_argument("[CTCLoss] blank_index {} is no class of {}", o.blank_index, logits[2]);
+  }
+  return blank;
+}
+
+bool all_positive(const Tensor& lengths) {
+  const Tensor* known = lengths.known_value();
+  if (!known) return false;
+  const Dims all = int_values(*known);
+  return std::all_of(all.begin(), all.end(), [](int64_t n) { return n > 0; });
+}
+
 }  // namespace
 
 Tensor ctc_loss(const SparseTensor& labels, const Operand& logits, const Operand& logit_length, const CtcOptions& o) {
@@ -320,12 +342,7 @@ Tensor ctc_loss(const SparseTensor& labels, const Operand& logits, const Operand
     static const Op<CtcAttrs> op("CTCLoss");
     Tensor x = logits.value();
     const PartialShape s = x.partial_shape();
-    if (!s.has_rank() || s.rank() != 3 || s[2] < 1) {
-      throw invalid_argument("[CTCLoss] logits need rank 3 and a known number of classes, got shape {}", s.str());
-    }
-    const int64_t blank = o.blank_index < 0 ? o.blank_index + s[2] : o.blank_index;
-    if (blank < 0 || blank >= s[2])
-      throw invalid_argument("[CTCLoss] blank_index {} is no class of {}", o.blank_index, s[2]);
+    const int64_t blank = blank_of(s, o);
     if (!o.logits_time_major) x = transpose(x, {1, 0, 2});
     Tensor values = cast(labels.values, DType::int32);
     if (blank != s[2] - 1) values = where(values < static_cast<int32_t>(blank), values, values - 1);
@@ -336,10 +353,25 @@ Tensor ctc_loss(const SparseTensor& labels, const Operand& logits, const Operand
 Tensor ctc_loss(const Operand& labels, const Operand& logits, const Operand& label_length, const Operand& logit_length,
                 const CtcOptions& o) {
   return composed(logits.where(), [&]() -> Tensor {
-    const Tensor all = labels.value();
-    const Tensor lengths = label_length.value();
-    const Tensor at = where(sequence_mask(lengths, cast(shape(all)[1], lengths.dtype())));
-    return ctc_loss(SparseTensor{at, gather_nd(all, at), shape(all, DType::int64)}, logits, logit_length, o);
+    Tensor all = labels.value();
+    Tensor lengths = label_length.value();
+    const Tensor x = logits.value(), times = logit_length.value();
+    const auto loss_of = [&] {
+      const Tensor at = where(sequence_mask(lengths, cast(shape(all)[1], lengths.dtype())));
+      return ctc_loss(SparseTensor{at, gather_nd(all, at), shape(all, DType::int64)}, x, times, o);
+    };
+    if (all_positive(lengths)) return loss_of();
+    // A row without labels has the blank at all times. The op, which refuses it, gets some label for it.
+    const int64_t blank = blank_of(x.partial_shape(), o);
+    const Tensor empty = equal(lengths, zeros_like(lengths));
+    const Tensor column = cast(zeros_like(reshape(lengths, {-1, 1})), all.dtype());
+    all = concat({all, column}, 1);
+    all = where(expand_dims(empty, 1), blank == 0 ? ones_like(all) : zeros_like(all), all);
+    lengths = maximum(lengths, ones_like(lengths));
+    const Tensor blanks = log_softmax(x)(ellipsis, static_cast<int>(blank));
+    const Tensor steps = o.logits_time_major ? transpose(blanks, {1, 0}) : blanks;
+    const Tensor counted = sequence_mask(times, cast(shape(steps)[1], times.dtype()));
+    return where(empty, negative(reduce_sum(where(counted, steps, zeros_like(steps)), 1)), loss_of());
   });
 }
 

@@ -1,5 +1,10 @@
 // Fourier transforms.
 #include "runnel/kernels/cpu/fft.h"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
 #include "runnel/base/format.h"
 #include "runnel/kernels/cpu/copy.h"
 #include "runnel/op/builder.h"
@@ -66,11 +71,12 @@ std::vector<E> cut(const Tensor& x, const Dims& wanted) {
 
 void check_lengths(const Shape& x, const Dims& lengths, bool halved) {
   const int k = static_cast<int>(lengths.size());
+  const bool nothing = std::find(lengths.begin(), lengths.end() - 1, 0) != lengths.end() - 1;  // of other dimensions
   for (int i = 0; i < k; ++i) {
     const int64_t length = lengths[static_cast<size_t>(i)];
     const int64_t needed = halved && i + 1 == k ? length / 2 + 1 : length;
     const int d = x.rank() - k + i;
-    if (length == 0 && i + 1 == k && x.num_elements() > 0) throw invalid_argument("fft_length[{}] is 0", i);
+    if (length == 0 && i + 1 == k && x.num_elements() > 0 && !nothing) throw invalid_argument("fft_length[{}] is 0", i);
     if (x[d] < needed && x[d] > 0) {
       throw invalid_argument("dimension {} of the input has size {}, fft_length asks for {}", d, x[d], needed);
     }
@@ -290,6 +296,18 @@ void define_to_real(Registry& r, const char* name, const char* doc) {
             {.Treal = DType::float64});
 }
 
+// The lengths of transforms as their op takes them, 32 bits wide.
+Tensor lengths_tensor(const char* name, const std::vector<int64_t>& lengths) {
+  std::vector<int32_t> narrow;
+  for (const int64_t n : lengths) {
+    if (n > std::numeric_limits<int32_t>::max() || n < std::numeric_limits<int32_t>::min()) {
+      throw invalid_argument("[{}] fft_length must be below 2^31, got {}", name, n);
+    }
+    narrow.push_back(static_cast<int32_t>(n));
+  }
+  return Tensor::of<int32_t>(narrow);
+}
+
 template <int k>
 Tensor from_real(const char* name, const Operand& input, std::vector<int64_t> fft_length) {
   return composed(input.where(), [&]() -> Tensor {
@@ -299,7 +317,7 @@ Tensor from_real(const char* name, const Operand& input, std::vector<int64_t> ff
     if (fft_length.empty()) {
       lengths = shape(x)(slice(-k, none));
     } else {
-      lengths = Tensor::of<int32_t>(std::vector<int32_t>(fft_length.begin(), fft_length.end()));
+      lengths = lengths_tensor(name, fft_length);
       const Tensor have = shape(x);
       const Tensor missing = maximum(lengths - have(slice(-k, none)), 0);
       const Tensor after = concat({zeros_like(have(slice(none, -k))), missing}, 0);
@@ -320,9 +338,9 @@ Tensor from_complex(const char* name, const Operand& input, std::vector<int64_t>
       const Tensor last = maximum(2 * (have(slice(-1, none)) - 1), 0);
       lengths = concat({have(slice(-k, -1)), last}, 0);
     } else {
-      lengths = Tensor::of<int32_t>(std::vector<int32_t>(fft_length.begin(), fft_length.end()));
+      lengths = lengths_tensor(name, fft_length);
       if (fft_length.back() > 0) fft_length.back() = fft_length.back() / 2 + 1;
-      const Tensor needed = Tensor::of<int32_t>(std::vector<int32_t>(fft_length.begin(), fft_length.end()));
+      const Tensor needed = lengths_tensor(name, fft_length);
       const Tensor missing = maximum(needed - have(slice(-k, none)), 0);
       x = pad(x, stack({zeros_like(have), concat({zeros_like(have(slice(none, -k))), missing}, 0)}, 1));
     }

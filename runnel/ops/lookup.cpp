@@ -22,58 +22,55 @@ template <class K, class V>
 class TypedTable : public Table {
  public:
   using Table::Table;
-  void insert(const Tensor& keys, const Tensor& values, bool refuse_change) override {
+  bool initialize(const Tensor& keys, const Tensor& values) override {
     std::lock_guard lock(mutex);
-    for (int64_t i = 0; i < keys.num_elements(); ++i) {
-      const K& key = keys.data<K>()[i];
-      const V& value = values.data<V>()[i];
-      const auto [it, fresh] = map_.try_emplace(key, order_.size());
-      if (fresh) {
-        order_.push_back({key, value, true});
-        ++live_;
-      } else if (refuse_change && !(order_[it->second].value == value)) {
-        throw invalid_argument("{} is given two values for key number {}", describe(), i);
-      } else {
-        order_[it->second].value = value;
-      }
-    }
+    if (filled) return keys.num_elements() == static_cast<int64_t>(now_.live);
+    Contents fresh;
+    put(fresh, keys, values, true);
+    now_ = std::move(fresh);
+    filled = true;
+    return true;
+  }
+  void replace(const Tensor& keys, const Tensor& values) override {
+    Contents fresh;
+    put(fresh, keys, values, false);
+    std::lock_guard lock(mutex);
+    std::swap(now_, fresh);
+  }
+  void insert(const Tensor& keys, const Tensor& values) override {
+    std::lock_guard lock(mutex);
+    put(now_, keys, values, false);
   }
   void remove(const Tensor& keys) override {
     std::lock_guard lock(mutex);
     for (int64_t i = 0; i < keys.num_elements(); ++i) {
-      const auto it = map_.find(keys.data<K>()[i]);
-      if (it == map_.end()) continue;
-      order_[it->second].live = false;
-      map_.erase(it);
-      --live_;
+      const auto it = now_.map.find(keys.data<K>()[i]);
+      if (it == now_.map.end()) continue;
+      now_.order[it->second].live = false;
+      now_.map.erase(it);
+      --now_.live;
     }
-    if (order_.size() > 2 * live_ + 16) compact();
+    if (now_.order.size() > 2 * now_.live + 16) compact();
   }
   void find(const Tensor& keys, const Tensor& missing, const Tensor& out) const override {
     std::lock_guard lock(mutex);
     const bool one = fixed || missing.num_elements() == 1;
     for (int64_t i = 0; i < keys.num_elements(); ++i) {
-      const auto it = map_.find(keys.data<K>()[i]);
-      out.mutable_data<V>()[i] = it != map_.end() ? order_[it->second].value : missing.data<V>()[one ? 0 : i];
+      const auto it = now_.map.find(keys.data<K>()[i]);
+      out.mutable_data<V>()[i] = it != now_.map.end() ? now_.order[it->second].value : missing.data<V>()[one ? 0 : i];
     }
-  }
-  void clear() override {
-    std::lock_guard lock(mutex);
-    map_.clear();
-    order_.clear();
-    live_ = 0;
   }
   int64_t size() const override {
     std::lock_guard lock(mutex);
-    return static_cast<int64_t>(live_);
+    return static_cast<int64_t>(now_.live);
   }
   std::pair<Tensor, Tensor> contents() const override {
     std::lock_guard lock(mutex);
-    const Shape shape{static_cast<int64_t>(live_)};
+    const Shape shape{static_cast<int64_t>(now_.live)};
     Tensor keys = Tensor::empty(dtype_of<K>, shape);
     Tensor values = Tensor::empty(dtype_of<V>, shape);
     int64_t i = 0;
-    for (const Row& row : order_) {
+    for (const Row& row : now_.order) {
       if (!row.live) continue;
       keys.mutable_data<K>()[i] = row.key;
       values.mutable_data<V>()[i++] = row.value;
@@ -87,15 +84,34 @@ class TypedTable : public Table {
     V value;
     bool live;
   };
+  using Hash = std::conditional_t<std::is_same_v<K, Bytes>, StringHash, std::hash<K>>;
+  struct Contents {
+    std::unordered_map<K, size_t, Hash> map;
+    std::vector<Row> order;
+    size_t live = 0;
+  };
+
+  void put(Contents& to, const Tensor& keys, const Tensor& values, bool refuse_change) const {
+    for (int64_t i = 0; i < keys.num_elements(); ++i) {
+      const K& key = keys.data<K>()[i];
+      const V& value = values.data<V>()[i];
+      const auto [it, fresh] = to.map.try_emplace(key, to.order.size());
+      if (fresh) {
+        to.order.push_back({key, value, true});
+        ++to.live;
+      } else if (refuse_change && !(to.order[it->second].value == value)) {
+        throw invalid_argument("{} is given two values for key number {}", describe(), i);
+      } else {
+        to.order[it->second].value = value;
+      }
+    }
+  }
   void compact() {
-    std::erase_if(order_, [](const Row& row) { return !row.live; });
-    for (size_t i = 0; i < order_.size(); ++i) map_[order_[i].key] = i;
+    std::erase_if(now_.order, [](const Row& row) { return !row.live; });
+    for (size_t i = 0; i < now_.order.size(); ++i) now_.map[now_.order[i].key] = i;
   }
 
-  using Hash = std::conditional_t<std::is_same_v<K, Bytes>, StringHash, std::hash<K>>;
-  std::unordered_map<K, size_t, Hash> map_;
-  std::vector<Row> order_;
-  size_t live_ = 0;
+  Contents now_;
 };
 
 }  // namespace
@@ -115,10 +131,7 @@ std::vector<SavableValue> Table::savable_values() {
                              keys.shape().str(), dtype_name(values.dtype()), values.shape().str());
     }
   };
-  const auto set = [this](const std::vector<Tensor>& saved) {
-    clear();
-    insert(saved.at(0), saved.at(1), false);
-  };
+  const auto set = [this](const std::vector<Tensor>& saved) { replace(saved.at(0), saved.at(1)); };
   return {{.name = "table", .suffixes = {"-keys", "-values"}, .get = get, .check = check, .set = set}};
 }
 
@@ -209,7 +222,7 @@ void register_lookup(Registry& r) {
           throw make_error(Code::unimplemented, "{} is fixed: nothing can be inserted", table.describe());
         }
         check_entries(table, c.in(1), c.in(2));
-        table.insert(c.in(1), c.in(2), false);
+        table.insert(c.in(1), c.in(2));
       })
       .stateful()
       .doc("Gives keys values.");

@@ -1,8 +1,6 @@
 // Tables as graphs make them: by name, filled from tensors or from a file.
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
-#include <limits>
 
 #include "runnel/base/env.h"
 #include "runnel/base/format.h"
@@ -14,6 +12,7 @@
 #include "runnel/ops/lookup_table.h"
 #include "runnel/ops/math.h"
 #include "runnel/ops/named_resources.h"
+#include "runnel/ops/parse_number.h"
 #include "runnel/ops/strings.h"
 
 namespace runnel {
@@ -71,18 +70,17 @@ void table_by_name(KernelContext& c, const TableAttrs& a) {
   c.forward(0, handle_to_table(table));
 }
 
-// Gives a fixed table its contents, once; to say the same again is allowed.
-void fill_table(Table& table, const Tensor& keys, const Tensor& values) {
+// Gives a fixed table its contents, once. Later ones are passed over where they are as many; false where they are not.
+bool give_contents(Table& table, const Tensor& keys, const Tensor& values) {
   if (!table.fixed) throw invalid_argument("{} is filled with insert, not initialized", table.describe());
   check_entries(table, keys, values);
-  const std::shared_ptr<Table> fresh = make_table(table.name, table.key_dtype, table.value_dtype, true);
-  fresh->insert(keys, values, true);
-  if (table.filled && table.size() != fresh->size()) {
-    throw make_error(Code::failed_precondition, "{} has {} entries already, these are {} others", table.describe(),
-                     table.size(), fresh->size());
-  }
-  table.insert(keys, values, true);
-  table.filled = true;
+  return table.initialize(keys, values);
+}
+
+void fill_table(Table& table, const Tensor& keys, const Tensor& values) {
+  if (give_contents(table, keys, values)) return;
+  throw make_error(Code::failed_precondition, "{} has {} entries already, these are {} others", table.describe(),
+                   table.size(), keys.num_elements());
 }
 
 // One column of a text file, or what stands for it, as a tensor of the dtype.
@@ -90,8 +88,8 @@ class TextColumn {
  public:
   TextColumn(int64_t index, DType dtype, const TextFileAttrs& a) : index_(index), dtype_(dtype), attrs_(a) {
     if (index < kWholeLine) throw invalid_argument("a column must be -2, -1 or a number from 0 on, got {}", index);
-    if (index == kWholeLine && dtype != DType::string) {
-      throw invalid_argument("whole lines are strings, the table wants {}", dtype_name(dtype));
+    if (index == kWholeLine && dtype != DType::string && !is_integer(dtype)) {
+      throw invalid_argument("whole lines are strings or integers, the table wants {}", dtype_name(dtype));
     }
     if (index == kLineNumber && dtype != DType::int64) {
       throw invalid_argument("line numbers are int64, the table wants {}", dtype_name(dtype));
@@ -112,14 +110,20 @@ class TextColumn {
     }
     if (dtype_ == DType::string) {
       texts_.emplace_back(std::string(text));
-    } else if (dtype_ == DType::float32 || dtype_ == DType::float64) {
-      add_number(text, number, reals_);
-    } else {
-      add_number(text, number, integers_);
-      if (dtype_ == DType::int32 && (integers_.back() > std::numeric_limits<int32_t>::max() ||
-                                     integers_.back() < std::numeric_limits<int32_t>::min())) {
-        throw invalid_argument("line {}: {} does not fit into int32", number + 1, text);
+      return;
+    }
+    try {
+      if (dtype_ == DType::float32) {
+        reals_.push_back(parse_number<float>(text));
+      } else if (dtype_ == DType::float64) {
+        reals_.push_back(parse_number<double>(text));
+      } else if (dtype_ == DType::int32) {
+        integers_.push_back(parse_number<int32_t>(text));
+      } else {
+        integers_.push_back(parse_number<int64_t>(text));
       }
+    } catch (const Error& e) {
+      throw invalid_argument("line {}: {}", number + 1, e.what());
     }
   }
   Tensor tensor() const {
@@ -133,16 +137,6 @@ class TextColumn {
   }
 
  private:
-  template <class T>
-  static void add_number(std::string_view text, int64_t number, std::vector<T>& to) {
-    T value{};
-    const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (read.ec != std::errc() || read.ptr != text.data() + text.size()) {
-      throw invalid_argument("line {}: '{}' is no number", number + 1, text);
-    }
-    to.push_back(value);
-  }
-
   int64_t index_;
   DType dtype_;
   const TextFileAttrs& attrs_;
@@ -234,7 +228,7 @@ void register_lookup_handles(Registry& r) {
       .cpu([](KernelContext& c, const TextFileAttrs& a) {
         Table& table = table_of(c.in(0));
         const auto [keys, values] = read_columns(c.in<Bytes>(1)->str(), table.key_dtype, table.value_dtype, a);
-        fill_table(table, keys, values);
+        give_contents(table, keys, values);  // of a table that has others already it is no error
       })
       .stateful()
       .doc("Gives a table the lines of a file: columns by number, whole lines (-2) or line numbers (-1).");
@@ -244,8 +238,7 @@ void register_lookup_handles(Registry& r) {
         Table& table = table_of(c.in(0));
         if (table.fixed) return fill_table(table, c.in(1), c.in(2));
         check_entries(table, c.in(1), c.in(2));
-        table.clear();
-        table.insert(c.in(1), c.in(2), false);
+        table.replace(c.in(1), c.in(2));
       })
       .stateful()
       .doc("Replaces the contents of a table.");

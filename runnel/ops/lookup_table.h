@@ -1,6 +1,7 @@
 #pragma once
 
 // What a table handle refers to.
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -27,14 +28,17 @@ class Table : public Object, public Trackable {
   const DType key_dtype, value_dtype;
   const bool fixed;
   mutable std::mutex mutex;
-  bool filled = false;  // a fixed table: its contents are there
+  std::atomic<bool> filled = false;  // a fixed table: its contents are there
 
-  virtual void insert(const Tensor& keys, const Tensor& values, bool refuse_change) = 0;
+  // Of a fixed table, which gets its contents once: false where it has others, of another number.
+  virtual bool initialize(const Tensor& keys, const Tensor& values) = 0;
+  // These entries in the place of all: nobody sees a part of them.
+  virtual void replace(const Tensor& keys, const Tensor& values) = 0;
+  virtual void insert(const Tensor& keys, const Tensor& values) = 0;
   virtual void remove(const Tensor& keys) = 0;
   virtual void find(const Tensor& keys, const Tensor& missing, const Tensor& out) const = 0;
   virtual int64_t size() const = 0;
   virtual std::pair<Tensor, Tensor> contents() const = 0;
-  virtual void clear() = 0;
 
   std::vector<SavableValue> savable_values() override;
 };

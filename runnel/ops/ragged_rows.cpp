@@ -10,6 +10,7 @@
 #include "runnel/op/sizes.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/array_util.h"
+#include "runnel/ops/debugging.h"
 #include "runnel/ops/math.h"
 #include "runnel/ops/ragged.h"
 
@@ -376,6 +377,13 @@ RaggedTensor from_value_rowids(const Tensor& values, const Tensor& value_rowids,
     const Tensor n = nrows.defined()
                          ? cast(nrows, DType::int64)
                          : maximum(reduce_max(concat({ids, constant_ints_of({-1}, DType::int64)}, 0)) + 1, 0);
+    // Values stand in the order of their rows.
+    debugging::assert_non_negative(ids, {.message = "[RaggedTensor] value_rowids must not be negative"});
+    debugging::assert_greater_equal(ids(slice(1, none)), ids(slice(none, -1)),
+                                    {.message = "[RaggedTensor] value_rowids must not fall"});
+    if (nrows.defined()) {
+      debugging::assert_less(ids, n, {.message = "[RaggedTensor] value_rowids must be less than nrows"});
+    }
     const Tensor counts = math::unsorted_segment_sum(ones_like(ids), ids, n);
     return RaggedTensor::from_row_lengths(values, counts);
   });

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <complex>
+#include <limits>
 #include <numbers>
 
 #include "runnel/base/format.h"
@@ -116,11 +117,11 @@ Tensor overlap_and_add(const Operand& signal, int64_t frame_step) {
     }
     const Tensor sizes = shape(x);
     const Tensor frames = sizes[-2], length = sizes[-1];
-    const Tensor total = maximum(frames - 1, 0) * frame_step + length;
+    const Tensor total = maximum((frames - 1) * frame_step + length, 0);  // as TensorFlow counts, also of no frames
     const Tensor at = expand_dims(range(frames) * frame_step, 1) + expand_dims(range(length), 0);
     // Segments want what is added in the first dimension.
     const Tensor outer = sizes(slice(none, -2));
-    const Tensor flat = transpose(reshape(x, concat({Tensor{-1}, reshape(frames * length, {1})}, 0)));
+    const Tensor flat = transpose(reshape(x, stack({reduce_prod(outer), frames * length})));
     const Tensor sums = math::unsorted_segment_sum(flat, reshape(at, {-1}), total);
     return reshape(transpose(sums), concat({outer, reshape(total, {1})}, 0));
   });
@@ -145,6 +146,9 @@ Tensor inverse_stft(const Operand& stfts, int64_t frame_length, int64_t frame_st
                     const WindowFn& window_fn) {
   return composed(stfts.where(), [&]() -> Tensor {
     require_positive("InverseStft", "frame_length", frame_length);
+    if (frame_length > std::numeric_limits<int32_t>::max()) {
+      throw invalid_argument("[InverseStft] frame_length must be below 2^31, got {}", frame_length);
+    }
     if (fft_length < 0) fft_length = power_of_two_from(frame_length);
     Tensor pieces = irfft(stfts, {fft_length});
     const Tensor have = shape(pieces);
@@ -180,6 +184,9 @@ Tensor dct(const Operand& input, int type, int64_t n, const std::string& norm) {
     Tensor x = input.value();
     const Tensor sizes = shape(x);
     const PartialShape s = x.partial_shape();
+    if (n != -1 && (n < 1 || n > std::numeric_limits<int32_t>::max())) {
+      throw invalid_argument("[Dct] n must be positive and below 2^31 (-1: the size of the input), got {}", n);
+    }
     if (n > 0) {
       const Tensor missing = maximum(Tensor{static_cast<int32_t>(n)} - sizes(slice(-1, none)), 0);
       const Tensor after = concat({zeros_like(sizes(slice(none, -1))), missing}, 0);
@@ -227,14 +234,18 @@ Tensor dct(const Operand& input, int type, int64_t n, const std::string& norm) {
       const Tensor spectrum = complex(x, zeros_like(x)) * conj(turns(2, 0));
       return irfft(spectrum, {2 * n})(ellipsis, slice(0, n));
     }
-    throw invalid_argument("[Dct] type must be 1, 2 or 3, got {}", type);
+    if (type == 4) {
+      const Tensor y = dct(x, 2, 2 * n)(ellipsis, slice(1, none, 2));  // every second of twice as many
+      return ortho ? y * (std::sqrt(0.5) / std::sqrt(static_cast<double>(n))) : y;
+    }
+    throw invalid_argument("[Dct] type must be 1, 2, 3 or 4, got {}", type);
   });
 }
 
 Tensor idct(const Operand& input, int type, const std::string& norm) {
   return composed(input.where(), [&]() -> Tensor {
-    if (type < 1 || type > 3) throw invalid_argument("[Idct] type must be 1, 2 or 3, got {}", type);
-    return dct(input, type == 2 ? 3 : type == 3 ? 2 : 1, -1, norm);
+    if (type < 1 || type > 4) throw invalid_argument("[Idct] type must be 1, 2, 3 or 4, got {}", type);
+    return dct(input, type == 2 ? 3 : type == 3 ? 2 : type, -1, norm);
   });
 }
 

@@ -67,7 +67,7 @@ RUNNEL_API WindowFn inverse_stft_window_fn(int64_t frame_step, const WindowFn& f
 
 // --- the cosine transform, and the mel scale of what people hear ---
 
-// The discrete cosine transform of the last dimension, type 2 (unless 1 or 3 is named), cut or padded to n
+// The discrete cosine transform of the last dimension, type 2 (unless 1, 3 or 4 is named), cut or padded to n
 // numbers. norm "ortho" makes it orthonormal.
 RUNNEL_API Tensor dct(const Operand& input, int type = 2, int64_t n = -1, const std::string& norm = {});
 RUNNEL_API Tensor idct(const Operand& input, int type = 2, const std::string& norm = {});

@@ -124,6 +124,43 @@ TEST(GraphDef, ATensorArrayIsListOps) {
   EXPECT_THAT(out[2].to_vector<float>(), ElementsAre(6, 6));
 }
 
+// As in a session of TensorFlow 1, whose kernels keep the tables that they make.
+TEST(GraphDef, ATableWithoutANameIsItsNodes) {
+  const auto t = traced({{kUnknownDim}}, [](const auto& x) {
+    const Tensor keys = cast(x[0], DType::int64);
+    const Tensor table =
+        call_op("MutableHashTableV2", {}, {{"key_dtype", DType::int64}, {"value_dtype", DType::int64}})[0];
+    call_op("LookupTableInsertV2", {table, keys, keys});
+    return call_op("LookupTableSizeV2", {table});
+  });
+  const std::string bytes = t.graph->to_graph_def();
+  const auto back = from_graph_def(bytes), other = from_graph_def(bytes);
+  const GraphFunction f(back);
+  EXPECT_EQ(f.run({Tensor{1.f}})[0].item<int64_t>(), 1);
+  EXPECT_EQ(f.run({Tensor{2.f, 3.f}})[0].item<int64_t>(), 3);
+  EXPECT_EQ(run(other, {Tensor{1.f}})[0].item<int64_t>(), 1);
+}
+
+TEST(GraphDef, CallsThatDoNotFitTheirFunctionAreErrors) {
+  const auto inner = traced({{kUnknownDim}}, [](const auto& x) { return std::vector<Tensor>{x[0] * 2, x[0]}; });
+  const auto body = func_attr(std::make_shared<const GraphFunction>(inner.graph));
+  const std::vector<DType> one{DType::float32}, two{DType::float32, DType::float32}, ints{DType::int32};
+  const Tensor x{1.f, 2.f};
+  const auto refused = [&](const std::vector<Tensor>& in, const std::vector<DType>& Tin, const std::vector<DType>& Tout,
+                           const std::vector<PartialShape>& shapes, const std::string& text) {
+    test::expect_error(
+        [&] {
+          call_op("PartitionedCall", in, {{"Tin", Tin}, {"Tout", Tout}, {"f", body}, {"_output_shapes", shapes}});
+        },
+        Code::invalid_argument, text);
+  };
+  refused({x, x}, two, two, {}, "takes 1 inputs, got 2");
+  refused({Tensor{1}}, ints, two, {}, "is float32, got int32");
+  refused({x}, one, one, {}, "gives 2 outputs, the op has 1");
+  refused({x}, one, {DType::float32, DType::int32}, {}, "the op's is int32");
+  refused({x}, one, two, {PartialShape{3}}, "output 0 has shape [2], the op says [3]");
+}
+
 TEST(GraphDef, FunctionsStandInTheLibrary) {
   const auto inner = traced({{kUnknownDim}}, [](const auto& x) {
     const auto parts = unstack(stack({x[0], x[0] * 3}));

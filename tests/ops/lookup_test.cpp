@@ -49,12 +49,14 @@ TEST(Lookup, TablesFromFiles) {
               ElementsAre("d", "none"));
   EXPECT_THAT(
       error_of([&] { lookup::TextFileInitializer(path, DType::string, 0, DType::int64, 1, {.delimiter = " "}); }),
-      HasSubstr("line 1: 'b' is no number"));
+      HasSubstr("line 1: 'b' is no int64"));
   EXPECT_THAT(
       error_of([&] { lookup::TextFileInitializer(path, DType::string, 0, DType::string, 2, {.delimiter = " "}); }),
       HasSubstr("line 1 has 2 columns, 3 are needed"));
   EXPECT_THAT(error_of([&] { lookup::TextFileInitializer(path, DType::int64, -2, DType::int64, -1); }),
-              HasSubstr("whole lines are strings"));
+              HasSubstr("line 1: 'a b' is no int64"));
+  EXPECT_THAT(error_of([&] { lookup::TextFileInitializer(path, DType::int64, -1, DType::float32, -2); }),
+              HasSubstr("whole lines are strings or integers"));
   EXPECT_THAT(
       error_of([&] { lookup::TextFileInitializer(path, DType::string, -2, DType::int64, -1, {.vocab_size = 4}); }),
       HasSubstr("has 3 lines, vocab_size asks for 4"));

@@ -135,6 +135,21 @@ TEST(Ctc, LossAndItsDerivative) {
   EXPECT_THAT(decoded.decoded.values.to_vector<int64_t>(), ElementsAre(3, 3));
 }
 
+// Numbers given by TensorFlow 2.15.
+TEST(Ctc, RowsWithoutLabelsAreBlankAllTheTime) {
+  std::vector<float> numbers;
+  for (int i = 0; i < 24; ++i) numbers.push_back(static_cast<float>(i % 5));
+  const Tensor x = Tensor::of<float>(numbers, Shape{4, 2, 3});
+  const auto loss = [&](const Tensor& lengths) { return nn::ctc_loss(Tensor{{1, 2}, {0, 0}}, x, lengths, {4, 4}); };
+  const std::vector<float> eager = loss(Tensor{2, 0}).to_vector<float>();
+  EXPECT_NEAR(eager[0], 2.9234984f, 1e-5);
+  EXPECT_NEAR(eager[1], 6.2076583f, 1e-5);
+  auto traced = function(loss, {.input_signature = {TensorSpec({2}, DType::int32)}});
+  EXPECT_NEAR(traced(Tensor{2, 0}).to_vector<float>()[1], eager[1], 1e-6);
+  const Tensor narrow = nn::ctc_loss(Tensor::empty(DType::int32, {2, 0}), x, {0, 0}, {4, 3});
+  EXPECT_NEAR(narrow.to_vector<float>()[1], 3.800051f, 1e-4);  // three of the four times
+}
+
 TEST(Image, PartsAtRandomStayInside) {
   const Tensor box{{{0.1f, 0.2f, 0.9f, 0.8f}}};
   for (int seed = 0; seed < 20; ++seed) {

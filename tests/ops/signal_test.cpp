@@ -5,6 +5,7 @@
 #include <complex>
 #include <numbers>
 
+#include "runnel/op/dispatch.h"
 #include "runnel/runnel.h"
 
 namespace runnel {
@@ -62,7 +63,41 @@ TEST(Signal, CosineTransforms) {
   expect_signal(signal::dct(x, 3) / 4, {2.9999065f, -2.2757358f, 0.6544155f, -0.3785861f}, {4});
   expect_signal(signal::dct(x, 1), {15, -4, 0, -1}, {4});
   expect_signal(signal::idct(signal::dct(x, 2, -1, "ortho"), 2, "ortho"), {1, 2, 3, 4}, {4});
+  EXPECT_THROW(signal::dct(x, 2, 0), Error);
+  EXPECT_THROW(signal::dct(x, 2, (int64_t{1} << 32) + 4), Error);
   expect_signal(signal::mfccs_from_log_mel_spectrograms(x), {7.0710678f, -2.2304425f, 0, -0.1585125f}, {4});
+}
+
+// Numbers given by TensorFlow 2.15.
+TEST(Signal, CosinesOfTheFourthType) {
+  const Tensor x{1.f, 2.f, 3.f, 4.f};
+  expect_signal(signal::dct(x, 4) / 10, {1.0181593f, -.9446695f, .50102978f, -.4689565f}, {4});
+  expect_signal(signal::dct(x, 4, -1, "ortho"), {3.5997367f, -3.3399112f, 1.7714077f, -1.6580117f}, {4});
+  expect_signal(signal::idct(signal::dct(x, 4, -1, "ortho"), 4, "ortho"), {1, 2, 3, 4}, {4});
+}
+
+TEST(Signal, NothingToAddUp) {
+  EXPECT_EQ(signal::overlap_and_add(zeros({2, 0, 4}), 2).shape(), (Shape{2, 2}));
+  EXPECT_EQ(signal::overlap_and_add(zeros({0, 3, 4}), 2).shape(), (Shape{0, 8}));
+}
+
+TEST(Signal, LengthsThatDoNotFitAreErrors) {
+  const Tensor x{1.f, 2.f, 3.f, 4.f};
+  EXPECT_THROW(signal::rfft(x, {(int64_t{1} << 32) + 4}), Error);
+  EXPECT_THROW(signal::irfft(complex(x, x), {(int64_t{1} << 32) + 4}), Error);
+  const Tensor empty = call_op("IRFFT2D", {complex(ones({3, 3}), ones({3, 3})), Tensor{0, 0}}, {})[0];
+  EXPECT_EQ(empty.shape(), (Shape{0, 0}));
+}
+
+TEST(Audio, WhatStandsBeforeTheFormatIsPassedOver) {
+  const Tensor sound{{0.5f}, {-0.25f}};
+  const std::string file = audio::encode_wav(sound, 8000).item<std::string>();
+  const auto with = [&](const std::string& name) {
+    return Tensor(file.substr(0, 12) + name + std::string("\4\0\0\0abcd", 8) + file.substr(12));
+  };
+  EXPECT_EQ(audio::decode_wav(with("JUNK")).audio.to_vector<float>(), sound.to_vector<float>());
+  EXPECT_EQ(audio::decode_wav(with("bext")).audio.to_vector<float>(), sound.to_vector<float>());
+  EXPECT_THROW(audio::decode_wav(with("zzzz")), Error);
 }
 
 TEST(Signal, MelScale) {

@@ -85,7 +85,8 @@ const WhileRecord& extend(const Loop& loop) {
     return in;
   };
   WhileOptions options;
-  for (size_t i = 0; i < num_state; ++i) options.shape_invariants.push_back(before.output_shapes[i]);
+  for (size_t i = 0; i < num_state; ++i)
+    options.shape_invariants.push_back(stated_shape(before.output_shapes, static_cast<int>(i)));
   for (size_t i = num_state; i < state.size(); ++i) options.shape_invariants.emplace_back();
   add_while([&](const Tensors& s) { return call_function(function_ptr(before.cond), whole(s))[0]; },
             [&](const Tensors& s) {
