@@ -6,6 +6,7 @@
 #include "runnel/op/builder.h"
 #include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
+#include "runnel/op/sizes.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/array_util.h"
 #include "runnel/ops/math.h"
@@ -190,7 +191,7 @@ void concat_shape(InferContext& c) {
   int64_t joined = 0;
   for (int i = 0; i < n; ++i) {
     const PartialShape& s = c.input(i);
-    joined = joined < 0 || !s.has_rank() || s[axis] < 0 ? kUnknownDim : joined + s[axis];
+    joined = joined < 0 || !s.has_rank() || s[axis] < 0 ? kUnknownDim : checked_plus(joined, s[axis]);
     for (int d = 0; s.has_rank() && d < rank; ++d) {
       int64_t& size = dims[static_cast<size_t>(d)];
       if (d == axis || s[d] < 0) continue;

@@ -8,6 +8,7 @@
 #include "runnel/kernels/cpu/copy.h"
 #include "runnel/op/builder.h"
 #include "runnel/op/dispatch.h"
+#include "runnel/op/sizes.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/array_util.h"
 #include "runnel/ops/math.h"
@@ -50,7 +51,7 @@ void pad_shape(InferContext& c) {
   if (!pairs) return c.output(PartialShape::unknown_dims(x.rank()));
   Dims dims;
   for (int d = 0; d < x.rank(); ++d) {
-    dims.push_back(x[d] < 0 ? kUnknownDim : x[d] + before(*pairs, d) + after(*pairs, d));
+    dims.push_back(x[d] < 0 ? kUnknownDim : checked_plus(checked_plus(x[d], before(*pairs, d)), after(*pairs, d)));
   }
   c.output(PartialShape(dims));
 }

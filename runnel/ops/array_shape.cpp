@@ -11,6 +11,7 @@
 #include "runnel/op/builder.h"
 #include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
+#include "runnel/op/sizes.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/array_util.h"
 #include "runnel/ops/broadcast_grad.h"
@@ -23,10 +24,10 @@ namespace {
 PartialShape reshaped(const PartialShape& from, const PartialShape& asked) {
   if (!asked.has_rank()) return asked;
   int unknown = -1;
-  int64_t known = 1;
+  Dims sizes;
   for (int i = 0; i < asked.rank(); ++i) {
     if (asked[i] >= 0) {
-      known *= asked[i];
+      sizes.push_back(asked[i]);
     } else if (unknown >= 0) {
       if (!from.is_static()) return asked;
       throw invalid_argument("only one size may be -1, got {}", asked.str());
@@ -34,6 +35,7 @@ PartialShape reshaped(const PartialShape& from, const PartialShape& asked) {
       unknown = i;
     }
   }
+  const int64_t known = checked_product(sizes);
   if (!from.is_static()) return asked;
   const int64_t n = Shape(from).num_elements();
   if (unknown < 0) {
@@ -154,6 +156,8 @@ void register_array_shape(Registry& r) {
       .grad_reads({})
       .doc("The same elements in another shape; one size may be -1 and is worked out.")
       .sample({.in = {Tensor{{1.f, 2.f}, {3.f, 4.f}}, Tensor{-1}}, .out = {Tensor{1.f, 2.f, 3.f, 4.f}}})
+      .sample({.in = {Tensor::empty(DType::float32, {0}), Tensor{int64_t{1} << 32, int64_t{1} << 32}},
+               .error = "more than can be counted"})
       .sample({.in = {Tensor{1.f, 2.f}, Tensor{3}}, .error = "has 2 elements"});
 
   r.define("ExpandDims")

@@ -3,6 +3,7 @@
 #include "runnel/kernels/cpu/copy.h"
 #include "runnel/op/builder.h"
 #include "runnel/op/dispatch.h"
+#include "runnel/op/sizes.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/array_util.h"
 #include "runnel/ops/math.h"
@@ -34,8 +35,8 @@ void register_array_tile(Registry& r) {
           int64_t size = kUnknownDim;
           if (m == 0 || x[d] == 0) {
             size = 0;
-          } else if (x[d] > 0 && m > 0 && __builtin_mul_overflow(x[d], m, &size)) {
-            throw invalid_argument("axis {} of size {} repeated {} times is too long", d, x[d], m);
+          } else if (x[d] > 0 && m > 0) {
+            size = checked_times(x[d], m);
           }
           dims.push_back(size);
         }
@@ -79,7 +80,7 @@ void register_array_tile(Registry& r) {
       .sample({.in = {Tensor{1.f, 2.f}, Tensor{2}}, .out = {Tensor{1.f, 2.f, 1.f, 2.f}}})
       .sample({.in = {Tensor{{1.f, 2.f}}, Tensor{2, 2}}, .out = {Tensor{{1.f, 2.f, 1.f, 2.f}, {1.f, 2.f, 1.f, 2.f}}}})
       .sample({.in = {Tensor{1.f, 2.f}, Tensor{-1}}, .error = "multiples[0] is negative"})
-      .sample({.in = {Tensor{1.f, 2.f}, Tensor{INT64_MAX}}, .error = "is too long"})
+      .sample({.in = {Tensor{1.f, 2.f}, Tensor{INT64_MAX}}, .error = "more than can be counted"})
       .sample({.in = {Tensor{1.f, 2.f}, Tensor{1, 1}}, .error = "2 multiples for a tensor of rank 1"});
 }
 

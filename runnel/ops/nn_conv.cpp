@@ -2,6 +2,7 @@
 #include "runnel/ops/nn_conv.h"
 
 #include "runnel/op/composed.h"
+#include "runnel/op/sizes.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/nn.h"
 
@@ -36,7 +37,7 @@ ConvGeometry conv_geometry(const WindowSpec& spec, bool depthwise, const Partial
                              input.str(), filter.str());
     }
     g.groups = std::max(g.in_channels, filter_in);
-    g.out_channels = g.groups < 0 || last < 0 ? kUnknownDim : g.groups * last;
+    g.out_channels = g.groups < 0 || last < 0 ? kUnknownDim : checked_times(g.groups, last);
     return g;
   }
   g.out_channels = last;

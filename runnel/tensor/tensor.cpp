@@ -76,7 +76,7 @@ Tensor Tensor::wrap(DType dtype, const Shape& shape, const void* data, std::shar
 
 Tensor Tensor::with_shape(const Shape& shape) const {
   require_value("its elements");
-  if (shape.num_elements() != num_elements()) {
+  if (checked_count(dtype(), shape) != static_cast<size_t>(num_elements())) {
     throw invalid_argument("a tensor of {} elements does not fit shape {}", num_elements(), shape.str());
   }
   return Tensor(make_ref<TensorImpl>(dtype(), shape, impl_->buffer, offset_in_buffer(*impl_)));

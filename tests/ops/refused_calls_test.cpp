@@ -55,6 +55,12 @@ TEST(Sizes, OfBlocksAndWindows) {
   // A product that wraps around to 1.
   refused("SpaceToBatchND", {image, Tensor{int64_t{7}, int64_t{7905747460161236407}}, none}, {}, Code::invalid_argument,
           "more than can be counted");
+  refused("Pad", {zeros({2, 2}), pairs(kMost, 1)}, {}, Code::invalid_argument, "more than can be counted");
+  const Tensor long_and_empty = Tensor::empty(DType::float32, Shape{int64_t{1} << 62, 0});
+  refused("ConcatV2", {long_and_empty, long_and_empty, Tensor(0)}, {}, Code::invalid_argument,
+          "more than can be counted");
+  // A shape whose number of elements wraps around to that of the tensor.
+  expect_error([] { zeros({0}).with_shape(Shape{kWide, kWide}); }, Code::resource_exhausted, "too many elements");
   // The depth of patches that wraps around to 0.
   const std::vector<int64_t> ones{1, 1, 1, 1}, vast{1, int64_t{1} << 22, int64_t{1} << 22, 1};
   refused("ExtractImagePatches", {zeros({1, 1, 1, int64_t{1} << 20})},
