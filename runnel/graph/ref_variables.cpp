@@ -58,6 +58,10 @@ class RefRewriter {
   void find_references() {
     for (const pb::NodeDef& node : def_.node()) {
       if (!makes_variable(node.op())) continue;
+      if (!node.attr().contains("dtype")) {
+        throw invalid_argument("[from_graph_def] node '{}' ({}) says nothing of attribute 'dtype'", node.name(),
+                               node.op());
+      }
       refs_[node.name()] = {node.name(), ""};
       variables_[node.name()] = &node;
     }

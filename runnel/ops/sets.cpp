@@ -105,7 +105,8 @@ void combine(KernelContext& c, const Rows<T>& a, const Rows<T>& b, SetOperation 
                            comma_separated({a.outer.data(), a.outer.size()}),
                            comma_separated({b.outer.data(), b.outer.size()}));
   }
-  std::map<int64_t, std::vector<T>> all = a.sets;
+  std::map<int64_t, std::vector<T>> all;
+  for (const auto& [row, set] : a.sets) all.try_emplace(row);
   for (const auto& [row, set] : b.sets) all.try_emplace(row);
   const std::vector<T> none;
   const auto of = [&](const Rows<T>& rows, int64_t row) -> const std::vector<T>& {
@@ -116,7 +117,6 @@ void combine(KernelContext& c, const Rows<T>& a, const Rows<T>& b, SetOperation 
   size_t widest = 0;
   for (auto& [row, result] : all) {
     const std::vector<T>&x = of(a, row), &y = of(b, row);
-    result.clear();
     const auto to = std::back_inserter(result);
     switch (operation) {
       case SetOperation::a_minus_b: std::set_difference(x.begin(), x.end(), y.begin(), y.end(), to); break;

@@ -8,6 +8,7 @@
 
 #include "runnel/base/format.h"
 #include "runnel/op/composed.h"
+#include "runnel/op/sizes.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
 
@@ -261,7 +262,7 @@ Tensor linear_to_mel_weight_matrix(const MelOptions& o, SourceSite where) {
     const auto edge = [&](int64_t i) {
       return low + (high - low) * static_cast<double>(i) / static_cast<double>(o.num_mel_bins + 1);
     };
-    std::vector<double> weights(static_cast<size_t>(o.num_spectrogram_bins * o.num_mel_bins), 0.0);
+    std::vector<double> weights(static_cast<size_t>(checked_times(o.num_spectrogram_bins, o.num_mel_bins)), 0.0);
     // The first bin is the constant part, which belongs to no band.
     for (int64_t i = 1; i < o.num_spectrogram_bins; ++i) {
       const double hertz = o.sample_rate / 2 * static_cast<double>(i) / static_cast<double>(o.num_spectrogram_bins - 1);

@@ -141,6 +141,16 @@ TEST(GraphDef, ATableWithoutANameIsItsNodes) {
   EXPECT_EQ(run(other, {Tensor{1.f}})[0].item<int64_t>(), 1);
 }
 
+TEST(GraphDef, AVariableWithoutADtypeIsAnError) {
+  const auto field = [](char key, const std::string& bytes) {
+    return std::string{key, static_cast<char>(bytes.size())} + bytes;
+  };
+  const std::string variable = field(0x0a, "v") + field(0x12, "VariableV2");
+  const std::string user = field(0x0a, "y") + field(0x12, "Identity") + field(0x1a, "v");
+  test::expect_error([&] { from_graph_def(field(0x0a, variable) + field(0x0a, user)); }, Code::invalid_argument,
+                     "'v' (VariableV2) says nothing of attribute 'dtype'");
+}
+
 TEST(GraphDef, CallsThatDoNotFitTheirFunctionAreErrors) {
   const auto inner = traced({{kUnknownDim}}, [](const auto& x) { return std::vector<Tensor>{x[0] * 2, x[0]}; });
   const auto body = func_attr(std::make_shared<const GraphFunction>(inner.graph));
