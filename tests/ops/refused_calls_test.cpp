@@ -84,7 +84,7 @@ TEST(Sizes, MemoryThatIsNotThereIsAnError) {
 TEST(Sizes, RowsOfEmptyTensorsTakeNoMemory) {
   // Legal, and without a single value.
   const Tensor values = Tensor::empty(DType::int32, Shape{int64_t{1} << 36, 0}), none = zeros({0});
-  const auto counts = call_op("DenseCountSparseOutput", {values, none}, {});
+  const auto counts = call_op("DenseCountSparseOutput", {values, none}, {{"binary_output", false}});
   EXPECT_THAT(counts[2].to_vector<int64_t>(), ElementsAre(int64_t{1} << 36, 1));
 }
 
@@ -136,7 +136,7 @@ TEST(Functions, ThatAreNotThereAreErrors) {
     };
     for (const char* op : {"Case", "StatelessCase"}) {
       const NamedAttrs one{{"Tin", floats}, {"Tout", floats}, {"output_shapes", shapes}};
-      all_refused(op, {index, x}, one, "has no branches");
+      all_refused(op, {index, x}, one, "branches");
       NamedAttrs empty = one;
       empty.emplace_back("branches", std::vector<FuncAttr>(1));
       all_refused(op, {index, x}, empty, "attribute 'branches' names no function");
@@ -150,7 +150,8 @@ TEST(Functions, ThatAreNotThereAreErrors) {
     for (const char* op : {"PartitionedCall", "StatefulPartitionedCall"}) {
       all_refused(op, {x}, {{"Tin", floats}, {"Tout", floats}}, "attribute 'f' names no function");
     }
-    all_refused("_CustomGradient", {x}, {{"Tin", floats}, {"Tout", floats}}, "attribute 'f' names no function");
+    all_refused("_CustomGradient", {x}, {{"Tin", floats}, {"Tout", floats}, {"has_grad", std::vector<int64_t>{}}},
+                "attribute 'f' names no function");
   }
 }
 
