@@ -32,7 +32,11 @@ class CallScope {
   bool training() const { return training_; }
   const Layer& layer() const { return layer_; }
   CallScope* outer() const { return outer_; }
-  const Layer& outermost() const { return outer_ ? outer_->outermost() : layer_; }
+  const Layer& outermost() const {
+    const CallScope* scope = this;
+    while (scope->outer_) scope = scope->outer_;
+    return scope->layer_;
+  }
   uint64_t number() const { return number_; }  // of the outermost call around it, counted on this thread
 
   bool asked_other_call = false;  // the default of one `call` has asked the other
