@@ -61,6 +61,13 @@ std::vector<Variable> StrayVariables::add(const std::vector<Variable>& variables
   return fresh;
 }
 
+bool StrayVariables::first_made_in(uint64_t layer, const std::string& class_name) {
+  static std::mutex mutex;
+  static std::set<std::pair<uint64_t, std::string>> told;
+  const std::lock_guard lock(mutex);
+  return told.emplace(layer, class_name).second;
+}
+
 MaskScope::MaskScope() : scope_(thread_context().masks ? thread_context().masks : this) {}
 
 Tensor MaskScope::mask_of(const Tensor& t) {

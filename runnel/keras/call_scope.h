@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -55,6 +56,8 @@ class StrayVariables {
  public:
   // Those that nobody was told of yet.
   static std::vector<Variable> add(const std::vector<Variable>& variables);
+  // Is it the first layer of this class that was made in calls of the layer of this number?
+  static bool first_made_in(uint64_t layer, const std::string& class_name);
 };
 
 // What calls on this thread added to the loss, by the number of the layer: all that one outermost call led to. Losses

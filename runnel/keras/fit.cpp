@@ -1,7 +1,9 @@
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <iostream>
 #include <optional>
+#include <utility>
 
 #include "runnel/base/format.h"
 #include "runnel/base/log.h"
@@ -18,6 +20,11 @@ namespace {
 
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+void refuse_validation_batch_size(const SampleData& validation, const FitOptions& options) {
+  if (!validation.batches || options.validation_batch_size <= 0) return;
+  refuse_batch_size("fit", "validation_batch_size", options.validation_batch_size);
 }
 
 constexpr double kShowEvery = 0.05;  // seconds between two drawings of the progress bar
@@ -76,7 +83,8 @@ class Fitting {
           "[fit] validation_freq is {}: it is the number of epochs between two validations, 1 or more",
           options_.validation_freq);
     }
-    const data::AnyDataset batches = batches_of(data, {"fit", options_.batch_size, options_.shuffle && !data.batches});
+    const int64_t batch_size = options_.batch_size.value_or(kDefaultBatchSize);
+    const data::AnyDataset batches = batches_of(data, {"fit", batch_size, options_.shuffle && !data.batches});
     int64_t steps =
         options_.steps_per_epoch > 0 ? options_.steps_per_epoch : std::max<int64_t>(batches.cardinality(), -1);
     if (options_.steps_per_epoch <= 0) refuse_endless("fit", batches, "steps_per_epoch");
@@ -99,13 +107,13 @@ class Fitting {
       if (!iterator || options_.steps_per_epoch <= 0) iterator.emplace(batches.make_iterator());
       const bool validates = validation && (epoch + 1) % options_.validation_freq == 0;
       ProgressLine line(steps, options_.verbose);
-      const auto [done, last] = train_epoch(*iterator, steps, table, callbacks, line, epoch);
+      const auto [done, last] = train_epoch(data, *iterator, steps, table, callbacks, line, epoch);
       if (done == 0) break;  // the data had run out with the epoch before
       steps = steps < 0 ? done : steps;
       logs = last;
       if (validates) {
         const EvaluateOptions how{
-            .batch_size = options_.validation_batch_size > 0 ? options_.validation_batch_size : options_.batch_size,
+            .batch_size = options_.validation_batch_size > 0 ? options_.validation_batch_size : batch_size,
             .verbose = 0,
             .steps = options_.validation_steps};
         for (const auto& [name, value] : evaluate(*validation, how, &callbacks)) logs.set("val_" + name, value);
@@ -121,7 +129,7 @@ class Fitting {
 
   // `of_fit`: the callbacks of the fit that this is a part of; their parameters stay those of fit.
   Logs evaluate(const SampleData& data, const EvaluateOptions& how, const ToldCallbacks* of_fit = nullptr) {
-    const data::AnyDataset batches = batches_of(data, {"evaluate", how.batch_size, false});
+    const data::AnyDataset batches = batches_of(data, {"evaluate", how.batch_size.value_or(kDefaultBatchSize), false});
     if (how.steps <= 0) refuse_endless("evaluate", batches, "steps");
     const int64_t cardinality = batches.cardinality();
     const int64_t steps = how.steps > 0 ? how.steps : std::max<int64_t>(cardinality, -1);
@@ -137,7 +145,8 @@ class Fitting {
       if (!element) break;
       if (callbacks.watches) callbacks.tell(&Callback::on_test_batch_begin, done, Logs());
       const TrainingBatch batch = unpack_batch("evaluate", *element);
-      step = model_.prepare_steps().test(batch.x, batch.y, batch.sample_weight);
+      step = with_advice(
+          data, [&] { return model_.prepare_steps().test(batch.x, batch.y, batch.sample_weight); });
       if (callbacks.watches) callbacks.tell(&Callback::on_test_batch_end, done, Logs(step));
       ++done;
       if (line.due() && done != steps) line.show(done, Logs(step), false);
@@ -151,8 +160,20 @@ class Fitting {
   }
 
  private:
-  std::pair<int64_t, Logs> train_epoch(data::AnyIterator& iterator, int64_t steps, const Tensor& class_table,
-                                       const ToldCallbacks& callbacks, ProgressLine& line, int64_t epoch) {
+  // One step; of an error on a dataset of the user's it says so where that looks unbatched.
+  template <class Step>
+  static StepLogs with_advice(const SampleData& data, const Step& step) {
+    try {
+      return step();
+    } catch (const Error& e) {
+      if (!data.batches) throw;
+      throw with_batch_advice(e, *data.batches);
+    }
+  }
+
+  std::pair<int64_t, Logs> train_epoch(const SampleData& data, data::AnyIterator& iterator, int64_t steps,
+                                       const Tensor& class_table, const ToldCallbacks& callbacks, ProgressLine& line,
+                                       int64_t epoch) {
     int64_t done = 0;
     StepLogs step;
     while (steps < 0 || done < steps) {
@@ -161,8 +182,10 @@ class Fitting {
       if (callbacks.watches) callbacks.tell(&Callback::on_train_batch_begin, done, Logs());
       const TrainingBatch batch = unpack_batch("fit", *element);
       // Asked for at every step: a callback may have compiled the model anew or added a layer.
-      step =
-          model_.prepare_steps().train(batch.x, batch.y, weights_by_class(class_table, batch.y, batch.sample_weight));
+      step = with_advice(data, [&] {
+        const Tensor weight = weights_by_class(class_table, batch.y, batch.sample_weight);
+        return model_.prepare_steps().train(batch.x, batch.y, weight);
+      });
       if (callbacks.watches) callbacks.tell(&Callback::on_train_batch_end, done, Logs(step));
       ++done;
       if (line.due() && done != steps) line.show(done, Logs(step), false);
@@ -179,10 +202,13 @@ class Fitting {
     Logs logs(step);
     if (const double* loss = logs.find("loss"); loss && !std::isfinite(*loss) && !warned_) {
       warned_ = true;
+      const bool stops = std::ranges::any_of(callbacks.all, [](const CallbackPtr& c) {
+        return dynamic_cast<const TerminateOnNaN*>(c.get()) != nullptr;
+      });
       log_warning(
           "[fit] the loss of model '{}' is {} after epoch {}: a smaller learning rate, clipnorm, or a look for values "
-          "that are not finite in the data may help; TerminateOnNaN stops then",
-          model_.name(), *loss, epoch + 1);
+          "that are not finite in the data may help{}",
+          model_.name(), *loss, epoch + 1, stops ? "" : "; TerminateOnNaN stops then");
     }
     return {done, logs};
   }
@@ -205,6 +231,7 @@ History Model::fit(const NestArg& x, const NestArg& y, const FitOptions& options
 
 History Model::fit_samples(const Nest& x, const Nest& y, const FitOptions& options) {
   prepare_steps();
+  warn_of_changed_trainable("fit");
   track_train_function();
   SampleData train(x, y, options.sample_weight);
   std::optional<SampleData> validation = options.validation_data;
@@ -224,6 +251,7 @@ History Model::fit_samples(const Nest& x, const Nest& y, const FitOptions& optio
     validation = part(kept, count);
     train = part(0, kept);
   }
+  if (validation) refuse_validation_batch_size(*validation, options);
   return Fitting(*this, options).fit(train, validation);
 }
 
@@ -234,6 +262,10 @@ History Model::fit(const data::AnyDataset& batches, const FitOptions& options, S
     if (options.validation_split > 0) {
       throw invalid_argument("[fit] validation_split is for tensors: split a dataset with take and skip, or split()");
     }
+    refuse_batch_size("fit", "batch_size", options.batch_size);
+    refuse_sample_weight("fit", options.sample_weight);
+    if (options.validation_data) refuse_validation_batch_size(*options.validation_data, options);
+    warn_of_changed_trainable("fit");
     return Fitting(*this, options).fit(batches, options.validation_data);
   });
 }
@@ -248,8 +280,18 @@ Logs Model::evaluate(const NestArg& x, const NestArg& y, const EvaluateOptions& 
 Logs Model::evaluate(const data::AnyDataset& batches, const EvaluateOptions& options, SourceSite where) {
   return called_from(where, [&] {
     prepare_steps();
+    refuse_batch_size("evaluate", "batch_size", options.batch_size);
+    refuse_sample_weight("evaluate", options.sample_weight);
     return Fitting(*this, {}).evaluate(batches, options);
   });
+}
+
+StepLogs Model::not_empty(const char* step, StepLogs logs) const {
+  if (!logs.empty()) return logs;
+  throw make_error(Code::failed_precondition,
+                   "[{}] the step of model '{}' returns nothing to show: return {{{{\"loss\", loss}}}}, or "
+                   "compute_metrics(batch, y_pred)",
+                   step, name());
 }
 
 // The steps as functions: a trace for each of the first shapes of a batch, then one for all.
@@ -259,11 +301,15 @@ Model::Training& Model::prepare_steps() {
   if (t.train) return t;
   t.train = [this](const Nest& x, const Nest& y, const Tensor& w) {
     const TracedLosses nothing_stays;
-    return train_step({x, y, w});
+    Training& training = this->training();
+    const Training::StepScope scope(training);
+    StepLogs logs = train_step({x, y, w});
+    if (training.after_step.num_weights == 0) training.after_step = {trainable_variables(), weights().size()};
+    return not_empty("train_step", std::move(logs));
   };
   t.test = [this](const Nest& x, const Nest& y, const Tensor& w) {
     const TracedLosses nothing_stays;
-    return test_step({x, y, w});
+    return not_empty("test_step", test_step({x, y, w}));
   };
   if (t.options.run_eagerly) return t;
   // Batches of many lengths soon share one trace.
@@ -284,6 +330,7 @@ Logs Model::train_on_batch(const NestArg& x, const NestArg& y, const Tensor& sam
                            SourceSite where) {
   return called_from(where, [&] {
     Training& steps = prepare_steps();
+    warn_of_changed_trainable("train_on_batch");
     if (reset) reset_metrics();
     return Logs(steps.train(x, y, sample_weight));
   });

@@ -8,6 +8,7 @@
 
 #include "runnel/base/format.h"
 #include "runnel/base/log.h"
+#include "runnel/base/stack.h"
 #include "runnel/graph/tracer.h"
 #include "runnel/keras/call_scope.h"
 #include "runnel/keras/functional.h"
@@ -22,6 +23,21 @@ namespace {
 uint64_t next_layer_id() {
   static std::atomic<uint64_t> last{0};
   return ++last;
+}
+
+// The graph of the outermost trace that is open on this thread; null: none.
+std::shared_ptr<Graph> outermost_traced_graph() {
+  const Tracer* tracer = Tracer::current();
+  while (tracer && tracer->parent()) tracer = tracer->parent();
+  return tracer ? tracer->graph() : nullptr;
+}
+
+void require_stack_for(const Layer& layer) {
+  if (stack_has_room()) return;
+  throw make_error(Code::resource_exhausted,
+                   "[{}] the calls of layer '{}' inside one another have used up the stack: a layer that calls itself "
+                   "must come to an end",
+                   layer.class_name(), layer.name());
 }
 
 std::string shapes_text(const Nest& inputs) {
@@ -44,7 +60,10 @@ Layer::Layer(LayerOptions options)
       policy_(options.dtype.defined() ? std::move(options.dtype) : mixed_precision::global_policy()),
       batch_input_shape_(std::move(options.batch_input_shape)),
       id_(next_layer_id()),
-      trainable_(options.trainable) {}
+      trainable_(options.trainable),
+      made_in_(outermost_traced_graph()) {
+  if (const CallScope* call = CallScope::current()) made_in_call_ = call->number();
+}
 
 Layer::Layer(Layer* parent, const std::string& attribute, LayerOptions options) : Layer(std::move(options)) {
   join(parent, attribute);
@@ -71,6 +90,9 @@ Layer::Layer(Layer&& other) noexcept(false)
       supports_masking_(other.supports_masking_),
       autocast_(other.autocast_),
       names_weights_(other.names_weights_),
+      moved_from_(std::exchange(other.moved_from_, true)),
+      made_in_call_(other.made_in_call_),
+      made_in_(std::move(other.made_in_)),
       rules_(std::move(other.rules_)),
       activity_regularizer_(std::move(other.activity_regularizer_)),
       input_spec_(std::move(other.input_spec_)) {}
@@ -88,6 +110,9 @@ Layer& Layer::operator=(Layer&& other) noexcept(false) {
   supports_masking_ = other.supports_masking_;
   autocast_ = other.autocast_;
   names_weights_ = other.names_weights_;
+  moved_from_ = std::exchange(other.moved_from_, true);
+  made_in_call_ = other.made_in_call_;
+  made_in_ = std::move(other.made_in_);
   rules_ = std::move(other.rules_);
   activity_regularizer_ = std::move(other.activity_regularizer_);
   input_spec_ = std::move(other.input_spec_);
@@ -148,6 +173,8 @@ Nest Layer::call(const Nest& inputs, const CallArgs& args) {
 Tensor Layer::compute_mask(const Nest&, const Tensor& mask) { return supports_masking_ ? mask : Tensor(); }
 
 Nest Layer::run(const Nest& given, const CallArgs& args) {
+  require_stack_for(*this);
+  refuse_moved_from();
   if (is_described(given)) return record_call(*this, given, args);
   ensure_prepared();
   const auto to_compute_dtype = [&](const Tensor& t) {
@@ -157,8 +184,12 @@ Nest Layer::run(const Nest& given, const CallArgs& args) {
     return brought;
   };
   const Nest inputs = nest::map_structure(to_compute_dtype, given);
-  if (!built_) build_for(inputs);
-  check_inputs(inputs);
+  check_inputs(inputs);  // before the weights are made, for what is known by then
+  if (!built_) {
+    build_for(inputs);
+    check_inputs(inputs);
+  }
+  if (!made_in_.expired()) tell_of_new_weights();
 
   const CallScope scope(*this, args.training);
   CallArgs told = args;
@@ -194,14 +225,41 @@ void Layer::look_for_place(const Layer& outermost) {
   const std::vector<const Layer*> registered = outermost.all_layers();
   if (!trainable_ || std::ranges::find(registered, this) != registered.end()) return;
   if (StrayVariables::add(weights()).empty()) return;
+  if (made_in_call_ == CallScope::current()->number()) {
+    if (!StrayVariables::first_made_in(outermost.id_, class_name())) return;
+    log_warning(
+        "[{0}] layer '{1}' was made inside of the call of '{2}' and is no part of it: what is made there has new weights "
+        "in every call, and is neither trained nor saved. Make it once, in the constructor: a member as {0} "
+        "{3}{{this, \"{3}\", ...}}, or one held by shared_ptr with track(\"{3}\", {3}){4}",
+        class_name(), name(), outermost.name(), to_snake_case(class_name()), user_line({}).at());
+    return;
+  }
   log_warning(
       "[{0}] layer '{1}' is called in '{2}', but is no part of it: its weights are not trained and saved with '{2}'. "
       "Register it: a member as {0} {3}{{this, \"{3}\", ...}}, one held by shared_ptr with track(\"{3}\", {3}){4}",
       class_name(), name(), outermost.name(), to_snake_case(class_name()), user_line({}).at());
 }
 
+// As with variables: a function may make weights when it is first traced, not whenever it is traced.
+void Layer::tell_of_new_weights() {
+  if (made_in_.lock() != outermost_traced_graph() || weights().empty()) return;
+  made_in_.reset();
+  Tracer* tracer = Tracer::current();
+  if (!tracer) return;
+  try {
+    tracer->variable_created(name());
+  } catch (const Error& e) {
+    throw e.reworded(fmt::format(
+        "[{0}] layer '{1}' is made in the function '{2}', with new weights whenever that is traced: a function makes "
+        "layers on its first call only. Make the layer outside of the function, as a member of the model ({0} "
+        "{3}{{this, \"{3}\", ...}}), or only where there is none yet{4}",
+        class_name(), name(), tracer->graph()->name(), to_snake_case(class_name()), user_line({}).at()));
+  }
+}
+
 void Layer::ensure_prepared() {
   if (prepared_) return;
+  const OutsideTrace outside;  // what it makes outlives the trace, as weights do
   prepare();
   prepared_ = true;
 }
@@ -211,11 +269,14 @@ void Layer::build_for(const Nest& inputs) {
 }
 
 void Layer::build_from_shapes(const NestOf<PartialShape>& shapes) {
+  require_stack_for(*this);
+  refuse_moved_from();
   if (built_) return;
   ensure_prepared();
   const OutsideTrace outside;  // weights are values, whatever is being traced or recorded
   const CallScope scope(*this, std::nullopt);
   const size_t num_edges = edges().size(), num_rules = rules_.size();
+  const InputSpec spec = input_spec_;
   try {
     if (shapes.is_leaf()) {
       build(shapes.leaf());
@@ -225,6 +286,7 @@ void Layer::build_from_shapes(const NestOf<PartialShape>& shapes) {
   } catch (...) {  // the next call tries anew: what was made so far must not stand in its way
     while (edges().size() > num_edges) untrack(std::string(edges().back().name));
     rules_.resize(num_rules);
+    input_spec_ = spec;
     throw;
   }
   built_ = true;
@@ -234,13 +296,17 @@ void Layer::build(const PartialShape&) {}
 void Layer::build(const NestOf<PartialShape>&) {}
 
 void Layer::check_inputs(const Nest& inputs) const {
+  if (inputs.is_leaf() && inputs.leaf().defined()) check_shape(inputs.leaf().partial_shape());
+}
+
+void Layer::check_shape(const PartialShape& shape) const {
   const InputSpec& spec = input_spec_;
-  if (!inputs.is_leaf() || !inputs.leaf().defined()) return;
-  const PartialShape& shape = inputs.leaf().partial_shape();
   if (!shape.has_rank()) return;
   const auto refuse = [&](const std::string& expected) {
-    throw invalid_argument("[{}] input of layer '{}' ({}) is incompatible with it: expected {}, found shape {}",
-                           class_name(), name(), class_name(), expected, shape.str());
+    const bool too_few = shape.rank() < std::max(spec.ndim, spec.min_ndim);
+    throw invalid_argument("[{}] input of layer '{}' ({}) is incompatible with it: expected {}{}{}, found shape {}{}",
+                           class_name(), name(), class_name(), expected, spec.means.empty() ? "" : ", ", spec.means,
+                           shape.str(), too_few && !spec.means.empty() ? ": add a dimension with expand_dims" : "");
   };
   if (spec.ndim >= 0 && shape.rank() != spec.ndim) refuse(fmt::format("{} dimensions", spec.ndim));
   if (spec.min_ndim >= 0 && shape.rank() < spec.min_ndim) refuse(fmt::format("at least {} dimensions", spec.min_ndim));
@@ -250,6 +316,15 @@ void Layer::check_inputs(const Nest& inputs) const {
       refuse(fmt::format("size {} at axis {}", size, axis));
     }
   }
+}
+
+void Layer::refuse_moved_from() const {
+  if (!moved_from_) return;
+  const std::string kind = class_name();
+  throw make_error(Code::failed_precondition,
+                   "[{0}] this {0} was moved from: what it was is now the object that it was moved into. Use that one, "
+                   "or assign another {0} to this",
+                   kind);
 }
 
 int64_t Layer::known_dim(const PartialShape& shape, int axis) const {
@@ -311,6 +386,7 @@ std::vector<Tensor> Layer::losses() const {
 }
 
 Config Layer::get_config() const {
+  refuse_moved_from();
   Config::Map entries{{"name", name()}, {"trainable", trainable_}, {"dtype", policy_.config()}};
   if (batch_input_shape_.has_rank()) entries.emplace_back("batch_input_shape", batch_input_shape_);
   return entries;

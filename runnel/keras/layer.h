@@ -19,6 +19,10 @@
 #include "runnel/tensor/nest.h"
 #include "runnel/tensor/trackable.h"
 
+namespace runnel {
+class Graph;
+}
+
 namespace runnel::keras {
 
 // What goes with the inputs of a call. What is not given comes from the layer around this one.
@@ -181,6 +185,7 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
     int ndim = -1;
     int min_ndim = -1;
     std::vector<std::pair<int, int64_t>> axes;  // axis (negative: from the end) and the size it must have
+    std::string means = {};                     // what the dimensions are, for errors: "[batch, steps, features]"
   };
 
  protected:
@@ -197,6 +202,9 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
   // Those that no edge leads to, but a number: of functional and sequential models.
   virtual std::vector<Layer*> numbered_layers() const { return {}; }
   void set_input_spec(InputSpec spec) { input_spec_ = std::move(spec); }
+  void check_shape(const PartialShape& input) const;  // an Error unless it fits the spec
+  // An Error for a layer whose content another object has by now.
+  void refuse_moved_from() const;
   void set_supports_masking(bool supports) { supports_masking_ = supports; }
   // Inputs are brought to the compute dtype unless a layer switches that off (labels, indices).
   void set_autocast(bool autocast) { autocast_ = autocast; }
@@ -233,6 +241,7 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
   };
   Nest run(const Nest& given, const CallArgs& args);
   void look_for_place(const Layer& outermost);
+  void tell_of_new_weights();
   void ensure_prepared();
   virtual void build_for(const Nest& inputs);
   void check_inputs(const Nest& inputs) const;
@@ -259,6 +268,9 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
   bool autocast_ = true;
   bool names_weights_ = true;
   bool place_known_ = false;  // it was looked for among the layers of a model that calls it
+  bool moved_from_ = false;
+  uint64_t made_in_call_ = 0;     // CallScope::number of the call in which the layer was made; 0: in none
+  std::weak_ptr<Graph> made_in_;  // of the function that was being traced then, until that was told of the weights
   std::vector<WeightRules> rules_;
   Regularizer activity_regularizer_;
   InputSpec input_spec_;

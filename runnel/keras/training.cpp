@@ -74,6 +74,7 @@ void Model::compile(CompileOptions options, SourceSite where) {
 }
 
 void Model::set_training(CompileOptions options) {
+  refuse_moved_from();
   training_ = std::make_unique<Training>(std::move(options));
   if (dtype_policy().name() == "mixed_float16" &&
       !std::dynamic_pointer_cast<mixed_precision::LossScaleOptimizer>(training_->optimizer)) {
@@ -85,6 +86,7 @@ void Model::set_training(CompileOptions options) {
 }
 
 Model::Training& Model::training() const {
+  refuse_moved_from();
   if (!training_) {
     throw make_error(
         Code::failed_precondition,
@@ -99,7 +101,10 @@ Optimizer& Model::optimizer() const { return *training().optimizer; }
 
 void Model::forget_training_functions() {
   prediction_ = nullptr;
-  if (training_) training_->train = training_->test = nullptr;
+  if (!training_) return;
+  training_->train = training_->test = nullptr;
+  training_->trained.clear();
+  training_->after_step = {};
 }
 
 // Steps and predictions that were traced before a layer in the model was assigned would go on with its old weights.
@@ -119,15 +124,17 @@ void Model::Training::make_outputs(const Model& model, const std::vector<Tensor>
   const size_t n = y_pred.size();
   const std::vector<std::string> names = model.output_names(n);
   std::vector<Output> made;
-  if (!options.loss.named().empty()) {
-    for (const auto& [name, loss] : options.loss.named()) {
-      if (std::find(names.begin(), names.end(), name) == names.end()) {
-        throw invalid_argument(
-            "[compile] a loss is given for output '{}', which model '{}' does not have; there are: {}", name,
-            model.name(), fmt::join(names, ", "));
-      }
+  const auto check_names = [&](const char* what, const auto& named) {
+    for (const auto& [name, value] : named) {
+      if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+      throw invalid_argument("[compile] {} given for output '{}', which model '{}' does not have; there are: {}", what,
+                             name, model.name(), fmt::join(names, ", "));
     }
-  }
+  };
+  check_names("a loss is", options.loss.named());
+  check_names("a loss weight is", options.loss_weights.named());
+  check_names("metrics are", options.metrics.by_output);
+  check_names("weighted metrics are", options.weighted_metrics.by_output);
   if (const size_t given = options.loss.listed().size(); given > n) {
     throw invalid_argument("[compile] {} losses are given, but model '{}' has {} output{}: {}", given, model.name(), n,
                            n == 1 ? "" : "s", fmt::join(names, ", "));
@@ -164,7 +171,7 @@ void Model::Training::name_metrics_apart(const std::vector<Output>& outputs) {
     if (!seen.insert(&metric).second) {
       throw invalid_argument(
           "[compile] the metric object '{}' is given for several outputs, which would count together: give one for "
-          "each, {{{{\"output\", {{metric}}}}, ...}}, or a name",
+          "each, {{{{\"output\", {{metric}}}}, {{\"other\", {{...}}}}}}, or a name",
           metric.name());
     }
     if (weighted && names.contains(metric.name())) metric.set_name("weighted_" + metric.name());
@@ -211,6 +218,21 @@ std::vector<Metric*> Model::metrics() {
   return all;
 }
 
+// A model that names its metrics itself need not name those of compile: the steps made here report them nevertheless.
+std::vector<Metric*> Model::reported_metrics() {
+  const std::vector<Metric*> named = metrics();
+  std::vector<Metric*> all;
+  for (const MetricPtr& made : training_ ? training_->all_metrics() : std::vector<MetricPtr>()) {
+    const auto same = std::ranges::find(named, made->name(), &Metric::name);
+    Metric* metric = same != named.end() ? *same : made.get();
+    if (std::ranges::find(all, metric) == all.end()) all.push_back(metric);
+  }
+  for (Metric* metric : named) {
+    if (std::ranges::find(all, metric) == all.end()) all.push_back(metric);
+  }
+  return all;
+}
+
 std::vector<std::string> Model::metrics_names() {
   std::vector<std::string> names;
   for (const Metric* metric : metrics()) names.push_back(metric->name());
@@ -218,7 +240,7 @@ std::vector<std::string> Model::metrics_names() {
 }
 
 void Model::reset_metrics() {
-  for (Metric* metric : metrics()) metric->reset_state();
+  for (Metric* metric : reported_metrics()) metric->reset_state();
 }
 
 Tensor Model::compute_loss(const TrainingBatch& batch, const Nest& y_pred) {
@@ -262,6 +284,17 @@ Tensor Model::total_loss(const TrainingBatch& batch, const Nest& y_pred) {
 }
 
 StepLogs Model::compute_metrics(const TrainingBatch& batch, const Nest& y_pred) {
+  update_metrics(batch, y_pred);
+  return results_of(metrics());
+}
+
+StepLogs Model::results_of(const std::vector<Metric*>& all) {
+  StepLogs logs;
+  for (const Metric* metric : all) logs.emplace_back(metric->name(), metric->result());
+  return logs;
+}
+
+void Model::update_metrics(const TrainingBatch& batch, const Nest& y_pred) {
   Training& t = training();
   const std::vector<Tensor> predicted = nest::flatten(y_pred);
   const std::vector<Tensor> wanted = nest::flatten(batch.y);
@@ -276,9 +309,6 @@ StepLogs Model::compute_metrics(const TrainingBatch& batch, const Nest& y_pred) 
     for (const MetricPtr& metric : t.outputs[i].metrics) update(*metric, counts);
     for (const MetricPtr& metric : t.outputs[i].weighted_metrics) update(*metric, weight);
   }
-  StepLogs logs;
-  for (const Metric* metric : metrics()) logs.emplace_back(metric->name(), metric->result());
-  return logs;
 }
 
 // Trainable variables that the step read and that are no part of the model.
@@ -297,9 +327,37 @@ void Model::warn_of_strays(const GradientTape& tape) const {
       name(), names);
 }
 
+// What was trainable when a step was first made after compile stays so, as in Keras: a step that is traced again, for
+// batches of another size, trains the same as the others. Layers may have been built since then.
+std::vector<Variable> Model::variables_to_train() {
+  Training& t = training();
+  if (!t.in_step) return trainable_variables();
+  if (t.num_applied == t.trained.size()) t.trained.emplace_back();
+  Training::Trainable& known = t.trained[t.num_applied++];
+  if (const size_t count = weights().size(); known.variables.empty() || known.num_weights != count) {
+    known = {trainable_variables(), count};
+  }
+  return known.variables;
+}
+
+void Model::warn_of_changed_trainable(const char* who) {
+  Training& t = training();
+  const auto& [before, num_weights] = t.after_step;
+  if (t.warned_of_trainable || num_weights == 0 || num_weights != weights().size()) return;
+  const std::vector<Variable> now = trainable_variables();
+  const auto same = [](const Variable& a, const Variable& b) { return &a.slot() == &b.slot(); };
+  if (std::ranges::equal(now, before, same)) return;
+  t.warned_of_trainable = true;
+  log_warning(
+      "[{}] Discrepancy between trainable weights and collected trainable weights, did you set `model.trainable` without "
+      "calling `model.compile` after? Model '{}' goes on training the {} weights that were trainable when its training "
+      "began; now {} are: call compile again for that to count",
+      who, name(), before.size(), now.size());
+}
+
 void Model::apply_gradients(const Tensor& loss, GradientTape& tape) {
   Optimizer& optimizer = *training().optimizer;
-  const std::vector<Variable> variables = trainable_variables();
+  const std::vector<Variable> variables = variables_to_train();
   if (variables.empty()) {
     const bool is_frozen = !weights().empty();
     throw make_error(Code::failed_precondition, "[fit] model '{}' has no trainable weights. {}", name(),
@@ -317,7 +375,8 @@ StepLogs Model::train_step(const TrainingBatch& batch) {
   const Nest y_pred = (*this)(batch.x, {.training = true});
   const Tensor loss = compute_loss(batch, y_pred);
   apply_gradients(loss, tape);
-  return compute_metrics(batch, y_pred);
+  update_metrics(batch, y_pred);
+  return results_of(reported_metrics());
 }
 
 StepLogs Model::test_step(const TrainingBatch& batch) {
@@ -331,7 +390,8 @@ StepLogs Model::test_step(const TrainingBatch& batch) {
         "a train_step of its own needs a test_step of its own",
         name());
   }
-  return compute_metrics(batch, y_pred);
+  update_metrics(batch, y_pred);
+  return results_of(reported_metrics());
 }
 
 Nest Model::predict_step(const Nest& x) { return (*this)(x, {.training = false}); }
