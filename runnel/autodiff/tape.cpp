@@ -269,9 +269,10 @@ CustomGradient without_variables(const std::function<CustomGradient(const std::v
 
 Tensor custom_gradient(const std::function<CustomGradient(const std::vector<Tensor>&)>& f, const OperandList& inputs) {
   if (!stack_has_room()) {
-    throw make_error(Code::resource_exhausted,
-                     "[custom_gradient] the calls inside one another have used up the stack: what calls itself must come "
-                     "to an end");
+    throw make_error(
+        Code::resource_exhausted,
+        "[custom_gradient] the calls inside one another have used up the stack: what calls itself must come "
+        "to an end");
   }
   const std::vector<Tensor>& in = inputs.values();
   // The tapes record the ops inside, for tapes around a gradient() that uses their results; the value itself

@@ -145,8 +145,7 @@ class Fitting {
       if (!element) break;
       if (callbacks.watches) callbacks.tell(&Callback::on_test_batch_begin, done, Logs());
       const TrainingBatch batch = unpack_batch("evaluate", *element);
-      step = with_advice(
-          data, [&] { return model_.prepare_steps().test(batch.x, batch.y, batch.sample_weight); });
+      step = with_advice(data, [&] { return model_.prepare_steps().test(batch.x, batch.y, batch.sample_weight); });
       if (callbacks.watches) callbacks.tell(&Callback::on_test_batch_end, done, Logs(step));
       ++done;
       if (line.due() && done != steps) line.show(done, Logs(step), false);
@@ -202,9 +201,8 @@ class Fitting {
     Logs logs(step);
     if (const double* loss = logs.find("loss"); loss && !std::isfinite(*loss) && !warned_) {
       warned_ = true;
-      const bool stops = std::ranges::any_of(callbacks.all, [](const CallbackPtr& c) {
-        return dynamic_cast<const TerminateOnNaN*>(c.get()) != nullptr;
-      });
+      const bool stops = std::ranges::any_of(
+          callbacks.all, [](const CallbackPtr& c) { return dynamic_cast<const TerminateOnNaN*>(c.get()) != nullptr; });
       log_warning(
           "[fit] the loss of model '{}' is {} after epoch {}: a smaller learning rate, clipnorm, or a look for values "
           "that are not finite in the data may help{}",

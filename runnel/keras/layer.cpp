@@ -12,6 +12,7 @@
 #include "runnel/graph/tracer.h"
 #include "runnel/keras/call_scope.h"
 #include "runnel/keras/functional.h"
+#include "runnel/keras/positional.h"
 #include "runnel/op/composed.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
@@ -228,7 +229,8 @@ void Layer::look_for_place(const Layer& outermost) {
   if (made_in_call_ == CallScope::current()->number()) {
     if (!StrayVariables::first_made_in(outermost.id_, class_name())) return;
     log_warning(
-        "[{0}] layer '{1}' was made inside of the call of '{2}' and is no part of it: what is made there has new weights "
+        "[{0}] layer '{1}' was made inside of the call of '{2}' and is no part of it: what is made there has new "
+        "weights "
         "in every call, and is neither trained nor saved. Make it once, in the constructor: a member as {0} "
         "{3}{{this, \"{3}\", ...}}, or one held by shared_ptr with track(\"{3}\", {3}){4}",
         class_name(), name(), outermost.name(), to_snake_case(class_name()), user_line({}).at());

@@ -349,7 +349,8 @@ void Model::warn_of_changed_trainable(const char* who) {
   if (std::ranges::equal(now, before, same)) return;
   t.warned_of_trainable = true;
   log_warning(
-      "[{}] Discrepancy between trainable weights and collected trainable weights, did you set `model.trainable` without "
+      "[{}] Discrepancy between trainable weights and collected trainable weights, did you set `model.trainable` "
+      "without "
       "calling `model.compile` after? Model '{}' goes on training the {} weights that were trainable when its training "
       "began; now {} are: call compile again for that to count",
       who, name(), before.size(), now.size());

@@ -125,7 +125,8 @@ void Trackable::add(Edge edge) {
     if (known->object != edge.object) {
       throw invalid_argument("[Trackable] the name '{}' leads to another part already: choose another name", edge.name);
     }
-    if (!known->owner) known->owner = std::move(edge.owner);  // handed over by pointer this time: it is kept from now on
+    if (!known->owner)
+      known->owner = std::move(edge.owner);  // handed over by pointer this time: it is kept from now on
     return;
   }
   const std::string name = edge.name;

@@ -39,7 +39,7 @@ std::string refusal_of(F body) {
   return "no error";
 }
 
-Sequential one_unit() {
+Sequential small_regressor() {
   Sequential model({Input({2}), Dense({.units = 1})});
   model.compile({.optimizer = "sgd", .loss = "mse"});
   return model;
@@ -96,8 +96,11 @@ TEST(LayersOfOnesOwn, MadeInAFunctionAreAnError) {
   MakesLayers model;
   model.compile({.optimizer = "sgd", .loss = "mse"});
   told_by([&] {
-    expect_error([&] { model.fit(ones({4, 2}), ones({4, 1}), {.verbose = 0}); }, Code::invalid_argument,
-                 "a function makes layers on its first call only");
+    expect_error(
+        [&] {
+          model.fit(ones({4, 2}), ones({4, 1}), {.verbose = 0});
+        },
+        Code::invalid_argument, "a function makes layers on its first call only");
   });
 }
 
@@ -171,7 +174,7 @@ TEST(Trainable, ChangesCountWithTheNextCompile) {
 // --- what is said of samples ---
 
 TEST(DatasetsOfBatches, TakeNothingThatIsForSamples) {
-  Sequential model = one_unit();
+  Sequential model = small_regressor();
   const Tensor x = ones({4, 2}), y = ones({4, 1});
   const auto batches = data::from_tensor_slices(x, y).batch(2);
   const std::string text = "The `batch_size` argument must not be specified for the given input type";
@@ -182,11 +185,8 @@ TEST(DatasetsOfBatches, TakeNothingThatIsForSamples) {
                "`sample_weight` argument is not supported when using dataset as input");
   expect_error([&] { model.evaluate(batches, {.verbose = 0, .sample_weight = ones({4})}); }, Code::invalid_argument,
                "`sample_weight` argument is not supported");
-  expect_error(
-      [&] {
-        model.fit(x, y, {.verbose = 0, .validation_data = batches, .validation_batch_size = 2});
-      },
-      Code::invalid_argument, "The `validation_batch_size` argument");
+  expect_error([&] { model.fit(x, y, {.verbose = 0, .validation_data = batches, .validation_batch_size = 2}); },
+               Code::invalid_argument, "The `validation_batch_size` argument");
   model.fit(x, y, {.batch_size = 2, .verbose = 0, .validation_data = batches});
   model.fit(batches, {.verbose = 0, .shuffle = true});
 }
@@ -203,12 +203,14 @@ TEST(DatasetsOfBatches, ThatAreNoneSaySo) {
   Sequential wrong({Input({5}), Dense({.units = 1})});
   wrong.compile({.optimizer = "sgd", .loss = "mse"});
   EXPECT_THAT(refusal_of([&] { wrong.fit(samples.batch(2), {.verbose = 0}); }), Not(HasSubstr("single samples")));
-  expect_error([&] { one_unit()(ones({2})); }, Code::invalid_argument, "expand_dims(x, 0) makes a batch of it");
+  expect_error([&] { small_regressor()(ones({2})); }, Code::invalid_argument, "expand_dims(x, 0) makes a batch of it");
 }
 
 TEST(Shapes, OfSequences) {
   const auto refused = [](Layer& layer, const char* kind) {
-    EXPECT_THAT(refusal_of([&] { layer(Nest(zeros({2, 3}))); }),
+    EXPECT_THAT(refusal_of([&] {
+                  layer(Nest(zeros({2, 3})));
+                }),
                 AllOf(HasSubstr(std::string("[") + kind + "] input of layer"),
                       HasSubstr("expected at least 3 dimensions, [batch, steps, features], found shape [2,3]"),
                       HasSubstr("expand_dims"), Not(HasSubstr("Cell"))));
@@ -286,14 +288,18 @@ struct ShowsNothing : Model {
 TEST(MetricsOfAModel, AStepThatReturnsNoneIsAnError) {
   ShowsNothing model;
   model.compile({.optimizer = "sgd", .loss = "mse"});
-  expect_error([&] { model.fit(ones({4, 2}), ones({4, 1}), {.verbose = 0}); }, Code::failed_precondition,
-               "[train_step] the step of model 'shows_nothing' returns nothing to show: return {{\"loss\", loss}}");
+  expect_error(
+      [&] {
+        model.fit(ones({4, 2}), ones({4, 1}), {.verbose = 0});
+      },
+      Code::failed_precondition,
+      "[train_step] the step of model 'shows_nothing' returns nothing to show: return {{\"loss\", loss}}");
 }
 
 // --- objects that were moved from ---
 
 TEST(MovedFrom, SaysSo) {
-  Sequential model = one_unit();
+  Sequential model = small_regressor();
   const Sequential taken = std::move(model);
   const auto refused = [](const auto& use, const char* kind) {
     EXPECT_THAT(refusal_of(use), HasSubstr(std::string("this ") + kind + " was moved from"));
@@ -307,7 +313,7 @@ TEST(MovedFrom, SaysSo) {
   refused([&] { model.summary(); }, "Sequential");
   refused([&] { model.add(Dense({.units = 1})); }, "Sequential");
   refused([&] { model.to_json(); }, "Sequential");
-  model = one_unit();
+  model = small_regressor();
   model.fit(x, y, {.verbose = 0});
 
   Dense dense({.units = 1});

@@ -53,7 +53,8 @@ struct RecurrentLayer::Result {
 };
 
 void RecurrentLayer::prepare() {
-  set_input_spec({.min_ndim = 3, .means = settings().time_major ? "[steps, batch, features]" : "[batch, steps, features]"});
+  set_input_spec(
+      {.min_ndim = 3, .means = settings().time_major ? "[steps, batch, features]" : "[batch, steps, features]"});
   set_supports_masking(true);
   cell_ = add_layer("cell", make_cell());
   track_empty("state_spec");
