@@ -6,6 +6,7 @@
 #include "runnel/base/format.h"
 #include "runnel/base/log.h"
 #include "runnel/graph/tracer.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
@@ -26,6 +27,20 @@ void check_optimizer_options(const OptimizerOptions& o) {
   if (o.ema_overwrite_frequency && *o.ema_overwrite_frequency < 1) {
     throw invalid_argument("[{}] ema_overwrite_frequency must be at least 1, got {}", o.name,
                            *o.ema_overwrite_frequency);
+  }
+}
+
+// As with variables: a function may make an optimizer when it is first traced, not whenever it is traced.
+void tell_trace_of_optimizer(const std::string& name) {
+  Tracer* tracer = Tracer::current();
+  if (!tracer) return;
+  try {
+    tracer->variable_created(name);
+  } catch (const Error& e) {
+    throw e.reworded(fmt::format(
+        "[{}] an optimizer is made in the function '{}', with new state whenever that is traced: a function "
+        "makes optimizers on its first call only. Make it outside of the function{}",
+        name, tracer->graph()->name(), user_line({}).at()));
   }
 }
 
@@ -52,6 +67,7 @@ LearningRate LearningRate::from_config(const Config& config) {
 Optimizer::Optimizer(const LearningRate& learning_rate, OptimizerOptions options)
     : shared_state_(std::make_shared<State>()) {
   check_optimizer_options(options);
+  tell_trace_of_optimizer(options.name);
   const OutsideTrace outside;
   state_.options = std::move(options);
   state_.variables = std::make_shared<TrackableList>();

@@ -104,6 +104,25 @@ TEST(LayersOfOnesOwn, MadeInAFunctionAreAnError) {
   });
 }
 
+TEST(OptimizersOfOnesOwn, MadeInAFunctionAreAnError) {
+  const Variable w(Tensor{1.f});
+  auto each_time = function([&](const Tensor& g) {
+    optimizers::SGD sgd(0.1);
+    sgd.apply_gradients({{g, w}});
+  });
+  expect_error([&] { each_time(Tensor{1.f}); }, Code::invalid_argument,
+               "[SGD] an optimizer is made in the function 'function");
+  std::shared_ptr<optimizers::SGD> once;
+  auto lazily = function([&](const Tensor& g) {
+    if (!once) once = std::make_shared<optimizers::SGD>(0.1);
+    once->apply_gradients({{g, w}});
+  });
+  lazily(Tensor{1.f});
+  lazily(Tensor{1.f});
+  EXPECT_FLOAT_EQ(w.value().to_vector<float>()[0], 0.8f);
+  EXPECT_EQ(once->iterations().value().item<int64_t>(), 2);
+}
+
 // As a variable may be.
 TEST(LayersOfOnesOwn, MayBeMadeByTheFirstCallOfAFunction) {
   std::shared_ptr<Dense> once;
