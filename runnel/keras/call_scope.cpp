@@ -50,6 +50,12 @@ void drop_losses(const P& where) {
 
 }  // namespace
 
+std::shared_ptr<Graph> outermost_traced_graph() {
+  const Tracer* tracer = Tracer::current();
+  while (tracer && tracer->parent()) tracer = tracer->parent();
+  return tracer ? tracer->graph() : nullptr;
+}
+
 std::vector<Variable> StrayVariables::add(const std::vector<Variable>& variables) {
   static std::mutex mutex;
   static std::set<uint64_t> told;

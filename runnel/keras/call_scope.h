@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -50,6 +52,9 @@ class CallScope {
   MaskScope masks_;
   uint64_t number_;
 };
+
+// The graph of the outermost trace that is open on this thread; null: none.
+std::shared_ptr<Graph> outermost_traced_graph();
 
 // Variables that calls used and that no one will train or save: people are told of each once.
 class StrayVariables {

@@ -3,20 +3,16 @@
 #include <algorithm>
 #include <atomic>
 #include <typeinfo>
-#include <unordered_set>
 #include <utility>
 
 #include "runnel/base/format.h"
-#include "runnel/base/log.h"
 #include "runnel/base/stack.h"
 #include "runnel/graph/tracer.h"
 #include "runnel/keras/call_scope.h"
 #include "runnel/keras/functional.h"
 #include "runnel/keras/positional.h"
 #include "runnel/op/composed.h"
-#include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
-#include "runnel/ops/operators.h"
 
 namespace runnel::keras {
 namespace {
@@ -24,13 +20,6 @@ namespace {
 uint64_t next_layer_id() {
   static std::atomic<uint64_t> last{0};
   return ++last;
-}
-
-// The graph of the outermost trace that is open on this thread; null: none.
-std::shared_ptr<Graph> outermost_traced_graph() {
-  const Tracer* tracer = Tracer::current();
-  while (tracer && tracer->parent()) tracer = tracer->parent();
-  return tracer ? tracer->graph() : nullptr;
 }
 
 void require_stack_for(const Layer& layer) {
@@ -221,44 +210,6 @@ Nest Layer::run(const Nest& given, const CallArgs& args) {
   }
 }
 
-// What a layer calls is trained and saved with it only if it is registered.
-void Layer::look_for_place(const Layer& outermost) {
-  const std::vector<const Layer*> registered = outermost.all_layers();
-  if (!trainable_ || std::ranges::find(registered, this) != registered.end()) return;
-  if (StrayVariables::add(weights()).empty()) return;
-  if (made_in_call_ == CallScope::current()->number()) {
-    if (!StrayVariables::first_made_in(outermost.id_, class_name())) return;
-    log_warning(
-        "[{0}] layer '{1}' was made inside of the call of '{2}' and is no part of it: what is made there has new "
-        "weights "
-        "in every call, and is neither trained nor saved. Make it once, in the constructor: a member as {0} "
-        "{3}{{this, \"{3}\", ...}}, or one held by shared_ptr with track(\"{3}\", {3}){4}",
-        class_name(), name(), outermost.name(), to_snake_case(class_name()), user_line({}).at());
-    return;
-  }
-  log_warning(
-      "[{0}] layer '{1}' is called in '{2}', but is no part of it: its weights are not trained and saved with '{2}'. "
-      "Register it: a member as {0} {3}{{this, \"{3}\", ...}}, one held by shared_ptr with track(\"{3}\", {3}){4}",
-      class_name(), name(), outermost.name(), to_snake_case(class_name()), user_line({}).at());
-}
-
-// As with variables: a function may make weights when it is first traced, not whenever it is traced.
-void Layer::tell_of_new_weights() {
-  if (made_in_.lock() != outermost_traced_graph() || weights().empty()) return;
-  made_in_.reset();
-  Tracer* tracer = Tracer::current();
-  if (!tracer) return;
-  try {
-    tracer->variable_created(name());
-  } catch (const Error& e) {
-    throw e.reworded(fmt::format(
-        "[{0}] layer '{1}' is made in the function '{2}', with new weights whenever that is traced: a function makes "
-        "layers on its first call only. Make the layer outside of the function, as a member of the model ({0} "
-        "{3}{{this, \"{3}\", ...}}), or only where there is none yet{4}",
-        class_name(), name(), tracer->graph()->name(), to_snake_case(class_name()), user_line({}).at()));
-  }
-}
-
 void Layer::ensure_prepared() {
   if (prepared_) return;
   const OutsideTrace outside;  // what it makes outlives the trace, as weights do
@@ -297,94 +248,9 @@ void Layer::build_from_shapes(const NestOf<PartialShape>& shapes) {
 void Layer::build(const PartialShape&) {}
 void Layer::build(const NestOf<PartialShape>&) {}
 
-void Layer::check_inputs(const Nest& inputs) const {
-  if (inputs.is_leaf() && inputs.leaf().defined()) check_shape(inputs.leaf().partial_shape());
-}
-
-void Layer::check_shape(const PartialShape& shape) const {
-  const InputSpec& spec = input_spec_;
-  if (!shape.has_rank()) return;
-  const auto refuse = [&](const std::string& expected) {
-    const bool too_few = shape.rank() < std::max(spec.ndim, spec.min_ndim);
-    throw invalid_argument("[{}] input of layer '{}' ({}) is incompatible with it: expected {}{}{}, found shape {}{}",
-                           class_name(), name(), class_name(), expected, spec.means.empty() ? "" : ", ", spec.means,
-                           shape.str(), too_few && !spec.means.empty() ? ": add a dimension with expand_dims" : "");
-  };
-  if (spec.ndim >= 0 && shape.rank() != spec.ndim) refuse(fmt::format("{} dimensions", spec.ndim));
-  if (spec.min_ndim >= 0 && shape.rank() < spec.min_ndim) refuse(fmt::format("at least {} dimensions", spec.min_ndim));
-  for (const auto& [axis, size] : spec.axes) {
-    const int at = axis < 0 ? axis + shape.rank() : axis;
-    if (at < 0 || at >= shape.rank() || (shape[at] != kUnknownDim && shape[at] != size)) {
-      refuse(fmt::format("size {} at axis {}", size, axis));
-    }
-  }
-}
-
-void Layer::refuse_moved_from() const {
-  if (!moved_from_) return;
-  const std::string kind = class_name();
-  throw make_error(Code::failed_precondition,
-                   "[{0}] this {0} was moved from: what it was is now the object that it was moved into. Use that one, "
-                   "or assign another {0} to this",
-                   kind);
-}
-
-int64_t Layer::known_dim(const PartialShape& shape, int axis) const {
-  const int at = axis < 0 && shape.has_rank() ? axis + shape.rank() : axis;
-  if (!shape.has_rank() || at < 0 || at >= shape.rank() || shape[at] == kUnknownDim) {
-    throw invalid_argument(
-        "[{}] layer '{}' needs the size of dimension {} of its input to make its weights; it is not "
-        "known: the input is {}",
-        class_name(), name(), axis, shape.str());
-  }
-  return shape[at];
-}
-
 PartialShape Layer::compute_output_shape(const PartialShape& input) {
   const NestOf<TensorSpec> out = infer_outputs(*this, NestOf<TensorSpec>(TensorSpec{input, compute_dtype(), ""}), {});
   return out.leaf().shape;
-}
-
-// --- losses ---
-
-void Layer::add_loss(const Tensor& loss) { CallLosses::add(id_, loss); }
-
-void Layer::regularize_activity(const Nest& outputs) {
-  for (const Tensor& t : nest::flatten(outputs)) {
-    const Tensor batch = cast(shape(t)[0], t.dtype());
-    add_loss(activity_regularizer_(t) / batch);
-  }
-}
-
-// An outermost call begins. What the layers in it added goes too, for the call need not reach all of them.
-void Layer::forget_losses() const {
-  if (CallLosses::drop_ended()) return;
-  for (const Layer* layer : all_layers()) CallLosses::forget(layer->id_);
-}
-
-// This one and those in it at any depth, each once, however many ways lead to it.
-std::vector<const Layer*> Layer::all_layers() const {
-  std::vector<const Layer*> all;
-  std::unordered_set<const Layer*> met;
-  const auto visit = [&](const auto& self, const Layer* layer) -> void {
-    if (!met.insert(layer).second) return;
-    all.push_back(layer);
-    for (const Layer* inner : layer->sublayers()) self(self, inner);
-  };
-  visit(visit, this);
-  return all;
-}
-
-std::vector<Tensor> Layer::losses() const {
-  std::vector<Tensor> all;
-  for (const Layer* layer : all_layers()) {
-    const std::vector<Tensor> added = CallLosses::of(layer->id_);
-    all.insert(all.end(), added.begin(), added.end());
-    for (const WeightRules& w : layer->rules_) {
-      if (w.regularizer && layer->trainable_) all.push_back(w.regularizer(w.variable.value()));
-    }
-  }
-  return all;
 }
 
 Config Layer::get_config() const {

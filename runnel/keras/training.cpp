@@ -4,8 +4,6 @@
 #include <set>
 
 #include "runnel/base/format.h"
-#include "runnel/base/log.h"
-#include "runnel/function/function.h"
 #include "runnel/graph/tracer.h"
 #include "runnel/keras/call_scope.h"
 #include "runnel/keras/loss_scale_optimizer.h"
@@ -14,7 +12,6 @@
 #include "runnel/ops/math.h"
 #include "runnel/ops/operators.h"
 #include "runnel/ops/reduce.h"
-#include "runnel/ops/variable_slot.h"
 
 namespace runnel::keras {
 namespace {
@@ -38,27 +35,6 @@ auto named_in_errors(const std::string& what, const std::string& output, const s
                                  what, output, model, dtype_name(y_true.dtype()), y_true.partial_shape().str(),
                                  dtype_name(y_pred.dtype()), y_pred.partial_shape().str()));
   }
-}
-
-// The metrics among the parts of an object, through lists, then those of the layers in it.
-void add_metrics(const Trackable& at, std::vector<const Trackable*>& met, std::vector<Metric*>& out) {
-  if (std::find(met.begin(), met.end(), &at) != met.end()) return;
-  met.push_back(&at);
-  for (const Trackable::Edge& edge : at.edges()) {
-    if (auto* metric = dynamic_cast<Metric*>(edge.object)) {
-      if (std::find(out.begin(), out.end(), metric) == out.end()) out.push_back(metric);
-    } else if (edge.object->holds_weights() && !dynamic_cast<Layer*>(edge.object)) {
-      add_metrics(*edge.object, met, out);
-    }
-  }
-  if (const auto* layer = dynamic_cast<const Layer*>(&at)) {
-    for (const Layer* inner : layer->sublayers()) add_metrics(*inner, met, out);
-  }
-}
-
-// Is one a copy of the other?
-bool counts_with(const Metric& a, const Metric& b) {
-  return !a.variables().empty() && !b.variables().empty() && &a.variables()[0].slot() == &b.variables()[0].slot();
 }
 
 std::string leaf_shapes(const std::vector<Tensor>& tensors) {
@@ -200,49 +176,6 @@ std::vector<MetricPtr> Model::Training::all_metrics() const {
   return all;
 }
 
-std::vector<Metric*> Model::metrics() {
-  std::vector<Metric*> members;
-  std::vector<const Trackable*> met;
-  add_metrics(*this, met, members);
-  std::vector<Metric*> all;
-  // A member takes the place of what compile made under its name: the loss_tracker of a step of one's own is "loss".
-  for (const MetricPtr& made : training_ ? training_->all_metrics() : std::vector<MetricPtr>()) {
-    const auto member = std::ranges::find(members, made->name(), &Metric::name);
-    Metric* metric = member != members.end() ? *member : made.get();
-    if (std::ranges::find(all, metric) == all.end()) all.push_back(metric);
-  }
-  for (Metric* member : members) {
-    const auto is_member = [&](const Metric* known) { return known == member || counts_with(*known, *member); };
-    if (std::ranges::none_of(all, is_member)) all.push_back(member);
-  }
-  return all;
-}
-
-// A model that names its metrics itself need not name those of compile: the steps made here report them nevertheless.
-std::vector<Metric*> Model::reported_metrics() {
-  const std::vector<Metric*> named = metrics();
-  std::vector<Metric*> all;
-  for (const MetricPtr& made : training_ ? training_->all_metrics() : std::vector<MetricPtr>()) {
-    const auto same = std::ranges::find(named, made->name(), &Metric::name);
-    Metric* metric = same != named.end() ? *same : made.get();
-    if (std::ranges::find(all, metric) == all.end()) all.push_back(metric);
-  }
-  for (Metric* metric : named) {
-    if (std::ranges::find(all, metric) == all.end()) all.push_back(metric);
-  }
-  return all;
-}
-
-std::vector<std::string> Model::metrics_names() {
-  std::vector<std::string> names;
-  for (const Metric* metric : metrics()) names.push_back(metric->name());
-  return names;
-}
-
-void Model::reset_metrics() {
-  for (Metric* metric : reported_metrics()) metric->reset_state();
-}
-
 Tensor Model::compute_loss(const TrainingBatch& batch, const Nest& y_pred) {
   const Tensor total = total_loss(batch, y_pred);
   if (total.defined()) return total;
@@ -288,12 +221,6 @@ StepLogs Model::compute_metrics(const TrainingBatch& batch, const Nest& y_pred) 
   return results_of(metrics());
 }
 
-StepLogs Model::results_of(const std::vector<Metric*>& all) {
-  StepLogs logs;
-  for (const Metric* metric : all) logs.emplace_back(metric->name(), metric->result());
-  return logs;
-}
-
 void Model::update_metrics(const TrainingBatch& batch, const Nest& y_pred) {
   Training& t = training();
   const std::vector<Tensor> predicted = nest::flatten(y_pred);
@@ -309,65 +236,6 @@ void Model::update_metrics(const TrainingBatch& batch, const Nest& y_pred) {
     for (const MetricPtr& metric : t.outputs[i].metrics) update(*metric, counts);
     for (const MetricPtr& metric : t.outputs[i].weighted_metrics) update(*metric, weight);
   }
-}
-
-// Trainable variables that the step read and that are no part of the model.
-void Model::warn_of_strays(const GradientTape& tape) const {
-  std::set<uint64_t> known;
-  for (const Variable& v : weights()) known.insert(v.slot().id);
-  std::vector<Variable> others = tape.watched_variables();
-  std::erase_if(others, [&](const Variable& v) { return known.contains(v.slot().id); });
-  std::string names;
-  for (const Variable& v : StrayVariables::add(others)) names += (names.empty() ? "" : ", ") + v.name();
-  if (names.empty()) return;
-  log_warning(
-      "[fit] model '{}' uses trainable variables that are no part of it, and does not train or save them: {}. Register "
-      "the layers that are members with {{this, \"name\"}}, those held by shared_ptr and variables with "
-      "track(\"name\", part)",
-      name(), names);
-}
-
-// What was trainable when a step was first made after compile stays so, as in Keras: a step that is traced again, for
-// batches of another size, trains the same as the others. Layers may have been built since then.
-std::vector<Variable> Model::variables_to_train() {
-  Training& t = training();
-  if (!t.in_step) return trainable_variables();
-  if (t.num_applied == t.trained.size()) t.trained.emplace_back();
-  Training::Trainable& known = t.trained[t.num_applied++];
-  if (const size_t count = weights().size(); known.variables.empty() || known.num_weights != count) {
-    known = {trainable_variables(), count};
-  }
-  return known.variables;
-}
-
-void Model::warn_of_changed_trainable(const char* who) {
-  Training& t = training();
-  const auto& [before, num_weights] = t.after_step;
-  if (t.warned_of_trainable || num_weights == 0 || num_weights != weights().size()) return;
-  const std::vector<Variable> now = trainable_variables();
-  const auto same = [](const Variable& a, const Variable& b) { return &a.slot() == &b.slot(); };
-  if (std::ranges::equal(now, before, same)) return;
-  t.warned_of_trainable = true;
-  log_warning(
-      "[{}] Discrepancy between trainable weights and collected trainable weights, did you set `model.trainable` "
-      "without "
-      "calling `model.compile` after? Model '{}' goes on training the {} weights that were trainable when its training "
-      "began; now {} are: call compile again for that to count",
-      who, name(), before.size(), now.size());
-}
-
-void Model::apply_gradients(const Tensor& loss, GradientTape& tape) {
-  Optimizer& optimizer = *training().optimizer;
-  const std::vector<Variable> variables = variables_to_train();
-  if (variables.empty()) {
-    const bool is_frozen = !weights().empty();
-    throw make_error(Code::failed_precondition, "[fit] model '{}' has no trainable weights. {}", name(),
-                     is_frozen ? "All its layers are frozen: set_trainable(true) of those that are to be trained"
-                               : "Layers that are members must be registered: keras::Dense dense{this, \"dense\", "
-                                 "{...}}; those held by shared_ptr are handed to track(\"name\", layer)");
-  }
-  warn_of_strays(tape);
-  optimizer.minimize(loss, variables, tape, [this](const Variable& v) { return constraint_of(v); });
 }
 
 StepLogs Model::train_step(const TrainingBatch& batch) {
