@@ -136,10 +136,12 @@ void require_stack(const char* what, const SourceSite& where) {
   const char* advice = is_tracing() ? "; what is traced outside of a function that calls itself goes through both "
                                       "branches of a condition: write it as while_loop, or call a function(...)"
                                     : "";
-  throw make_error(
-      Code::resource_exhausted,
-      "[{}] the calls inside one another have used up the stack: what calls itself must come to an end{}{}", what,
-      advice, user_line(where).at());
+  composed(where, [&] {
+    throw make_error(
+        Code::resource_exhausted,
+        "[{}] the calls inside one another have used up the stack: what calls itself must come to an end{}", what,
+        advice);
+  });
 }
 
 Body::Body() = default;

@@ -86,8 +86,8 @@ void Layer::tell_of_new_weights() {
     throw e.reworded(fmt::format(
         "[{0}] layer '{1}' is made in the function '{2}', with new weights whenever that is traced: a function makes "
         "layers on its first call only. Make the layer outside of the function, as a member of the model ({0} "
-        "{3}{{this, \"{3}\", ...}}), or only where there is none yet{4}",
-        class_name(), name(), tracer->graph()->name(), to_snake_case(class_name()), user_line({}).at()));
+        "{3}{{this, \"{3}\", ...}}), or only where there is none yet",
+        class_name(), name(), tracer->graph()->name(), to_snake_case(class_name())));
   }
 }
 

@@ -6,7 +6,6 @@
 #include "runnel/base/format.h"
 #include "runnel/base/log.h"
 #include "runnel/graph/tracer.h"
-#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
@@ -39,8 +38,8 @@ void tell_trace_of_optimizer(const std::string& name) {
   } catch (const Error& e) {
     throw e.reworded(fmt::format(
         "[{}] an optimizer is made in the function '{}', with new state whenever that is traced: a function "
-        "makes optimizers on its first call only. Make it outside of the function{}",
-        name, tracer->graph()->name(), user_line({}).at()));
+        "makes optimizers on its first call only. Make it outside of the function",
+        name, tracer->graph()->name()));
   }
 }
 

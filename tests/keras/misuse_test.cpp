@@ -87,6 +87,8 @@ TEST(LayersOfOnesOwn, MadeInAFunctionAreAnError) {
     return late(x);
   });
   expect_error([&] { each_time(ones({1, 2})); }, Code::invalid_argument, "is made in the function 'function");
+  const std::string message = refusal_of([&] { each_time(ones({1, 2})); });
+  EXPECT_EQ(message.find(" (at "), message.rfind(" (at ")) << message;
   auto functional = function([](const Tensor& x) {
     const Tensor in = Input({2});
     Model model(in, Dense({.units = 1})(in));
