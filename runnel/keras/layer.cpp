@@ -17,6 +17,8 @@
 namespace runnel::keras {
 namespace {
 
+std::atomic<uint64_t> num_trainable_changes{0};
+
 uint64_t next_layer_id() {
   static std::atomic<uint64_t> last{0};
   return ++last;
@@ -116,8 +118,11 @@ const std::string& Layer::name() const {
   return name_;
 }
 
+uint64_t Layer::last_trainable_change() { return num_trainable_changes; }
+
 void Layer::set_trainable(bool trainable) {
   trainable_ = trainable;
+  ++num_trainable_changes;
   for (Layer* layer : sublayers()) layer->set_trainable(trainable);
 }
 

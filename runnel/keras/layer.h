@@ -93,6 +93,8 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
   // A layer that is not trainable has no trainable weights, nor have the layers in it.
   bool trainable() const { return trainable_; }
   virtual void set_trainable(bool trainable);
+  // Every call of set_trainable in the process has a number: the last one.
+  static uint64_t last_trainable_change();
   bool supports_masking() const { return supports_masking_; }
   const Policy& dtype_policy() const { return policy_; }
   DType variable_dtype() const { return policy_.variable_dtype(); }

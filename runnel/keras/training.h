@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -42,8 +43,9 @@ struct Model::Training {
     std::vector<Variable> variables;
     size_t num_weights = 0;
   };
-  std::vector<Trainable> trained;  // by every apply_gradients of the step
-  Trainable after_step;            // when the first step was over
+  std::vector<Trainable> trained;      // by every apply_gradients of the step
+  Trainable after_step;                // when the first step was over
+  uint64_t seen_trainable_change = 0;  // the last_trainable_change() when that was compared with the model
   bool warned_of_trainable = false;
   bool in_step = false;
   size_t num_applied = 0;  // in the step that is being made

@@ -1,6 +1,7 @@
 // What a step of training changes.
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "runnel/base/format.h"
 #include "runnel/base/log.h"
@@ -41,6 +42,8 @@ std::vector<Variable> Model::variables_to_train() {
 
 void Model::warn_of_changed_trainable(const char* who) {
   Training& t = training();
+  const uint64_t change = last_trainable_change();
+  if (std::exchange(t.seen_trainable_change, change) == change) return;
   const auto& [before, num_weights] = t.after_step;
   if (t.warned_of_trainable || num_weights == 0 || num_weights != weights().size()) return;
   const std::vector<Variable> now = trainable_variables();
@@ -49,8 +52,8 @@ void Model::warn_of_changed_trainable(const char* who) {
   t.warned_of_trainable = true;
   log_warning(
       "[{}] Discrepancy between trainable weights and collected trainable weights, did you set `model.trainable` "
-      "without "
-      "calling `model.compile` after? Model '{}' goes on training the {} weights that were trainable when its training "
+      "without calling `model.compile` after? Model '{}' goes on training the {} weights that were trainable when its "
+      "training "
       "began; now {} are: call compile again for that to count",
       who, name(), before.size(), now.size());
 }
