@@ -53,8 +53,7 @@ void Model::warn_of_changed_trainable(const char* who) {
   log_warning(
       "[{}] Discrepancy between trainable weights and collected trainable weights, did you set `model.trainable` "
       "without calling `model.compile` after? Model '{}' goes on training the {} weights that were trainable when its "
-      "training "
-      "began; now {} are: call compile again for that to count",
+      "training began; now {} are: call compile again for that to count",
       who, name(), before.size(), now.size());
 }
 
