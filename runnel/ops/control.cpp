@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "runnel/base/format.h"
+#include "runnel/base/stack.h"
 #include "runnel/op/builder.h"
 #include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
@@ -49,6 +50,12 @@ struct HostCallAttrs {
 void call_host(KernelContext& c, const HostCallAttrs& a) {
   const auto* body = dynamic_cast<const HostBody*>(a.f.body.get());
   if (!body) throw make_error(Code::failed_precondition, "the callback is not in this program");
+  if (!stack_has_room()) {
+    throw make_error(
+        Code::resource_exhausted,
+        "the calls inside one another have used up the stack: a callback that calls itself must come to an "
+        "end");
+  }
   std::vector<Tensor> in;
   for (int i = 0; i < c.num_inputs(); ++i) in.push_back(c.in(i).to_host());
   const Unrecorded unrecorded;
