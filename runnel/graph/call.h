@@ -23,7 +23,8 @@ struct CallAttrs {
   FuncAttr f;
   std::vector<PartialShape> output_shapes;  // ours: what is known of them, for the callers' graphs
   static constexpr auto fields() {
-    return field_list(field("Tin", &CallAttrs::Tin), field("Tout", &CallAttrs::Tout), field("f", &CallAttrs::f),
+    return field_list(field("Tin", &CallAttrs::Tin, {.required = true}),
+                      field("Tout", &CallAttrs::Tout, {.required = true}), field("f", &CallAttrs::f),
                       field("_output_shapes", &CallAttrs::output_shapes));
   }
 };

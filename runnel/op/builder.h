@@ -58,6 +58,11 @@ class OpBuilder {
   }
   // A list of inputs of any types; their dtypes are the list called `types`.
   OpBuilder& in_any_list(const char* name, const char* types) { return did(declaration_.in_any_list(name, types)); }
+  // The list declared last has that many inputs or more. (Where an attribute repeats its length, the field says it.)
+  OpBuilder& at_least(int64_t fewest) {
+    declaration_.def.inputs.back().fewest = fewest;
+    return *this;
+  }
 
   OpBuilder& out(const char* name) { return did(declaration_.out(name)); }
   OpBuilder& out(const char* name, DType fixed) { return did(declaration_.out(name, fixed)); }

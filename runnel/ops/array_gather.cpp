@@ -251,9 +251,10 @@ void gather_nd_rows(const Tensor& params, const Tensor& indices, const Tensor& o
 void register_array_gather(Registry& r) {
   r.define<GatherAttrs>("GatherV2")
       .type("Tparams", all_types)
-      .type("Tindices", index_types, DType::int32)
+      .type("Tindices", index_types)
       .in("params", "Tparams")
       .in("indices", "Tindices")
+      .type("Taxis", index_types)
       .in_host("axis", "Taxis")
       .out("output", "Tparams")
       .moves()
@@ -295,7 +296,7 @@ void register_array_gather(Registry& r) {
 
   r.define("GatherNd")
       .type("Tparams", all_types)
-      .type("Tindices", index_types, DType::int32)
+      .type("Tindices", index_types)
       .in("params", "Tparams")
       .in("indices", "Tindices")
       .out("output", "Tparams")

@@ -17,7 +17,10 @@ namespace {
 
 struct DynamicPartitionAttrs {
   int64_t num_partitions = 1;
-  static constexpr auto fields() { return field_list(field("num_partitions", &DynamicPartitionAttrs::num_partitions)); }
+  static constexpr auto fields() {
+    return field_list(
+        field("num_partitions", &DynamicPartitionAttrs::num_partitions, {.required = true, .minimum = 1}));
+  }
 };
 
 void require_prefix(const PartialShape& prefix, const PartialShape& whole, const char* what) {
@@ -118,6 +121,7 @@ void define_stitch(Registry& r, const char* name, const char* doc) {
   r.define(name)
       .type("T", data_types)
       .in_list("indices", "N", DType::int32)
+      .at_least(1)
       .in_list("data", "N")
       .out("merged", "T")
       .shape(stitch_shape)
@@ -138,8 +142,7 @@ void register_array_partition(Registry& r) {
       .in("data", "T")
       .in("partitions", DType::int32)
       .out_list("outputs", "num_partitions")
-      .shape([](InferContext& c, const DynamicPartitionAttrs& a) {
-        if (a.num_partitions < 1) throw invalid_argument("num_partitions must be positive, got {}", a.num_partitions);
+      .shape([](InferContext& c) {
         const PartialShape &data = c.input(0), &which = c.input(1);
         require_prefix(which, data, "partitions");
         PartialShape part = PartialShape::unknown();

@@ -61,14 +61,14 @@ struct BlockAttrs {
   int64_t block_size = 2;
   std::string data_format = "NHWC";
   static constexpr auto fields() {
-    return field_list(field("block_size", &BlockAttrs::block_size), field("data_format", &BlockAttrs::data_format));
+    return field_list(field("block_size", &BlockAttrs::block_size, {.required = true, .minimum = 2}),
+                      field("data_format", &BlockAttrs::data_format, {.texts = "NHWC|NCHW|NCHW_VECT_C"}));
   }
 };
 
 void check_blocks(const InferContext& c, const BlockAttrs& a) {
   c.require_rank(0, 4);
   if (a.data_format != "NHWC") throw invalid_argument("data_format {} is not supported, only NHWC", a.data_format);
-  if (a.block_size < 2) throw invalid_argument("block_size must be at least 2, got {}", a.block_size);
 }
 
 // Strides of [batch, row, column, row in block, column in block, channel] of a tensor [batch, rows, columns, channels]

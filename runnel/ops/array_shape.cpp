@@ -60,14 +60,17 @@ PartialShape reshaped_in_part(const PartialShape& from, const PartialShape& aske
 
 struct ShapeAttrs {
   DType out_type = DType::int32;
-  static constexpr auto fields() { return field_list(field("out_type", &ShapeAttrs::out_type)); }
+  static constexpr auto fields() {
+    return field_list(field("out_type", &ShapeAttrs::out_type, {.types = index_types.mask}));
+  }
 };
 
 struct ShapeNAttrs {
   int64_t N = 1;
   DType out_type = DType::int32;
   static constexpr auto fields() {
-    return field_list(field("N", &ShapeNAttrs::N), field("out_type", &ShapeNAttrs::out_type));
+    return field_list(field("N", &ShapeNAttrs::N, {.required = true, .minimum = 1}),
+                      field("out_type", &ShapeNAttrs::out_type, {.types = index_types.mask}));
   }
 };
 
@@ -78,7 +81,7 @@ struct SqueezeAttrs {
 
 struct EnsureShapeAttrs {
   PartialShape shape = PartialShape::unknown();
-  static constexpr auto fields() { return field_list(field("shape", &EnsureShapeAttrs::shape)); }
+  static constexpr auto fields() { return field_list(field("shape", &EnsureShapeAttrs::shape, {.required = true})); }
 };
 
 PartialShape expanded(const PartialShape& x, int64_t axis) {
@@ -109,10 +112,8 @@ template <class Values>
 void put_ints(const Tensor& out, const Values& values) {
   if (out.dtype() == DType::int32) {
     std::copy(values.begin(), values.end(), out.mutable_data<int32_t>());
-  } else if (out.dtype() == DType::int64) {
-    std::copy(values.begin(), values.end(), out.mutable_data<int64_t>());
   } else {
-    throw invalid_argument("out_type must be int32 or int64, got {}", dtype_name(out.dtype()));
+    std::copy(values.begin(), values.end(), out.mutable_data<int64_t>());
   }
 }
 

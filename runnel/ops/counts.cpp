@@ -23,9 +23,9 @@ struct SparseCountAttrs {
   int64_t maxlength = -1;
   bool binary_output = false;
   static constexpr auto fields() {
-    return field_list(field("minlength", &SparseCountAttrs::minlength),
-                      field("maxlength", &SparseCountAttrs::maxlength),
-                      field("binary_output", &SparseCountAttrs::binary_output));
+    return field_list(field("minlength", &SparseCountAttrs::minlength, {.minimum = -1}),
+                      field("maxlength", &SparseCountAttrs::maxlength, {.minimum = -1}),
+                      field("binary_output", &SparseCountAttrs::binary_output, {.required = true}));
   }
 };
 
@@ -147,7 +147,7 @@ void register_counts(Registry& r) {
   const Tensor none = Tensor::empty(DType::float32, {0});
 
   r.define<BinaryAttrs>("RaggedBincount")
-      .type("Tidx", index_types, DType::int32)
+      .type("Tidx", index_types)
       .in("splits", DType::int64)
       .in("values", "Tidx")
       .in_host("size", "Tidx")
@@ -178,7 +178,7 @@ void register_counts(Registry& r) {
       .sample({.in = {longs({0, 2}), Tensor{1}, Tensor(2), none}, .error = "splits end at 2"});
 
   r.define<BinaryAttrs>("SparseBincount")
-      .type("Tidx", index_types, DType::int32)
+      .type("Tidx", index_types)
       .in("indices", DType::int64)
       .in("values", "Tidx")
       .in_host("dense_shape", DType::int64)
@@ -212,7 +212,7 @@ void register_counts(Registry& r) {
                .out = {Tensor{0.f, 2.f, 0.f, 1.f}}});
 
   r.define<SparseCountAttrs>("DenseCountSparseOutput")
-      .type("T", index_types, DType::int32)
+      .type("T", index_types)
       .in("values", "T")
       .type("output_type", counted_types)
       .in("weights", "output_type")
@@ -241,7 +241,7 @@ void register_counts(Registry& r) {
       .sample({.in = {Tensor{1, 1, 4}, Tensor{1.f, 2.f}}, .error = "2 weights for 3 values"});
 
   r.define<SparseCountAttrs>("SparseCountSparseOutput")
-      .type("T", index_types, DType::int32)
+      .type("T", index_types)
       .in("indices", DType::int64)
       .in("values", "T")
       .in_host("dense_shape", DType::int64)
@@ -270,7 +270,7 @@ void register_counts(Registry& r) {
                .out = {places({0, 1, 2, 3}), Tensor{2.f, 1.f}, longs({3, 4})}});
 
   r.define<SparseCountAttrs>("RaggedCountSparseOutput")
-      .type("T", index_types, DType::int32)
+      .type("T", index_types)
       .in("splits", DType::int64)
       .in("values", "T")
       .type("output_type", counted_types)

@@ -22,8 +22,9 @@ struct ToTensorAttrs {
   int64_t num_row_partition_tensors = 1;
   std::vector<std::string> row_partition_types;
   static constexpr auto fields() {
-    return field_list(field("num_row_partition_tensors", &ToTensorAttrs::num_row_partition_tensors),
-                      field("row_partition_types", &ToTensorAttrs::row_partition_types));
+    return field_list(
+        field("num_row_partition_tensors", &ToTensorAttrs::num_row_partition_tensors, {.required = true, .minimum = 1}),
+        field("row_partition_types", &ToTensorAttrs::row_partition_types, {.required = true}));
   }
 };
 

@@ -64,9 +64,6 @@ template <class T>
 void draw_categories(const Philox& gen, const Tensor& logits, const Tensor& out) {
   const int64_t classes = logits.shape()[1];
   const int64_t samples = out.shape()[1];
-  if (out.dtype() != DType::int32 && out.dtype() != DType::int64) {
-    throw invalid_argument("output_dtype must be int32 or int64, got {}", dtype_name(out.dtype()));
-  }
   if (classes == 0) throw invalid_argument("there are no classes to draw from");
   parallel_for(out.shape()[0], 16, [&](int64_t begin, int64_t end) {
     std::vector<double> cumulative(static_cast<size_t>(classes));

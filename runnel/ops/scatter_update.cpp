@@ -14,9 +14,9 @@
 namespace runnel {
 namespace {
 
-struct ScatterAttrs {
+struct ReadRowsAttrs {
   DType dtype = DType::invalid;
-  static constexpr auto fields() { return field_list(field("dtype", &ScatterAttrs::dtype)); }
+  static constexpr auto fields() { return field_list(field("dtype", &ReadRowsAttrs::dtype)); }
 };
 
 // A variable, locked, and the rows of it that an op changes: what does not depend on the dtype.
@@ -67,11 +67,12 @@ void scatter_rows(KernelContext& c, Change change) {
 
 template <class Types, class Change>
 void define_scatter(Registry& r, const char* name, const char* doc, Types types, Change) {
-  r.define<ScatterAttrs>(name)
-      .type("T", types)
+  r.define(name)
+      .type("dtype", types)
       .in("resource", DType::resource)
+      .type("Tindices", index_types)
       .in_host("indices", "Tindices")
-      .in("updates", "T")
+      .in("updates", "dtype")
       .shape([](InferContext&) {})
       .cpu([]<class T>(KernelContext& c) { scatter_rows<T>(c, Change{}); })
       .stateful()
@@ -80,8 +81,8 @@ void define_scatter(Registry& r, const char* name, const char* doc, Types types,
 
 void scatter(const char* name, const Variable& v, const IndexedSlices& delta, const SourceSite& where) {
   composed(where, [&] {
-    const Op<ScatterAttrs> op(name);
-    op.many({v.handle(), delta.indices, delta.values}, {.dtype = v.dtype()});
+    const Op op(name);
+    op.many({v.handle(), delta.indices, delta.values});
   });
 }
 
@@ -107,7 +108,7 @@ void register_scatter_update(Registry& r) {
   define_scatter(r, "ResourceScatterUpdate", "Replaces rows of a variable by updates.", data_types,
                  [](auto, auto b) { return b; });
 
-  r.define<ScatterAttrs>("ResourceGather")
+  r.define<ReadRowsAttrs>("ResourceGather")
       .in("resource", DType::resource)
       .type("Tindices", index_types)
       .in("indices", "Tindices")
@@ -195,7 +196,7 @@ const Variable& Variable::scatter_update(const IndexedSlices& rows, SourceSite w
 
 Tensor Variable::sparse_read(const Operand& indices) const {
   return composed(indices.where(), [&]() -> Tensor {
-    static const Op<ScatterAttrs> op("ResourceGather");
+    static const Op<ReadRowsAttrs> op("ResourceGather");
     return op({handle_, indices}, {.dtype = dtype()});
   });
 }

@@ -214,6 +214,18 @@ TEST(GraphDef, RefusesWhatMakesNoGraph) {
   expect_error([] { from_graph_def(node("a", "Const", {})); }, Code::invalid_argument, "attribute 'dtype'");
 }
 
+TEST(GraphDef, AttributesMustBeWhatTheirOpsAllow) {
+  const auto t = traced({{3}}, [](const auto& x) {
+    return std::vector<Tensor>{pad(x[0], Tensor{{1, 1}}, "REFLECT"), x[0]};
+  });
+  std::string bytes = t.graph->to_graph_def();
+  const size_t at = bytes.find("REFLECT");
+  ASSERT_NE(at, std::string::npos);
+  bytes.replace(at, 7, "REFLEXT");
+  expect_error([&] { from_graph_def(bytes); }, Code::invalid_argument,
+               "[MirrorPad] Value for attr 'mode' of \"REFLEXT\" is not in the list of allowed values");
+}
+
 TEST(GraphDef, DamagedBytesGiveAnErrorOrAGraph) {
   const auto t = traced({{2, 2}}, [](const auto& x) {
     TensorArray ta(float32, 2);

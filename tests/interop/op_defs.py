@@ -10,7 +10,7 @@ from tensorflow_calls import default_value, op_def
 # Kinds of difference, the graver first.
 KINDS = ["inputs", "outputs", "attribute missing here", "attribute here only", "attribute type", "default",
          "default here only", "default in TensorFlow only", "types missing here", "types here only", "stateful",
-         "allowed values not declared", "minimum not declared"]
+         "allowed values", "minimum"]
 
 
 def our_definitions(program):
@@ -99,25 +99,30 @@ class Comparison:
                 self.add("default", f"{name} = {mine['default']!r} here, {theirs!r} in TensorFlow")
         elif "default" in mine:
             self.add("default here only", f"{name} = {mine['default']!r}")
+        self.allowed(name, mine, its)
+        # A list is never shorter than empty: TensorFlow says so of some.
+        least = its.minimum if its.has_minimum and (its.minimum > 0 or its.type == "int") else None
+        if mine.get("minimum") != least:
+            self.add("minimum", f"{name}: {mine.get('minimum', 'none')} here, "
+                                f"{'none' if least is None else least} in TensorFlow")
+
+    def allowed(self, name, mine, its):
         allowed = its.allowed_values.list
-        if its.type in ("type", "list(type)") and "allowed" in mine:
+        if its.type in ("type", "list(type)"):
             theirs = {dtype_name(t) for t in allowed.type} & self.known_types or set(self.known_types)
-            ours = set(mine["allowed"])
+            ours = set(mine.get("allowed", self.known_types))
             if theirs - ours:
                 self.add("types missing here", f"{name}: {', '.join(sorted(theirs - ours))}")
             if ours - theirs:
                 self.add("types here only", f"{name}: {', '.join(sorted(ours - theirs))}")
-        elif allowed.type or allowed.s:
-            values = [dtype_name(t) for t in allowed.type] or [s.decode() for s in allowed.s]
-            self.add("allowed values not declared", f"{name}: {', '.join(values)}")
-        if its.has_minimum and (its.minimum > 0 or its.type == "int"):
-            self.add("minimum not declared", f"{name} >= {its.minimum}" if its.type == "int"
-                     else f"at least {its.minimum} in {name}")
+        elif set(mine.get("allowed", [])) != {s.decode() for s in allowed.s}:
+            theirs = ", ".join(s.decode() for s in allowed.s)
+            self.add("allowed values", f"{name}: {', '.join(mine.get('allowed', []))} here, {theirs} in TensorFlow")
 
 
 def compare(ours):
     """[(op, kind, text)], and the names of the ops that TensorFlow has not."""
-    known = {t for op in ours for a in op["attributes"] for t in a.get("allowed", [])}
+    known = {t for op in ours for a in op["attributes"] if "type" in a["type"] for t in a.get("allowed", [])}
     found, absent = [], []
     for op in ours:
         if op_def(op["name"]) is None:
