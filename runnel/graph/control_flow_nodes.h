@@ -71,10 +71,12 @@ struct WhileAttrs {
   FuncAttr body;
   std::vector<PartialShape> output_shapes;
   int64_t num_state = 0;             // ours: how many of the inputs are state
+  int64_t parallel_iterations = 10;  // read and written; iterations run one after the other
   std::vector<WhileRecord> records;  // not written: a loop that was read is extended anew
   static constexpr auto fields() {
     return field_list(field("T", &WhileAttrs::T, {.required = true}), field("cond", &WhileAttrs::cond),
                       field("body", &WhileAttrs::body), field("output_shapes", &WhileAttrs::output_shapes),
+                      field("parallel_iterations", &WhileAttrs::parallel_iterations),
                       field("_num_state", &WhileAttrs::num_state));
   }
 };

@@ -192,7 +192,9 @@ class OpBuilder {
     } else if constexpr (std::invocable<K, KernelContext&, const A&>) {
       table[0] = [](KernelContext& c) { K{}(c, c.template attrs<A>()); };
     } else {
-      ((table[static_cast<size_t>(dtype_of<Ts>)] = &run_typed<K, Ts>), ...);
+      // Without a type variable all calls have one kernel.
+      const bool one = declaration_.def.type_vars.empty();
+      ((table[one ? 0 : static_cast<size_t>(dtype_of<Ts>)] = &run_typed<K, Ts>), ...);
     }
     return *this;
   }

@@ -117,7 +117,9 @@ void register_array_reverse(Registry& r) {
 
   r.define("Roll")
       .in("input", data_types)
+      .type("Tshift", index_types)
       .in_host("shift", "Tshift")
+      .type("Taxis", index_types)
       .in_host("axis", "Taxis")
       .out("output")
       .moves()

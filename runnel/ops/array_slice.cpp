@@ -239,6 +239,7 @@ Tensor strided_slice_grad(const GradCtx& g, const MaskAttrs& a) {
 void register_array_slice(Registry& r) {
   r.define("Slice")
       .in("input", all_types)
+      .type("Index", index_types)
       .in_host("begin", "Index")
       .in_host("size", "Index")
       .out("output")
@@ -284,6 +285,7 @@ void register_array_slice(Registry& r) {
 
   r.define<MaskAttrs>("StridedSlice")
       .in("input", all_types)
+      .type("Index", index_types)
       .in_host("begin", "Index")
       .in_host("end", "Index")
       .in_host("strides", "Index")
@@ -314,6 +316,7 @@ void register_array_slice(Registry& r) {
 
   r.define<MaskAttrs>("StridedSliceGrad")
       .type("T", all_types)
+      .type("Index", index_types)
       .in_host("shape", "Index")
       .in_host("begin", "Index")
       .in_host("end", "Index")

@@ -88,6 +88,7 @@ void register_random(Registry& r) {
 
   r.define<SeedAttrs>("RandomUniformInt")
       .type("Tout", index_types)
+      .type("T", index_types)
       .in_host("shape", "T")
       .in("minval", "Tout")
       .in("maxval", "Tout")
@@ -104,6 +105,7 @@ void register_random(Registry& r) {
 
   r.define<SeedAttrs>("RandomGamma")
       .type("T", Types<Half, float, double>{})
+      .type("S", index_types)
       .in_host("shape", "S")
       .in("alpha", "T")
       .out("output")

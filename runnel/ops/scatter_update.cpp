@@ -19,6 +19,13 @@ struct ReadRowsAttrs {
   static constexpr auto fields() { return field_list(field("dtype", &ReadRowsAttrs::dtype)); }
 };
 
+struct VariableShapeAttrs {
+  DType out_type = DType::int32;
+  static constexpr auto fields() {
+    return field_list(field("out_type", &VariableShapeAttrs::out_type, {.types = index_types.mask}));
+  }
+};
+
 // A variable, locked, and the rows of it that an op changes: what does not depend on the dtype.
 class LockedRows {
  public:
@@ -152,14 +159,16 @@ void register_scatter_update(Registry& r) {
       .reads_variable()
       .doc("Rows of a variable; its gradient is IndexedSlices.");
 
-  r.define("VariableShape")
+  r.define<VariableShapeAttrs>("VariableShape")
       .in("input", DType::resource)
-      .out("output", DType::int32)
+      .out("output", "out_type")
       .shape([](InferContext& c) { c.output(PartialShape{kUnknownDim}); })
       .cpu([](KernelContext& c) {
         const Shape s = Variable::from_handle(c.in(0)).shape();
-        c.allocate(0, {s.rank()});
-        std::copy(s.begin(), s.end(), c.out<int32_t>());
+        const Tensor& to = c.allocate(0, {s.rank()});
+        index_types.for_each([&]<class I>() {
+          if (to.dtype() == dtype_of<I>) std::copy(s.begin(), s.end(), to.mutable_data<I>());
+        });
       })
       .stateful()
       .doc("The shape of a variable's value.");

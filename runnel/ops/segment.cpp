@@ -154,13 +154,13 @@ constexpr auto prod_grad_of = [](const GradCtx& g) { return segment_prod_grad(g,
 
 template <class Set>
 auto define_sorted(Registry& r, const char* name, Set types) {
-  auto op = r.define(name).in("data", types).type("Tindices", index_types, DType::int32);
+  auto op = r.define(name).in("data", types).type("Tindices", index_types);
   op.in("segment_ids", "Tindices").out("output").shape(sorted_shape);
   return op;
 }
 template <class Set>
 auto define_unsorted(Registry& r, const char* name, Set types) {
-  auto op = r.define(name).in("data", types).type("Tindices", index_types, DType::int32);
+  auto op = r.define(name).in("data", types).type("Tindices", index_types);
   op.in("segment_ids", "Tindices").in_host("num_segments", "Tnumsegments").out("output").shape(unsorted_shape);
   return op;
 }

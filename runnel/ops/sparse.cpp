@@ -69,7 +69,7 @@ void put_values(KernelContext& c, bool validate) {
 void register_sparse(Registry& r) {
   r.define<SparseToDenseAttrs>("SparseToDense")
       .type("T", data_types)
-      .type("Tindices", index_types, DType::int64)
+      .type("Tindices", index_types)
       .in("sparse_indices", "Tindices")
       .in_host("output_shape", "Tindices")
       .in("sparse_values", "T")
