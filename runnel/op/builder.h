@@ -37,8 +37,8 @@ class OpBuilder {
 
   // An input of the first type variable, declaring it as "T" when `set` is given.
   template <class... Ts>
-  auto in(const char* name, Types<Ts...> set) {
-    auto next = type("T", set);
+  auto in(const char* name, Types<Ts...> set, DType default_type = DType::invalid) {
+    auto next = type("T", set, default_type);
     next.in(name);
     return next;
   }

@@ -12,7 +12,7 @@ namespace runnel {
 namespace {
 
 // TensorFlow's ArgMax gives positions in more dtypes than its ArgMin.
-inline constexpr auto position_types = index_types + Types<int16_t, uint16_t>{};
+inline constexpr auto position_types = narrow_index_types + Types<uint16_t>{};
 struct ArgMaxAttrs {
   DType output_type = DType::int64;
   static constexpr auto fields() {
@@ -65,6 +65,7 @@ void arg_kernel(KernelContext& c, bool largest) {
 void register_argminmax(Registry& r) {
   r.define<ArgMaxAttrs>("ArgMax")
       .in("input", real_numbers + booleans)
+      .type("Tidx", narrow_index_types, DType::int32)
       .in_host("dimension", "Tidx")
       .out("output", "output_type")
       .shape(arg_shape)

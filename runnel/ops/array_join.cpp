@@ -320,7 +320,7 @@ void register_array_join(Registry& r) {
 
   r.define<SplitAttrs>("SplitV")
       .in("value", all_types)
-      .type("Tlen", index_types, DType::int64)
+      .type("Tlen", index_types + Types<int8_t>{}, DType::int64)
       .in_host("size_splits", "Tlen")
       .in_host("split_dim", DType::int32)
       .out_list("output", "num_split")

@@ -284,6 +284,7 @@ void register_array_matrix(Registry& r) {
 
   r.define("MatrixBandPart")
       .in("input", data_types)
+      .type("Tindex", index_types, DType::int64)
       .in_host("num_lower", "Tindex")
       .in_host("num_upper", "Tindex")
       .out("band")

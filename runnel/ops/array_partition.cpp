@@ -119,7 +119,7 @@ constexpr auto stitch_grad = [](const GradCtx& g) {
 void define_stitch(Registry& r, const char* name, const char* doc) {
   const Tensor rows{{1.f, 2.f}, {3.f, 4.f}};
   r.define(name)
-      .type("T", data_types)
+      .type("T", data_types + Types<VariantValue>{})
       .in_list("indices", "N", DType::int32)
       .at_least(1)
       .in_list("data", "N")
@@ -138,7 +138,7 @@ void define_stitch(Registry& r, const char* name, const char* doc) {
 
 void register_array_partition(Registry& r) {
   r.define<DynamicPartitionAttrs>("DynamicPartition")
-      .type("T", data_types)
+      .type("T", all_types)
       .in("data", "T")
       .in("partitions", DType::int32)
       .out_list("outputs", "num_partitions")

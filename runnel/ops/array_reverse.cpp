@@ -116,7 +116,7 @@ void register_array_reverse(Registry& r) {
       .sample({.in = {Tensor{{1.f, 2.f}}, Tensor{0, -2}}, .error = "named twice"});
 
   r.define("Roll")
-      .in("input", data_types)
+      .in("input", all_types)
       .type("Tshift", index_types)
       .in_host("shift", "Tshift")
       .type("Taxis", index_types)
@@ -142,7 +142,7 @@ void register_array_reverse(Registry& r) {
       .sample({.in = {Tensor{1.f, 2.f}, Tensor{1, 1}, Tensor{0}}, .error = "2 shifts for 1 axes"});
 
   r.define<BlockAttrs>("SpaceToDepth")
-      .in("input", data_types)
+      .in("input", all_types)
       .out("output")
       .shape([](InferContext& c, const BlockAttrs& a) {
         check_blocks(c, a);
@@ -170,7 +170,7 @@ void register_array_reverse(Registry& r) {
       .sample({.in = {Tensor{{{{1.f}, {2.f}}}}}, .error = "does not divide into blocks of 2"});
 
   r.define<BlockAttrs>("DepthToSpace")
-      .in("input", data_types)
+      .in("input", all_types)
       .out("output")
       .shape([](InferContext& c, const BlockAttrs& a) {
         check_blocks(c, a);

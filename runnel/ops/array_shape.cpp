@@ -215,7 +215,7 @@ void register_array_shape(Registry& r) {
       .sample({.in = {Tensor{1.f, 2.f}}, .error = "the shape is [2], not [3]"}, {.shape = {3}});
 
   r.define("BroadcastTo")
-      .in("input", data_types)
+      .in("input", all_types)
       .in_host("shape", "Tidx")
       .out("output")
       .moves()
@@ -295,7 +295,7 @@ void register_array_shape(Registry& r) {
       .sample({.in = {Tensor(1.f)}, .out = {Tensor(0)}});
 
   r.define("BroadcastGradientArgs")
-      .type("T", index_types)
+      .type("T", index_types, DType::int32)
       .in("s0")
       .in("s1")
       .out_host("r0", "T")

@@ -255,7 +255,7 @@ void register_image_boxes(Registry& r) {
       .sample({.in = {boxes, Tensor{1.f}, Tensor(9)}, .error = "5 boxes, but 1 scores"});
 
   r.define("NonMaxSuppressionV2")
-      .in("boxes", box_types)
+      .in("boxes", box_types, DType::float32)
       .in("scores")
       .in_host("max_output_size", DType::int32)
       .type("T_threshold", box_types, DType::float32)
@@ -268,7 +268,7 @@ void register_image_boxes(Registry& r) {
       .sample({.in = {boxes, scores, Tensor(3), Tensor(2.f)}, .error = "iou_threshold must be between 0 and 1"});
 
   r.define("NonMaxSuppressionV3")
-      .in("boxes", box_types)
+      .in("boxes", box_types, DType::float32)
       .in("scores")
       .in_host("max_output_size", DType::int32)
       .type("T_threshold", box_types, DType::float32)
@@ -283,7 +283,7 @@ void register_image_boxes(Registry& r) {
       .sample({.in = {boxes, scores, Tensor(-3), half, low}, .error = "max_output_size must not be negative"});
 
   r.define<PadAttrs>("NonMaxSuppressionV4")
-      .in("boxes", box_types)
+      .in("boxes", box_types, DType::float32)
       .in("scores")
       .in_host("max_output_size", DType::int32)
       .type("T_threshold", box_types, DType::float32)
@@ -309,7 +309,7 @@ void register_image_boxes(Registry& r) {
       .sample({.in = {boxes, scores, Tensor(4), half, low}, .out = {Tensor{3, 0}, Tensor(2)}});
 
   r.define<PadAttrs>("NonMaxSuppressionV5")
-      .in("boxes", box_types)
+      .in("boxes", box_types, DType::float32)
       .in("scores")
       .in_host("max_output_size", DType::int32)
       .in("iou_threshold")

@@ -15,6 +15,8 @@
 namespace runnel {
 namespace {
 
+inline constexpr auto crop_types = signed_integers + Types<uint8_t, uint16_t, Half, float, double>{};
+
 struct CropAttrs {
   std::string method = "bilinear";
   double extrapolation_value = 0;
@@ -240,7 +242,7 @@ Tensor crop_image_grad(const Tensor& dy, const Tensor& boxes, const Tensor& inde
 
 void register_image_crop(Registry& r) {
   r.define<CropAttrs>("CropAndResize")
-      .in("image", pixel_types)
+      .in("image", crop_types)
       .in("boxes", DType::float32)
       .in("box_ind", DType::int32)
       .in_host("crop_size", DType::int32)
@@ -339,7 +341,7 @@ void register_image_crop(Registry& r) {
               {.T = DType::float64});
 
   r.define<GradBoxesAttrs>("CropAndResizeGradBoxes")
-      .type("T", pixel_types)
+      .type("T", crop_types)
       .in("grads", DType::float32)
       .in("image")
       .in("boxes", DType::float32)

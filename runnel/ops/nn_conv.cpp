@@ -153,7 +153,8 @@ void register_conv2d(Registry& r) {
       .sample({.in = {x, grouped_x}, .error = "[1,2,3,1] and [1,1,2,2]"})
       .sample({.in = {x, w}, .error = "NCHW"}, {.data_format = "NCHW"});
 
-  finish_backprop_input<A>(r.define<A>(A::backprop_input).type("T", floating).in_host("input_sizes", DType::int32))
+  finish_backprop_input<A>(
+      r.define<A>(A::backprop_input).type("T", floating + Types<int32_t>{}).in_host("input_sizes", DType::int32))
       .doc("The gradient of Conv2D by its input; also the transposed convolution.")
       .sample({.in = {Tensor{1, 2, 3, 1}, w, Tensor{{{{1.f}, {2.f}}}}},
                .out = {Tensor{{{{1.f}, {4.f}, {4.f}}, {{-1.f}, {-1.5f}, {1.f}}}}}})

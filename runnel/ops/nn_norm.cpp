@@ -272,7 +272,7 @@ void register_nn_norm(Registry& r) {
   const Tensor dy{{{{1.f, 0.5f}, {-0.5f, 2.f}}}};
   r.define<BatchNormAttrs>("FusedBatchNormV3")
       .in("x", floating)
-      .type("U", statistics_types, DType::float32)
+      .type("U", statistics_types)
       .in("scale", "U")
       .in("offset", "U")
       .in("mean", "U")
@@ -319,7 +319,7 @@ void register_nn_norm(Registry& r) {
   r.define<BatchNormGradAttrs>("FusedBatchNormGradV3")
       .in("y_backprop", floating)
       .in("x")
-      .type("U", statistics_types, DType::float32)
+      .type("U", statistics_types)
       .in("scale", "U")
       .in("reserve_space_1", "U")
       .in("reserve_space_2", "U")

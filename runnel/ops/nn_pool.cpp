@@ -205,7 +205,7 @@ Tensor average_pool_grad(const Tensor& orig_input_shape, const Tensor& grad, con
 template <class A, class T>
 auto define_max_pool(Registry& r, T types) {
   return r.define<A>(A::forward)
-      .in("input", types)
+      .in("input", types, A::dims == 2 ? DType::float32 : DType::invalid)
       .out("output")
       .shape([](InferContext& c, const A& a) { c.output(pool_output<A>(a, c.input(0))); })
       .cpu([]<class E>(KernelContext& c, const A& a) {
@@ -219,10 +219,10 @@ auto define_max_pool(Registry& r, T types) {
       .doc("The largest element of every window; padding is no element.");
 }
 
-template <class A>
-auto define_max_pool_grad(Registry& r) {
+template <class A, class T>
+auto define_max_pool_grad(Registry& r, T types) {
   return r.define<typename PoolGradAttrs<A>::type>(A::grad)
-      .in("orig_input", floating)
+      .in("orig_input", types, DType::float32)
       .in("orig_output")
       .in("grad")
       .out("output")
@@ -247,10 +247,10 @@ auto define_max_pool_grad(Registry& r) {
       .doc("The gradient of max pooling: that of an output goes to the first cell that holds the maximum.");
 }
 
-template <class A>
-auto define_max_pool_grad_grad(Registry& r) {
+template <class A, class T>
+auto define_max_pool_grad_grad(Registry& r, T types) {
   return r.define<typename PoolGradAttrs<A>::type>(A::grad_grad)
-      .in("orig_input", floating)
+      .in("orig_input", types)
       .in("orig_output")
       .in("grad")
       .out("output")
@@ -341,14 +341,14 @@ void register_pool2d(Registry& r) {
       .sample({.in = {x}, .error = "negative size"}, {.ksize = {1, 5, 1, 1}});
   // In the samples of gradients orig_output stands between the largest and the second largest element, so
   // that small differences change nothing.
-  define_max_pool_grad<M>(r)
+  define_max_pool_grad<M>(r, real_numbers)
       .sample({.in = {x, pool_values({8, 8}, {1, 1, 2, 1}), pool_values({1, 2}, {1, 1, 2, 1})},
                .out = {pool_values({0, 3, 0, 0, 0, 0}, {1, 2, 3, 1})}},
               {two})
       .sample(
           {.in = {x, pool_values({9, 3}, {1, 1, 2, 1}), pool_values({1, 2, 3}, {1, 1, 3, 1})}, .error = "[1,1,2,1]"},
           {same});
-  define_max_pool_grad_grad<M>(r)
+  define_max_pool_grad_grad<M>(r, real_numbers)
       .sample({.in = {x, pool_values({8, 2.5f}, {1, 1, 2, 1}), pool_values({1, 2, 3, 4, 5, 6}, {1, 2, 3, 1})},
                .out = {pool_values({2, 3}, {1, 1, 2, 1})}},
               {same})
@@ -376,12 +376,13 @@ void register_pool3d(Registry& r) {
   define_max_pool<A>(r, floating)
       .sample({.in = {x}, .out = {pool_values({9, 8}, {1, 1, 2, 1, 1})}}, a)
       .sample({.in = {x}}, {.ksize = {1, 2, 2, 2, 1}, .padding = "SAME"});
-  define_max_pool_grad<A>(r).sample(
-      {.in = {x, pool_values({8.5f, 7.5f}, {1, 1, 2, 1, 1}), pool_values({1, 2}, {1, 1, 2, 1, 1})},
-       .out = {pool_values({0, 1, 0, 0, 0, 0, 2, 0}, {1, 2, 2, 2, 1})}},
-      a);
-  define_max_pool_grad_grad<A>(r).sample(
-      {.in = {x, pool_values({8.5f, 7.5f}, {1, 1, 2, 1, 1}), x}, .out = {pool_values({9, 8}, {1, 1, 2, 1, 1})}}, a);
+  define_max_pool_grad<A>(r, floating)
+      .sample({.in = {x, pool_values({8.5f, 7.5f}, {1, 1, 2, 1, 1}), pool_values({1, 2}, {1, 1, 2, 1, 1})},
+               .out = {pool_values({0, 1, 0, 0, 0, 0, 2, 0}, {1, 2, 2, 2, 1})}},
+              a);
+  define_max_pool_grad_grad<A>(r, floating)
+      .sample({.in = {x, pool_values({8.5f, 7.5f}, {1, 1, 2, 1, 1}), x}, .out = {pool_values({9, 8}, {1, 1, 2, 1, 1})}},
+              a);
   define_avg_pool<A>(r)
       .sample({.in = {x}, .out = {pool_values({4.25f, 5.5f}, {1, 1, 2, 1, 1})}}, a)
       .sample({.in = {x}}, {.ksize = {1, 2, 2, 2, 1}, .padding = "SAME"});

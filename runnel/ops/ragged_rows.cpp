@@ -228,7 +228,7 @@ void register_ragged_rows(Registry& r) {
       .sample({.in = {Tensor{0, 1}, Tensor{3, 3, 3}, Tensor{1, 1}}, .error = "differ in size"});
 
   r.define("RaggedTensorToSparse")
-      .type("T", data_types)
+      .type("T", all_types)
       .type("Tsplits", index_types, DType::int64)
       .in_list("rt_nested_splits", "RAGGED_RANK", "Tsplits")
       .at_least(1)

@@ -137,7 +137,7 @@ void register_random(Registry& r) {
               {.output_dtype = DType::string});
 
   r.define<SeedAttrs>("RandomShuffle")
-      .in("value", data_types)
+      .in("value", all_types)
       .out("output")
       .shape(like<0>)
       .cpu([](KernelContext& c, const SeedAttrs& a) {

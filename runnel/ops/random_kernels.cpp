@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <numeric>
 #include <vector>
 
 #include "runnel/base/format.h"
 #include "runnel/base/parallel.h"
+#include "runnel/kernels/cpu/element.h"
 #include "runnel/kernels/cpu/random.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/array_util.h"
@@ -122,18 +122,12 @@ void shuffle_rows(const Philox& gen, const Tensor& in, const Tensor& out) {
     std::swap(order[i], order[i + words() % static_cast<uint32_t>(order.size() - i)]);
   }
   const int64_t row_elements = in.num_elements() / rows;
-  if (in.dtype() == DType::string) {
+  cpu::with_element(in.dtype(), [&]<class E>() {
     for (int64_t i = 0; i < rows; ++i) {
-      std::copy_n(in.data<Bytes>() + order[static_cast<size_t>(i)] * row_elements, row_elements,
-                  out.mutable_data<Bytes>() + i * row_elements);
+      cpu::copy_run(in.data<E>() + order[static_cast<size_t>(i)] * row_elements,
+                    out.mutable_data<E>() + i * row_elements, row_elements);
     }
-    return;
-  }
-  const size_t row_bytes = in.num_bytes() / static_cast<size_t>(rows);
-  for (int64_t i = 0; i < rows; ++i) {
-    std::memcpy(out.mutable_data<char>() + static_cast<size_t>(i) * row_bytes,
-                in.data<char>() + static_cast<size_t>(order[static_cast<size_t>(i)]) * row_bytes, row_bytes);
-  }
+  });
 }
 
 void drawn_shape(InferContext& c) {

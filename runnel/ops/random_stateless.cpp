@@ -210,6 +210,7 @@ void register_random_stateless(Registry& r) {
   r.define<CategoryAttrs>("StatelessMultinomial")
       .in("logits", real_numbers)
       .in_host("num_samples", DType::int32)
+      .type("Tseed", index_types, DType::int64)
       .in_host("seed", "Tseed")
       .out("output", "output_dtype")
       .shape(categorical_shape)

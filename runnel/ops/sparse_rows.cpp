@@ -209,7 +209,7 @@ void register_sparse_rows(Registry& r) {
       .sample({.in = {places({0, 0}, 2), sizes({0, 3}), sizes({0})}, .error = "outside the shape"});
 
   r.define("SparseFillEmptyRows")
-      .type("T", data_types)
+      .type("T", all_types)
       .in("indices", DType::int64)
       .in("values", "T")
       .in_host("dense_shape", DType::int64)
@@ -242,7 +242,7 @@ void register_sparse_rows(Registry& r) {
       .sample({.in = {places({4, 0}, 2), Tensor{3.f}, sizes({4, 2}), Tensor(9.f)}, .error = "is not in [0, 4)"});
 
   r.define<SparseConcatAttrs>("SparseConcat")
-      .type("T", data_types)
+      .type("T", all_types)
       .in_list("indices", "N", DType::int64)
       .at_least(2)
       .in_list("values", "N")

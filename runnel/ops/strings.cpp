@@ -121,6 +121,7 @@ void change_case(KernelContext& c, const EncodingAttrs& a) {
 void register_strings(Registry& r) {
   r.define<JoinAttrs>("StringJoin")
       .in_list("inputs", "N", DType::string)
+      .at_least(0)
       .out("output", DType::string)
       .shape([](InferContext& c) {
         if (c.num_inputs() == 0) throw invalid_argument("nothing to join");

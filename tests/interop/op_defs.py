@@ -1,9 +1,14 @@
-"""Our op definitions beside TensorFlow's: names, inputs, outputs, attributes, types and defaults."""
+"""Our op definitions beside TensorFlow's: names, inputs, outputs, attributes, their types, defaults and allowed values.
+
+No differences are: types that TensorFlow's definition lists and none of its kernels takes on the CPU, and attributes
+whose names begin with an underscore, which any node may have."""
+import functools
 import json
 import subprocess
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.framework import kernels
 
 from tensorflow_calls import default_value, op_def
 
@@ -20,6 +25,21 @@ def our_definitions(program):
 
 def dtype_name(number):
     return tf.as_dtype(number).name if number else ""
+
+
+@functools.lru_cache(maxsize=None)
+def cpu_kernels(op):
+    """By kernel: {attribute: the types that it is for}."""
+    found = kernels.get_registered_kernels_for_op(op).kernel
+    return [{c.name: {dtype_name(t) for t in c.allowed_values.list.type} for c in k.constraint}
+            for k in found if k.device_type == "CPU"]
+
+
+def computed_types(op, attribute, types):
+    """Those of the types that some kernel takes; all of them for ops that the runtime runs without one."""
+    if not cpu_kernels(op):
+        return types
+    return set().union(*(types & kernel.get(attribute, types) for kernel in cpu_kernels(op)))
 
 
 def their_arg(arg):
@@ -51,6 +71,8 @@ def plain(kind, value):
 def same_default(kind, ours, theirs):
     if kind == "float":
         return np.float32(float(ours)) == np.float32(theirs)
+    if kind == "list(float)":
+        return len(ours) == len(theirs) and all(same_default("float", a, b) for a, b in zip(ours, theirs))
     return ours == theirs
 
 
@@ -80,7 +102,7 @@ class Comparison:
             else:
                 self.add("attribute missing here", f"{name}: {attr.type}")
         for name, attr in mine.items():
-            if name not in its:
+            if name not in its and not name.startswith("_"):
                 self.add("attribute here only", f"{name}: {attr['type']}")
         if bool(self.ours["stateful"]) != self.theirs.is_stateful:
             self.add("stateful", f"{self.ours['stateful']} here, {self.theirs.is_stateful} in TensorFlow")
@@ -111,8 +133,9 @@ class Comparison:
         if its.type in ("type", "list(type)"):
             theirs = {dtype_name(t) for t in allowed.type} & self.known_types or set(self.known_types)
             ours = set(mine.get("allowed", self.known_types))
-            if theirs - ours:
-                self.add("types missing here", f"{name}: {', '.join(sorted(theirs - ours))}")
+            missing = computed_types(self.theirs.name, name, theirs - ours) if its.type == "type" else theirs - ours
+            if missing:
+                self.add("types missing here", f"{name}: {', '.join(sorted(missing))}")
             if ours - theirs:
                 self.add("types here only", f"{name}: {', '.join(sorted(ours - theirs))}")
         elif set(mine.get("allowed", [])) != {s.decode() for s in allowed.s}:
