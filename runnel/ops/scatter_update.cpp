@@ -16,7 +16,12 @@ namespace {
 
 struct ReadRowsAttrs {
   DType dtype = DType::invalid;
-  static constexpr auto fields() { return field_list(field("dtype", &ReadRowsAttrs::dtype)); }
+  int64_t batch_dims = 0;
+  bool validate_indices = true;  // they always are
+  static constexpr auto fields() {
+    return field_list(field("dtype", &ReadRowsAttrs::dtype), field("batch_dims", &ReadRowsAttrs::batch_dims),
+                      field("validate_indices", &ReadRowsAttrs::validate_indices));
+  }
 };
 
 struct VariableShapeAttrs {
@@ -120,18 +125,23 @@ void register_scatter_update(Registry& r) {
       .type("Tindices", index_types)
       .in("indices", "Tindices")
       .out("output", "dtype")
-      .shape([](InferContext& c) {
+      .shape([](InferContext& c, const ReadRowsAttrs& a) {
         const Tensor* handle = c.constant(0);
         if (!handle || !c.input(1).has_rank()) return c.output(PartialShape::unknown());
         const PartialShape& whole = variable_slot(*handle).shape;
         if (!whole.has_rank()) return c.output(PartialShape::unknown());
         if (whole.rank() == 0) throw invalid_argument("the variable is a scalar: it has no rows");
+        const auto batch = static_cast<int>(a.batch_dims);
+        if (batch < 0 || batch > c.input(1).rank() || batch >= whole.rank()) {
+          throw invalid_argument("{} batch_dims for indices {} and a variable {}", a.batch_dims, c.input(1).str(),
+                                 whole.str());
+        }
         Dims dims = c.input(1).dims();
-        dims.insert(dims.end(), whole.begin() + 1, whole.end());
+        dims.insert(dims.end(), whole.begin() + batch + 1, whole.end());
         c.output(PartialShape(dims));
       })
       .forwards()
-      .cpu([](KernelContext& c) {
+      .cpu([](KernelContext& c, const ReadRowsAttrs& a) {
         VariableSlot& slot = variable_slot(c.in(0));
         Tensor value;
         {
@@ -141,13 +151,14 @@ void register_scatter_update(Registry& r) {
         }
         const Unrecorded inner;
         try {
-          c.forward(0, gather(value, c.in(1)));
+          c.forward(0, gather(value, c.in(1), 0, static_cast<int>(a.batch_dims)));
         } catch (const Error& e) {
           throw e.reworded(fmt::format("{}, reading rows of {}", e.what(), slot.describe()));
         }
       })
       .any_device()
-      .grad([](const GradCtx& g) {
+      .grad([](const GradCtx& g, const ReadRowsAttrs& a) {
+        if (a.batch_dims != 0) throw make_error(Code::unimplemented, "the gradient by batches of rows");
         const Variable v = Variable::from_handle(g.x(0));
         const Tensor whole = shape(v.value());
         Dims row{-1};
