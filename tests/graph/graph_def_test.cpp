@@ -224,6 +224,13 @@ TEST(GraphDef, AttributesMustBeWhatTheirOpsAllow) {
   bytes.replace(at, 7, "REFLEXT");
   expect_error([&] { from_graph_def(bytes); }, Code::invalid_argument,
                "[MirrorPad] Value for attr 'mode' of \"REFLEXT\" is not in the list of allowed values");
+
+  std::string nameless = t.graph->to_graph_def();
+  const size_t key = nameless.find("\x0a\x04mode");  // of the map of attributes
+  ASSERT_NE(key, std::string::npos);
+  nameless.replace(key + 2, 4, "mood");
+  expect_error([&] { from_graph_def(nameless); }, Code::invalid_argument,
+               "node 'MirrorPad' (MirrorPad) says nothing of attribute 'mode'");
 }
 
 TEST(GraphDef, DamagedBytesGiveAnErrorOrAGraph) {
