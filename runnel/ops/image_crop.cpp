@@ -231,11 +231,8 @@ void crop_grad_boxes(KernelContext& c) {
 
 Tensor crop_image_grad(const Tensor& dy, const Tensor& boxes, const Tensor& index, const Tensor& like,
                        const std::string& method) {
-  const auto call = [&](DType t) {
-    return call_op("CropAndResizeGradImage", {dy, boxes, index, shape(like)}, {{"T", t}, {"method", method}})[0];
-  };
-  const DType t = like.dtype();
-  return t == DType::float32 || t == DType::float64 || t == DType::float16 ? call(t) : cast(call(DType::float32), t);
+  return call_op("CropAndResizeGradImage", {dy, boxes, index, shape(like)},
+                 {{"T", like.dtype()}, {"method", method}})[0];
 }
 
 }  // namespace
