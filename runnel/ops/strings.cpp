@@ -124,7 +124,6 @@ void register_strings(Registry& r) {
       .at_least(0)
       .out("output", DType::string)
       .shape([](InferContext& c) {
-        if (c.num_inputs() == 0) throw invalid_argument("nothing to join");
         PartialShape all = PartialShape{};
         for (int i = 0; i < c.num_inputs(); ++i) {
           if (c.input(i).rank() == 0) continue;  // a scalar goes with every element
@@ -145,6 +144,7 @@ void register_strings(Registry& r) {
       .doc("Joins corresponding strings of the inputs; scalars go with every element.")
       .sample({.in = {Tensor{"a", "b"}, Tensor("-"), Tensor{"c", "d"}}, .out = {Tensor{"a.-.c", "b.-.d"}}},
               {.separator = "."})
+      .sample({.in = {}, .out = {Tensor("")}}, {.separator = "."})
       .sample({.in = {Tensor{"a", "b"}, Tensor{"c"}}, .error = "incompatible"});
 
   r.define<StringSplitAttrs>("StringSplitV2")
