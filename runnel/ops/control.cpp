@@ -28,7 +28,8 @@ struct AssertAttrs {
   std::vector<DType> T;
   int64_t summarize = 3;
   static constexpr auto fields() {
-    return field_list(field("T", &AssertAttrs::T), field("summarize", &AssertAttrs::summarize));
+    return field_list(field("T", &AssertAttrs::T, {.required = true, .minimum = 1}),
+                      field("summarize", &AssertAttrs::summarize));
   }
 };
 
@@ -165,7 +166,8 @@ void assert_(const Operand& condition, const std::vector<Tensor>& data, int64_t 
     static const Op<AssertAttrs> op("Assert");
     AssertAttrs attrs{.summarize = summarize};
     std::vector<Arg> args{condition};
-    for (const Tensor& t : data) {
+    const std::vector<Tensor> shown = data.empty() ? std::vector{Tensor("the condition is false")} : data;
+    for (const Tensor& t : shown) {
       attrs.T.push_back(t.dtype());
       args.emplace_back(t);
     }

@@ -23,9 +23,9 @@ struct SparseCountAttrs {
   int64_t maxlength = -1;
   bool binary_output = false;
   static constexpr auto fields() {
-    return field_list(field("minlength", &SparseCountAttrs::minlength),
-                      field("maxlength", &SparseCountAttrs::maxlength),
-                      field("binary_output", &SparseCountAttrs::binary_output));
+    return field_list(field("minlength", &SparseCountAttrs::minlength, {.minimum = -1}),
+                      field("maxlength", &SparseCountAttrs::maxlength, {.minimum = -1}),
+                      field("binary_output", &SparseCountAttrs::binary_output, {.required = true}));
   }
 };
 
@@ -173,7 +173,7 @@ void register_counts(Registry& r) {
   const Tensor none = Tensor::empty(DType::float32, {0});
 
   r.define<BinaryAttrs>("RaggedBincount")
-      .type("Tidx", index_types, DType::int32)
+      .type("Tidx", index_types)
       .in("splits", DType::int64)
       .in("values", "Tidx")
       .in_host("size", "Tidx")
@@ -201,7 +201,7 @@ void register_counts(Registry& r) {
       .sample({.in = {longs({0, 2}), Tensor{1}, Tensor(2), none}, .error = "splits end at 2"});
 
   r.define<BinaryAttrs>("SparseBincount")
-      .type("Tidx", index_types, DType::int32)
+      .type("Tidx", index_types)
       .in("indices", DType::int64)
       .in("values", "Tidx")
       .in_host("dense_shape", DType::int64)
@@ -232,7 +232,7 @@ void register_counts(Registry& r) {
                .out = {Tensor{0.f, 2.f, 0.f, 1.f}}});
 
   with_sparse_counts(
-      r.define<SparseCountAttrs>("DenseCountSparseOutput").type("T", index_types, DType::int32).in("values", "T"))
+      r.define<SparseCountAttrs>("DenseCountSparseOutput").type("T", index_types).in("values", "T"))
       .shape([](InferContext& c) {
         const PartialShape& v = c.input(0);
         if (v.has_rank() && (v.rank() < 1 || v.rank() > 2))
@@ -251,7 +251,7 @@ void register_counts(Registry& r) {
       .sample({.in = {Tensor{1, 1, 4}, Tensor{1.f, 2.f}}, .error = "2 weights for 3 values"});
 
   with_sparse_counts(r.define<SparseCountAttrs>("SparseCountSparseOutput")
-                         .type("T", index_types, DType::int32)
+                         .type("T", index_types)
                          .in("indices", DType::int64)
                          .in("values", "T")
                          .in_host("dense_shape", DType::int64))
@@ -271,7 +271,7 @@ void register_counts(Registry& r) {
                .out = {places({0, 1, 2, 3}), Tensor{2.f, 1.f}, longs({3, 4})}});
 
   with_sparse_counts(r.define<SparseCountAttrs>("RaggedCountSparseOutput")
-                         .type("T", index_types, DType::int32)
+                         .type("T", index_types)
                          .in("splits", DType::int64)
                          .in("values", "T"))
       .shape([](InferContext& c) {
