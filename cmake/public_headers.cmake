@@ -134,6 +134,8 @@ set(RUNNEL_PUBLIC_HEADERS
   runnel/keras/int_tuple.h
   runnel/keras/keras.h
   runnel/keras/layer.h
+  runnel/keras/layer_of.h
+  runnel/keras/layer_options.h
   runnel/keras/logs.h
   runnel/keras/loss_scale_optimizer.h
   runnel/keras/losses.h

@@ -13,15 +13,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::vector<std::string> allowed_dtypes(const TypeVar& var) {
-  std::vector<std::string> names;
-  for (int i = 1; i < kNumDTypes; ++i) {
-    const auto dtype = static_cast<DType>(i);
-    if (var.allows(dtype)) names.emplace_back(dtype_name(dtype));
-  }
-  return names;
-}
-
 std::vector<std::string> aliases_of(const OpDef& op) {
   std::vector<std::string> names;
   for (const auto& [older, name] : registry().aliases()) {
@@ -53,20 +44,25 @@ ordered_json arg_to_json(const OpDef& op, const ArgSpec& arg) {
 ordered_json attributes_to_json(const OpDef& op) {
   ordered_json list = ordered_json::array();
   for (const TypeVar& var : op.type_vars) {
-    ordered_json j = {{"name", var.name}, {"type", "type"}, {"allowed", allowed_dtypes(var)}};
+    ordered_json j = {{"name", var.name}, {"type", "type"}, {"allowed", dtype_names(var.allowed)}};
     if (var.default_type != DType::invalid) j["default"] = dtype_name(var.default_type);
     list.push_back(std::move(j));
   }
   for (const AttrSpec& spec : op.attrs.specs) {
     ordered_json j = {{"name", spec.name}, {"type", attr_type_name(spec.default_value)}};
     if (spec.has_default()) j["default"] = attr_to_json(spec.default_value);
+    if (!spec.texts.empty()) j["allowed"] = spec.texts;
+    if (spec.types != 0) j["allowed"] = dtype_names(spec.types);
+    if (spec.minimum != AttrRule::kNoMinimum) j["minimum"] = spec.minimum;
     list.push_back(std::move(j));
   }
   for (const ArgSpec& arg : op.inputs) {
     const std::string& name = arg.count.empty() ? arg.type_list_attr : arg.count;
     const bool known = std::any_of(list.begin(), list.end(), [&](const auto& j) { return j["name"] == name; });
     if (!arg.is_list() || known) continue;
-    list.push_back({{"name", name}, {"type", arg.count.empty() ? "list(type)" : "int"}});
+    ordered_json j = {{"name", name}, {"type", arg.count.empty() ? "list(type)" : "int"}};
+    if (arg.fewest != AttrRule::kNoMinimum) j["minimum"] = arg.fewest;
+    list.push_back(std::move(j));
   }
   return list;
 }
@@ -78,7 +74,7 @@ ordered_json to_json(const OpDef& op) {
   for (const ArgSpec& arg : op.outputs) outputs.push_back(arg_to_json(op, arg));
   ordered_json j = {{"name", op.name}, {"inputs", inputs}, {"outputs", outputs}};
   j["attributes"] = attributes_to_json(op);
-  j["dtypes"] = op.type_vars.empty() ? std::vector<std::string>{} : allowed_dtypes(op.type_vars[0]);
+  j["dtypes"] = op.type_vars.empty() ? std::vector<std::string>{} : dtype_names(op.type_vars[0].allowed);
   j["gradient"] = op.grad != nullptr;
   j["stateful"] = op.stateful;
   j["doc"] = op.doc;
@@ -115,8 +111,10 @@ void print_page(const OpDef& op) {
   for (const ordered_json& a : attributes) {
     std::string text = fmt::format("  {:<20} {}", a["name"].get<std::string>(), a["type"].get<std::string>());
     if (a.contains("default")) text += " = " + a["default"].dump();
-    if (a.contains("allowed"))
+    if (a.contains("minimum")) text += fmt::format(" >= {}", a["minimum"].get<int64_t>());
+    if (a.contains("allowed")) {
       text += fmt::format(": {}", fmt::join(a["allowed"].get<std::vector<std::string>>(), ", "));
+    }
     fmt::print("{}\n", text);
   }
   fmt::print("gradient: {}{}\n", op.grad ? "yes" : "no", op.stateful ? "; stateful" : "");

@@ -6,6 +6,7 @@
 #include "runnel/autodiff/record.h"
 #include "runnel/autodiff/tape_state.h"
 #include "runnel/base/format.h"
+#include "runnel/base/stack.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/op/owned_symbol.h"
 #include "runnel/op/unrecorded.h"
@@ -267,6 +268,12 @@ CustomGradient without_variables(const std::function<CustomGradient(const std::v
 }  // namespace
 
 Tensor custom_gradient(const std::function<CustomGradient(const std::vector<Tensor>&)>& f, const OperandList& inputs) {
+  if (!stack_has_room()) {
+    throw make_error(
+        Code::resource_exhausted,
+        "[custom_gradient] the calls inside one another have used up the stack: what calls itself must come "
+        "to an end");
+  }
   const std::vector<Tensor>& in = inputs.values();
   // The tapes record the ops inside, for tapes around a gradient() that uses their results; the value itself
   // comes from the inputs in one step: it gets a handle of its own, which no recorded op made.

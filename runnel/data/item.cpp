@@ -93,6 +93,7 @@ void from_nest(const Nest& nest, Item& out) {
 size_t bytes_of(const Item& item) {
   size_t bytes = 0;
   for (const Tensor& t : item.tensors) {
+    if (!t.defined()) continue;
     bytes += t.num_bytes();
     if (t.dtype() == DType::string) {
       for (int64_t i = 0; i < t.num_elements(); ++i) bytes += t.data<Bytes>()[i].size();

@@ -240,8 +240,9 @@ struct GetNextAttrs {
   std::vector<DType> output_types;
   std::vector<PartialShape> output_shapes;
   static constexpr auto fields() {
-    return field_list(field("output_types", &GetNextAttrs::output_types),
-                      field("output_shapes", &GetNextAttrs::output_shapes));
+    constexpr AttrRule some{.required = true, .minimum = 1};
+    return field_list(field("output_types", &GetNextAttrs::output_types, some),
+                      field("output_shapes", &GetNextAttrs::output_shapes, some));
   }
 };
 

@@ -99,6 +99,7 @@ auto choose(const char* what, const Operand& predicate, T& then_branch, E& else_
   using R = std::decay_t<std::invoke_result_t<T&>>;
   require_callable(what, 0, can_be_called(then_branch), predicate.where());
   require_callable(what, 1, can_be_called(else_branch), predicate.where());
+  require_stack(what, predicate.where());
   const Tensor p = predicate.value();
   if (!is_traced(p)) return holds(what, p, predicate.where()) ? R(then_branch()) : R(else_branch());
   if constexpr (std::is_void_v<R>) {
@@ -132,6 +133,7 @@ auto switch_case(const Operand& index, std::vector<F> branches) {
   for (size_t k = 0; k < branches.size(); ++k) {
     require_callable("switch_case", k, can_be_called(branches[k]), index.where());
   }
+  require_stack("switch_case", index.where());
   const Tensor i = index.value();
   if (!is_traced(i)) {
     const auto k = static_cast<size_t>(i.item<int32_t>());
@@ -174,6 +176,7 @@ function_detail::LoopStateOf<Start> while_loop(C condition, B body, const Start&
                                                SourceSite where = SourceSite::current()) {
   using namespace function_detail;
   using State = LoopStateOf<Start>;
+  require_stack("while_loop", where);
   const State state(start);
   if (!is_tracing()) {
     State now = state;
@@ -196,6 +199,7 @@ function_detail::LoopStateOf<Start> foldl(F f, const Tensor& elems, const Start&
   using namespace function_detail;
   using A = LoopStateOf<Start>;
   const A initial(start);
+  require_stack("foldl", where);
   if (!is_tracing()) {
     A acc = initial;
     for (int64_t i = 0; i < leading_dim(elems); ++i) acc = f(acc, elems[i]);
@@ -213,6 +217,7 @@ function_detail::LoopStateOf<Start> foldl(F f, const Tensor& elems, const Start&
 template <class F>
 Tensor scan(F f, const Tensor& elems, const Tensor& initial, SourceSite where = SourceSite::current()) {
   using namespace function_detail;
+  require_stack("scan", where);
   if (!is_tracing()) {
     Tensor acc = initial;
     Tensors all;
@@ -234,6 +239,7 @@ Tensor scan(F f, const Tensor& elems, const Tensor& initial, SourceSite where = 
 template <class F>
 Tensor map_fn(F f, const Tensor& elems, SourceSite where = SourceSite::current()) {
   using namespace function_detail;
+  require_stack("map_fn", where);
   if (!is_tracing()) {
     Tensors all;
     for (int64_t i = 0; i < leading_dim(elems); ++i) all.push_back(f(elems[i]));

@@ -8,6 +8,7 @@
 namespace runnel::traced_blocks {
 
 Branch::Branch(const std::function<Tensor()>& condition, SourceSite where) : where_(where) {
+  require_stack("IF", where);
   try {
     condition_ = Tensor(condition().impl());  // a handle that no block around is told of
     traced_ = Tracer::current() && condition_.is_symbolic();

@@ -13,7 +13,9 @@
 namespace runnel {
 namespace traced_blocks {
 
-Loop::Loop(const char* what, SourceSite where) : what_(what), where_(where), traced_(Tracer::current() != nullptr) {}
+Loop::Loop(const char* what, SourceSite where) : what_(what), where_(where), traced_(Tracer::current() != nullptr) {
+  require_stack(what, where);
+}
 
 Loop::~Loop() noexcept(false) {
   if (!traced_ || pass_ == Pass::none || pass_ == Pass::done) return;

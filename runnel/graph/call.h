@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "runnel/base/source_site.h"
@@ -21,10 +22,14 @@ struct CallAttrs {
   std::vector<DType> Tin;
   std::vector<DType> Tout;
   FuncAttr f;
-  std::vector<PartialShape> output_shapes;  // ours: what is known of them, for the callers' graphs
+  std::vector<PartialShape> output_shapes;          // ours: what is known of them, for the callers' graphs
+  std::string config, config_proto, executor_type;  // TensorFlow's: read and written, nothing here asks for them
   static constexpr auto fields() {
-    return field_list(field("Tin", &CallAttrs::Tin), field("Tout", &CallAttrs::Tout), field("f", &CallAttrs::f),
-                      field("_output_shapes", &CallAttrs::output_shapes));
+    return field_list(field("Tin", &CallAttrs::Tin, {.required = true}),
+                      field("Tout", &CallAttrs::Tout, {.required = true}), field("f", &CallAttrs::f),
+                      field("_output_shapes", &CallAttrs::output_shapes), field("config", &CallAttrs::config),
+                      field("config_proto", &CallAttrs::config_proto),
+                      field("executor_type", &CallAttrs::executor_type));
   }
 };
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "runnel/base/format.h"
+#include "runnel/base/stack.h"
 #include "runnel/graph/control_flow_nodes.h"
 #include "runnel/graph/executor/plan.h"
 #include "runnel/graph/gradient/branch_gradient.h"
@@ -145,6 +146,19 @@ PartialShape relaxed(const PartialShape& a, const PartialShape& b) {
 }
 
 bool is_tracing() { return Tracer::current() != nullptr; }
+
+void require_stack(const char* what, const SourceSite& where) {
+  if (stack_has_room()) return;
+  const char* advice = is_tracing() ? "; what is traced outside of a function that calls itself goes through both "
+                                      "branches of a condition: write it as while_loop, or call a function(...)"
+                                    : "";
+  composed(where, [&] {
+    throw make_error(
+        Code::resource_exhausted,
+        "[{}] the calls inside one another have used up the stack: what calls itself must come to an end{}", what,
+        advice);
+  });
+}
 
 Body::Body() = default;
 Body::~Body() = default;

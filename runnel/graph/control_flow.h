@@ -21,6 +21,10 @@ using StepFn = std::function<Tensors(const Tensors& state)>;
 // Is a graph being built from the ops of this thread?
 RUNNEL_API bool is_tracing();
 
+// An Error that says `what` where calls inside one another have used up the stack: before code of the user runs that
+// may call itself.
+RUNNEL_API void require_stack(const char* what, const SourceSite& where);
+
 // A body that was traced inside another graph; its captured inputs are values of that graph.
 struct RUNNEL_API Body {
   Body();

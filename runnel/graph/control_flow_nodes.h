@@ -37,9 +37,9 @@ struct IfAttrs {
   FuncAttr else_branch;
   std::vector<PartialShape> output_shapes;
   static constexpr auto fields() {
-    return field_list(field("Tin", &IfAttrs::Tin), field("Tout", &IfAttrs::Tout),
-                      field("then_branch", &IfAttrs::then_branch), field("else_branch", &IfAttrs::else_branch),
-                      field("output_shapes", &IfAttrs::output_shapes));
+    return field_list(field("Tin", &IfAttrs::Tin, {.required = true}),
+                      field("Tout", &IfAttrs::Tout, {.required = true}), field("then_branch", &IfAttrs::then_branch),
+                      field("else_branch", &IfAttrs::else_branch), field("output_shapes", &IfAttrs::output_shapes));
   }
 };
 struct CaseAttrs {
@@ -48,8 +48,9 @@ struct CaseAttrs {
   std::vector<FuncAttr> branches;
   std::vector<PartialShape> output_shapes;
   static constexpr auto fields() {
-    return field_list(field("Tin", &CaseAttrs::Tin), field("Tout", &CaseAttrs::Tout),
-                      field("branches", &CaseAttrs::branches), field("output_shapes", &CaseAttrs::output_shapes));
+    return field_list(
+        field("Tin", &CaseAttrs::Tin, {.required = true}), field("Tout", &CaseAttrs::Tout, {.required = true}),
+        field("branches", &CaseAttrs::branches, {.minimum = 1}), field("output_shapes", &CaseAttrs::output_shapes));
   }
 };
 // A derivative of a loop walks its iterations backwards over values that were kept in lists: state that was added for
@@ -70,10 +71,13 @@ struct WhileAttrs {
   FuncAttr body;
   std::vector<PartialShape> output_shapes;
   int64_t num_state = 0;             // ours: how many of the inputs are state
+  int64_t parallel_iterations = 10;  // read and written; iterations run one after the other
   std::vector<WhileRecord> records;  // not written: a loop that was read is extended anew
   static constexpr auto fields() {
-    return field_list(field("T", &WhileAttrs::T), field("cond", &WhileAttrs::cond), field("body", &WhileAttrs::body),
-                      field("output_shapes", &WhileAttrs::output_shapes), field("_num_state", &WhileAttrs::num_state));
+    return field_list(field("T", &WhileAttrs::T, {.required = true}), field("cond", &WhileAttrs::cond),
+                      field("body", &WhileAttrs::body), field("output_shapes", &WhileAttrs::output_shapes),
+                      field("parallel_iterations", &WhileAttrs::parallel_iterations),
+                      field("_num_state", &WhileAttrs::num_state));
   }
 };
 

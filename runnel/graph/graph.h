@@ -130,7 +130,9 @@ RUNNEL_API std::vector<FuncAttr> functions_of(const Node& node);
 struct ArgAttrs {
   DType T = DType::invalid;
   int64_t index = 0;
-  static constexpr auto fields() { return field_list(field("T", &ArgAttrs::T), field("index", &ArgAttrs::index)); }
+  static constexpr auto fields() {
+    return field_list(field("T", &ArgAttrs::T), field("index", &ArgAttrs::index, {.required = true, .minimum = 0}));
+  }
 };
 struct ConstAttrs {
   DType dtype = DType::invalid;

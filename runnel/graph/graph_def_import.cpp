@@ -292,7 +292,7 @@ SharedAttrs Importer::attrs_of(const OpDef& op, const pb::NodeDef& def) {
   for (const AttrSpec& spec : op.attrs.specs) {
     const auto it = def.attr().find(spec.name);
     if (it == def.attr().end()) {
-      if (spec.has_default() && !std::holds_alternative<FuncAttr>(spec.default_value)) continue;
+      if (spec.has_default()) continue;
       throw invalid_argument("[from_graph_def] node '{}' ({}) says nothing of attribute '{}'", def.name(), op.name,
                              spec.name);
     }

@@ -33,7 +33,7 @@ std::string attrs_text(const Node& node) {
     const std::string written = std::holds_alternative<Tensor>(value) && std::get<Tensor>(value).defined()
                                     ? short_value(std::get<Tensor>(value))
                                     : attr_to_string(value);
-    if (spec.has_default() && written == attr_to_string(spec.default_value)) continue;
+    if (written == attr_to_string(spec.default_value)) continue;  // where it began, also if it has no default
     text += fmt::format("{}{}={}", text.empty() ? "" : ", ", spec.name, written);
   }
   return text.empty() ? "" : " {" + text + "}";

@@ -13,6 +13,7 @@ namespace runnel {
 namespace {
 
 constexpr int64_t kSmallValue = 256;  // elements; shape arithmetic is smaller
+constexpr int kMostNested = 256;      // bodies inside one another: every op of the innermost costs a step for each
 
 // Handles to one object are one value.
 const void* resource_key(const Tensor& t) {
@@ -41,6 +42,13 @@ Tracer::Tracer(std::string name, Tracer* parent)
       parent_(parent),
       epoch_(detail::trace_epoch.fetch_add(1, std::memory_order_relaxed) + 1) {
   if (parent_) {
+    depth_ = parent_->depth_ + 1;
+    if (depth_ > kMostNested) {
+      throw make_error(Code::resource_exhausted,
+                       "[{}] {} bodies of conditionals, loops and functions stand inside one another: what calls itself "
+                       "must come to an end",
+                       outermost().graph_->name(), kMostNested);
+    }
     epoch_ = parent_->epoch_;  // what the enclosing function made is a constant here too
     allow_variables = parent_->allow_variables;
     graph_->plan_options = parent_->graph_->plan_options;

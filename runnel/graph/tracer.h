@@ -99,6 +99,7 @@ class RUNNEL_API Tracer : public Interceptor {
 
   std::shared_ptr<Graph> graph_;
   Tracer* parent_;
+  int depth_ = 0;  // how many tracers are around it
   std::shared_ptr<Graph> source_;
   uint32_t epoch_;
   std::vector<Tensor> captures_;

@@ -60,6 +60,40 @@ TrainingBatch unpack_batch(const char* who, const Nest& element) {
   return batch;
 }
 
+Error with_batch_advice(const Error& e, const data::AnyDataset& dataset) {
+  if (e.code() != Code::invalid_argument) return e;
+  const std::vector<TensorSpec> parts = nest::flatten(dataset.element_spec());
+  std::string shapes;
+  std::set<int64_t> sizes;
+  for (const TensorSpec& part : parts) {
+    if (!part.shape.has_rank() || part.shape.rank() == 0 || part.shape[0] == kUnknownDim) return e;
+    sizes.insert(part.shape[0]);
+    shapes += (shapes.empty() ? "" : ", ") + part.str();
+  }
+  // The parts of a batch are equally long; samples of one dimension are vectors.
+  if (parts.empty() || (sizes.size() == 1 && parts[0].shape.rank() > 1)) return e;
+  return e.reworded(
+      fmt::format("{}\n  the dataset seems to give single samples, not batches: an element is {}. Group them: "
+                  "dataset.batch(32)",
+                  e.what(), shapes));
+}
+
+void refuse_batch_size(const char* who, const char* option, const std::optional<int64_t>& batch_size) {
+  if (!batch_size) return;
+  throw invalid_argument(
+      "[{}] The `{}` argument must not be specified for the given input type: a dataset comes in batches of its own, "
+      "dataset.batch({})",
+      who, option, *batch_size);
+}
+
+void refuse_sample_weight(const char* who, const Tensor& sample_weight) {
+  if (!sample_weight.defined()) return;
+  throw invalid_argument(
+      "[{}] `sample_weight` argument is not supported when using dataset as input: let its elements be (x, y, "
+      "sample_weight)",
+      who);
+}
+
 void refuse_endless(const char* who, const data::AnyDataset& batches, const char* limit) {
   if (batches.cardinality() != data::INFINITE_CARDINALITY) return;
   throw invalid_argument("[{}] the dataset never ends (repeat() without a count?): give .{}, the number of batches",

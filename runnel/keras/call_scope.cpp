@@ -50,6 +50,12 @@ void drop_losses(const P& where) {
 
 }  // namespace
 
+std::shared_ptr<Graph> outermost_traced_graph() {
+  const Tracer* tracer = Tracer::current();
+  while (tracer && tracer->parent()) tracer = tracer->parent();
+  return tracer ? tracer->graph() : nullptr;
+}
+
 std::vector<Variable> StrayVariables::add(const std::vector<Variable>& variables) {
   static std::mutex mutex;
   static std::set<uint64_t> told;
@@ -59,6 +65,13 @@ std::vector<Variable> StrayVariables::add(const std::vector<Variable>& variables
     if (told.insert(v.slot().id).second) fresh.push_back(v);
   }
   return fresh;
+}
+
+bool StrayVariables::first_made_in(uint64_t layer, const std::string& class_name) {
+  static std::mutex mutex;
+  static std::set<std::pair<uint64_t, std::string>> told;
+  const std::lock_guard lock(mutex);
+  return told.emplace(layer, class_name).second;
 }
 
 MaskScope::MaskScope() : scope_(thread_context().masks ? thread_context().masks : this) {}

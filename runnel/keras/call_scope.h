@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -32,7 +35,11 @@ class CallScope {
   bool training() const { return training_; }
   const Layer& layer() const { return layer_; }
   CallScope* outer() const { return outer_; }
-  const Layer& outermost() const { return outer_ ? outer_->outermost() : layer_; }
+  const Layer& outermost() const {
+    const CallScope* scope = this;
+    while (scope->outer_) scope = scope->outer_;
+    return scope->layer_;
+  }
   uint64_t number() const { return number_; }  // of the outermost call around it, counted on this thread
 
   bool asked_other_call = false;  // the default of one `call` has asked the other
@@ -46,11 +53,16 @@ class CallScope {
   uint64_t number_;
 };
 
+// The graph of the outermost trace that is open on this thread; null: none.
+std::shared_ptr<Graph> outermost_traced_graph();
+
 // Variables that calls used and that no one will train or save: people are told of each once.
 class StrayVariables {
  public:
   // Those that nobody was told of yet.
   static std::vector<Variable> add(const std::vector<Variable>& variables);
+  // Is it the first layer of this class that was made in calls of the layer of this number?
+  static bool first_made_in(uint64_t layer, const std::string& class_name);
 };
 
 // What calls on this thread added to the loss, by the number of the layer: all that one outermost call led to. Losses

@@ -1,13 +1,13 @@
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <iostream>
 #include <optional>
+#include <utility>
 
 #include "runnel/base/format.h"
 #include "runnel/base/log.h"
-#include "runnel/function/function.h"
 #include "runnel/keras/batches.h"
-#include "runnel/keras/call_scope.h"
 #include "runnel/keras/progbar.h"
 #include "runnel/keras/training.h"
 #include "runnel/op/composed.h"
@@ -18,6 +18,11 @@ namespace {
 
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+void refuse_validation_batch_size(const SampleData& validation, const FitOptions& options) {
+  if (!validation.batches || options.validation_batch_size <= 0) return;
+  refuse_batch_size("fit", "validation_batch_size", options.validation_batch_size);
 }
 
 constexpr double kShowEvery = 0.05;  // seconds between two drawings of the progress bar
@@ -76,7 +81,8 @@ class Fitting {
           "[fit] validation_freq is {}: it is the number of epochs between two validations, 1 or more",
           options_.validation_freq);
     }
-    const data::AnyDataset batches = batches_of(data, {"fit", options_.batch_size, options_.shuffle && !data.batches});
+    const int64_t batch_size = options_.batch_size.value_or(kDefaultBatchSize);
+    const data::AnyDataset batches = batches_of(data, {"fit", batch_size, options_.shuffle && !data.batches});
     int64_t steps =
         options_.steps_per_epoch > 0 ? options_.steps_per_epoch : std::max<int64_t>(batches.cardinality(), -1);
     if (options_.steps_per_epoch <= 0) refuse_endless("fit", batches, "steps_per_epoch");
@@ -99,13 +105,13 @@ class Fitting {
       if (!iterator || options_.steps_per_epoch <= 0) iterator.emplace(batches.make_iterator());
       const bool validates = validation && (epoch + 1) % options_.validation_freq == 0;
       ProgressLine line(steps, options_.verbose);
-      const auto [done, last] = train_epoch(*iterator, steps, table, callbacks, line, epoch);
+      const auto [done, last] = train_epoch(data, *iterator, steps, table, callbacks, line, epoch);
       if (done == 0) break;  // the data had run out with the epoch before
       steps = steps < 0 ? done : steps;
       logs = last;
       if (validates) {
         const EvaluateOptions how{
-            .batch_size = options_.validation_batch_size > 0 ? options_.validation_batch_size : options_.batch_size,
+            .batch_size = options_.validation_batch_size > 0 ? options_.validation_batch_size : batch_size,
             .verbose = 0,
             .steps = options_.validation_steps};
         for (const auto& [name, value] : evaluate(*validation, how, &callbacks)) logs.set("val_" + name, value);
@@ -121,7 +127,7 @@ class Fitting {
 
   // `of_fit`: the callbacks of the fit that this is a part of; their parameters stay those of fit.
   Logs evaluate(const SampleData& data, const EvaluateOptions& how, const ToldCallbacks* of_fit = nullptr) {
-    const data::AnyDataset batches = batches_of(data, {"evaluate", how.batch_size, false});
+    const data::AnyDataset batches = batches_of(data, {"evaluate", how.batch_size.value_or(kDefaultBatchSize), false});
     if (how.steps <= 0) refuse_endless("evaluate", batches, "steps");
     const int64_t cardinality = batches.cardinality();
     const int64_t steps = how.steps > 0 ? how.steps : std::max<int64_t>(cardinality, -1);
@@ -137,7 +143,7 @@ class Fitting {
       if (!element) break;
       if (callbacks.watches) callbacks.tell(&Callback::on_test_batch_begin, done, Logs());
       const TrainingBatch batch = unpack_batch("evaluate", *element);
-      step = model_.prepare_steps().test(batch.x, batch.y, batch.sample_weight);
+      step = with_advice(data, [&] { return model_.prepare_steps().test(batch.x, batch.y, batch.sample_weight); });
       if (callbacks.watches) callbacks.tell(&Callback::on_test_batch_end, done, Logs(step));
       ++done;
       if (line.due() && done != steps) line.show(done, Logs(step), false);
@@ -151,8 +157,20 @@ class Fitting {
   }
 
  private:
-  std::pair<int64_t, Logs> train_epoch(data::AnyIterator& iterator, int64_t steps, const Tensor& class_table,
-                                       const ToldCallbacks& callbacks, ProgressLine& line, int64_t epoch) {
+  // One step; of an error on a dataset of the user's it says so where that looks unbatched.
+  template <class Step>
+  static StepLogs with_advice(const SampleData& data, const Step& step) {
+    try {
+      return step();
+    } catch (const Error& e) {
+      if (!data.batches) throw;
+      throw with_batch_advice(e, *data.batches);
+    }
+  }
+
+  std::pair<int64_t, Logs> train_epoch(const SampleData& data, data::AnyIterator& iterator, int64_t steps,
+                                       const Tensor& class_table, const ToldCallbacks& callbacks, ProgressLine& line,
+                                       int64_t epoch) {
     int64_t done = 0;
     StepLogs step;
     while (steps < 0 || done < steps) {
@@ -161,8 +179,10 @@ class Fitting {
       if (callbacks.watches) callbacks.tell(&Callback::on_train_batch_begin, done, Logs());
       const TrainingBatch batch = unpack_batch("fit", *element);
       // Asked for at every step: a callback may have compiled the model anew or added a layer.
-      step =
-          model_.prepare_steps().train(batch.x, batch.y, weights_by_class(class_table, batch.y, batch.sample_weight));
+      step = with_advice(data, [&] {
+        const Tensor weight = weights_by_class(class_table, batch.y, batch.sample_weight);
+        return model_.prepare_steps().train(batch.x, batch.y, weight);
+      });
       if (callbacks.watches) callbacks.tell(&Callback::on_train_batch_end, done, Logs(step));
       ++done;
       if (line.due() && done != steps) line.show(done, Logs(step), false);
@@ -179,10 +199,12 @@ class Fitting {
     Logs logs(step);
     if (const double* loss = logs.find("loss"); loss && !std::isfinite(*loss) && !warned_) {
       warned_ = true;
+      const bool stops = std::ranges::any_of(
+          callbacks.all, [](const CallbackPtr& c) { return dynamic_cast<const TerminateOnNaN*>(c.get()) != nullptr; });
       log_warning(
           "[fit] the loss of model '{}' is {} after epoch {}: a smaller learning rate, clipnorm, or a look for values "
-          "that are not finite in the data may help; TerminateOnNaN stops then",
-          model_.name(), *loss, epoch + 1);
+          "that are not finite in the data may help{}",
+          model_.name(), *loss, epoch + 1, stops ? "" : "; TerminateOnNaN stops then");
     }
     return {done, logs};
   }
@@ -205,6 +227,7 @@ History Model::fit(const NestArg& x, const NestArg& y, const FitOptions& options
 
 History Model::fit_samples(const Nest& x, const Nest& y, const FitOptions& options) {
   prepare_steps();
+  warn_of_changed_trainable("fit");
   track_train_function();
   SampleData train(x, y, options.sample_weight);
   std::optional<SampleData> validation = options.validation_data;
@@ -224,6 +247,7 @@ History Model::fit_samples(const Nest& x, const Nest& y, const FitOptions& optio
     validation = part(kept, count);
     train = part(0, kept);
   }
+  if (validation) refuse_validation_batch_size(*validation, options);
   return Fitting(*this, options).fit(train, validation);
 }
 
@@ -234,6 +258,10 @@ History Model::fit(const data::AnyDataset& batches, const FitOptions& options, S
     if (options.validation_split > 0) {
       throw invalid_argument("[fit] validation_split is for tensors: split a dataset with take and skip, or split()");
     }
+    refuse_batch_size("fit", "batch_size", options.batch_size);
+    refuse_sample_weight("fit", options.sample_weight);
+    if (options.validation_data) refuse_validation_batch_size(*options.validation_data, options);
+    warn_of_changed_trainable("fit");
     return Fitting(*this, options).fit(batches, options.validation_data);
   });
 }
@@ -248,53 +276,9 @@ Logs Model::evaluate(const NestArg& x, const NestArg& y, const EvaluateOptions& 
 Logs Model::evaluate(const data::AnyDataset& batches, const EvaluateOptions& options, SourceSite where) {
   return called_from(where, [&] {
     prepare_steps();
+    refuse_batch_size("evaluate", "batch_size", options.batch_size);
+    refuse_sample_weight("evaluate", options.sample_weight);
     return Fitting(*this, {}).evaluate(batches, options);
-  });
-}
-
-// The steps as functions: a trace for each of the first shapes of a batch, then one for all.
-Model::Training& Model::prepare_steps() {
-  Training& t = training();
-  forget_if_changed();
-  if (t.train) return t;
-  t.train = [this](const Nest& x, const Nest& y, const Tensor& w) {
-    const TracedLosses nothing_stays;
-    return train_step({x, y, w});
-  };
-  t.test = [this](const Nest& x, const Nest& y, const Tensor& w) {
-    const TracedLosses nothing_stays;
-    return test_step({x, y, w});
-  };
-  if (t.options.run_eagerly) return t;
-  // Batches of many lengths soon share one trace.
-  t.train = function(t.train, {.name = "train_function", .reduce_retracing = true});
-  t.test = function(t.test, {.name = "test_function", .reduce_retracing = true});
-  return t;
-}
-
-// Keras's object graphs have the traced step under two names, without values.
-void Model::track_train_function() {
-  if (find_edge("train_function")) return;
-  const auto step = std::make_shared<TrackableList>();
-  track("train_tf_function", step);
-  track("train_function", step);
-}
-
-Logs Model::train_on_batch(const NestArg& x, const NestArg& y, const Tensor& sample_weight, bool reset,
-                           SourceSite where) {
-  return called_from(where, [&] {
-    Training& steps = prepare_steps();
-    if (reset) reset_metrics();
-    return Logs(steps.train(x, y, sample_weight));
-  });
-}
-
-Logs Model::test_on_batch(const NestArg& x, const NestArg& y, const Tensor& sample_weight, bool reset,
-                          SourceSite where) {
-  return called_from(where, [&] {
-    Training& steps = prepare_steps();
-    if (reset) reset_metrics();
-    return Logs(steps.test(x, y, sample_weight));
   });
 }
 

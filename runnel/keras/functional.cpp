@@ -188,8 +188,10 @@ Tensor FunctionalGraph::conform(const Tensor& given, size_t i) const {
     value = expand_dims(value, -1);
   }
   if (checks_input_shapes && !value.partial_shape().compatible_with(wanted)) {
-    throw invalid_argument("[Model] input '{}' has shape {}, got {}", described(input).node->layer->name(),
-                           wanted.str(), given.partial_shape().str());
+    const bool one_short = shape.has_rank() && shape.rank() + 1 == wanted.rank();
+    throw invalid_argument("[Model] input '{}' has shape {}, got {}{}", described(input).node->layer->name(),
+                           wanted.str(), given.partial_shape().str(),
+                           one_short ? ": where that is a single sample, expand_dims(x, 0) makes a batch of it" : "");
   }
   return value.dtype() == input.dtype() ? value : cast(value, input.dtype());
 }

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runnel/function/tensor_spec.h"
-#include "runnel/keras/layer.h"
+#include "runnel/keras/layer_of.h"
 
 namespace runnel::keras {
 

@@ -8,7 +8,7 @@
 #include "runnel/keras/datasets.h"
 #include "runnel/keras/functional.h"
 #include "runnel/keras/initializers.h"
-#include "runnel/keras/layer.h"
+#include "runnel/keras/layer_of.h"
 #include "runnel/keras/layers/activation_layers.h"
 #include "runnel/keras/layers/attention.h"
 #include "runnel/keras/layers/cells.h"

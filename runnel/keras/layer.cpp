@@ -3,25 +3,33 @@
 #include <algorithm>
 #include <atomic>
 #include <typeinfo>
-#include <unordered_set>
 #include <utility>
 
 #include "runnel/base/format.h"
-#include "runnel/base/log.h"
+#include "runnel/base/stack.h"
 #include "runnel/graph/tracer.h"
 #include "runnel/keras/call_scope.h"
 #include "runnel/keras/functional.h"
+#include "runnel/keras/positional.h"
 #include "runnel/op/composed.h"
-#include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
-#include "runnel/ops/operators.h"
 
 namespace runnel::keras {
 namespace {
 
+std::atomic<uint64_t> num_trainable_changes{0};
+
 uint64_t next_layer_id() {
   static std::atomic<uint64_t> last{0};
   return ++last;
+}
+
+void require_stack_for(const Layer& layer) {
+  if (stack_has_room()) return;
+  throw make_error(Code::resource_exhausted,
+                   "[{}] the calls of layer '{}' inside one another have used up the stack: a layer that calls itself "
+                   "must come to an end",
+                   layer.class_name(), layer.name());
 }
 
 std::string shapes_text(const Nest& inputs) {
@@ -44,7 +52,10 @@ Layer::Layer(LayerOptions options)
       policy_(options.dtype.defined() ? std::move(options.dtype) : mixed_precision::global_policy()),
       batch_input_shape_(std::move(options.batch_input_shape)),
       id_(next_layer_id()),
-      trainable_(options.trainable) {}
+      trainable_(options.trainable),
+      made_in_(outermost_traced_graph()) {
+  if (const CallScope* call = CallScope::current()) made_in_call_ = call->number();
+}
 
 Layer::Layer(Layer* parent, const std::string& attribute, LayerOptions options) : Layer(std::move(options)) {
   join(parent, attribute);
@@ -71,6 +82,9 @@ Layer::Layer(Layer&& other) noexcept(false)
       supports_masking_(other.supports_masking_),
       autocast_(other.autocast_),
       names_weights_(other.names_weights_),
+      moved_from_(std::exchange(other.moved_from_, true)),
+      made_in_call_(other.made_in_call_),
+      made_in_(std::move(other.made_in_)),
       rules_(std::move(other.rules_)),
       activity_regularizer_(std::move(other.activity_regularizer_)),
       input_spec_(std::move(other.input_spec_)) {}
@@ -88,6 +102,9 @@ Layer& Layer::operator=(Layer&& other) noexcept(false) {
   supports_masking_ = other.supports_masking_;
   autocast_ = other.autocast_;
   names_weights_ = other.names_weights_;
+  moved_from_ = std::exchange(other.moved_from_, true);
+  made_in_call_ = other.made_in_call_;
+  made_in_ = std::move(other.made_in_);
   rules_ = std::move(other.rules_);
   activity_regularizer_ = std::move(other.activity_regularizer_);
   input_spec_ = std::move(other.input_spec_);
@@ -101,8 +118,11 @@ const std::string& Layer::name() const {
   return name_;
 }
 
+uint64_t Layer::last_trainable_change() { return num_trainable_changes; }
+
 void Layer::set_trainable(bool trainable) {
   trainable_ = trainable;
+  ++num_trainable_changes;
   for (Layer* layer : sublayers()) layer->set_trainable(trainable);
 }
 
@@ -148,6 +168,8 @@ Nest Layer::call(const Nest& inputs, const CallArgs& args) {
 Tensor Layer::compute_mask(const Nest&, const Tensor& mask) { return supports_masking_ ? mask : Tensor(); }
 
 Nest Layer::run(const Nest& given, const CallArgs& args) {
+  require_stack_for(*this);
+  refuse_moved_from();
   if (is_described(given)) return record_call(*this, given, args);
   ensure_prepared();
   const auto to_compute_dtype = [&](const Tensor& t) {
@@ -157,8 +179,12 @@ Nest Layer::run(const Nest& given, const CallArgs& args) {
     return brought;
   };
   const Nest inputs = nest::map_structure(to_compute_dtype, given);
-  if (!built_) build_for(inputs);
-  check_inputs(inputs);
+  check_inputs(inputs);  // before the weights are made, for what is known by then
+  if (!built_) {
+    build_for(inputs);
+    check_inputs(inputs);
+  }
+  if (!made_in_.expired()) tell_of_new_weights();
 
   const CallScope scope(*this, args.training);
   CallArgs told = args;
@@ -189,19 +215,9 @@ Nest Layer::run(const Nest& given, const CallArgs& args) {
   }
 }
 
-// What a layer calls is trained and saved with it only if it is registered.
-void Layer::look_for_place(const Layer& outermost) {
-  const std::vector<const Layer*> registered = outermost.all_layers();
-  if (!trainable_ || std::ranges::find(registered, this) != registered.end()) return;
-  if (StrayVariables::add(weights()).empty()) return;
-  log_warning(
-      "[{0}] layer '{1}' is called in '{2}', but is no part of it: its weights are not trained and saved with '{2}'. "
-      "Register it: a member as {0} {3}{{this, \"{3}\", ...}}, one held by shared_ptr with track(\"{3}\", {3}){4}",
-      class_name(), name(), outermost.name(), to_snake_case(class_name()), user_line({}).at());
-}
-
 void Layer::ensure_prepared() {
   if (prepared_) return;
+  const OutsideTrace outside;  // what it makes outlives the trace, as weights do
   prepare();
   prepared_ = true;
 }
@@ -211,11 +227,14 @@ void Layer::build_for(const Nest& inputs) {
 }
 
 void Layer::build_from_shapes(const NestOf<PartialShape>& shapes) {
+  require_stack_for(*this);
+  refuse_moved_from();
   if (built_) return;
   ensure_prepared();
   const OutsideTrace outside;  // weights are values, whatever is being traced or recorded
   const CallScope scope(*this, std::nullopt);
   const size_t num_edges = edges().size(), num_rules = rules_.size();
+  const InputSpec spec = input_spec_;
   try {
     if (shapes.is_leaf()) {
       build(shapes.leaf());
@@ -225,6 +244,7 @@ void Layer::build_from_shapes(const NestOf<PartialShape>& shapes) {
   } catch (...) {  // the next call tries anew: what was made so far must not stand in its way
     while (edges().size() > num_edges) untrack(std::string(edges().back().name));
     rules_.resize(num_rules);
+    input_spec_ = spec;
     throw;
   }
   built_ = true;
@@ -233,84 +253,13 @@ void Layer::build_from_shapes(const NestOf<PartialShape>& shapes) {
 void Layer::build(const PartialShape&) {}
 void Layer::build(const NestOf<PartialShape>&) {}
 
-void Layer::check_inputs(const Nest& inputs) const {
-  const InputSpec& spec = input_spec_;
-  if (!inputs.is_leaf() || !inputs.leaf().defined()) return;
-  const PartialShape& shape = inputs.leaf().partial_shape();
-  if (!shape.has_rank()) return;
-  const auto refuse = [&](const std::string& expected) {
-    throw invalid_argument("[{}] input of layer '{}' ({}) is incompatible with it: expected {}, found shape {}",
-                           class_name(), name(), class_name(), expected, shape.str());
-  };
-  if (spec.ndim >= 0 && shape.rank() != spec.ndim) refuse(fmt::format("{} dimensions", spec.ndim));
-  if (spec.min_ndim >= 0 && shape.rank() < spec.min_ndim) refuse(fmt::format("at least {} dimensions", spec.min_ndim));
-  for (const auto& [axis, size] : spec.axes) {
-    const int at = axis < 0 ? axis + shape.rank() : axis;
-    if (at < 0 || at >= shape.rank() || (shape[at] != kUnknownDim && shape[at] != size)) {
-      refuse(fmt::format("size {} at axis {}", size, axis));
-    }
-  }
-}
-
-int64_t Layer::known_dim(const PartialShape& shape, int axis) const {
-  const int at = axis < 0 && shape.has_rank() ? axis + shape.rank() : axis;
-  if (!shape.has_rank() || at < 0 || at >= shape.rank() || shape[at] == kUnknownDim) {
-    throw invalid_argument(
-        "[{}] layer '{}' needs the size of dimension {} of its input to make its weights; it is not "
-        "known: the input is {}",
-        class_name(), name(), axis, shape.str());
-  }
-  return shape[at];
-}
-
 PartialShape Layer::compute_output_shape(const PartialShape& input) {
   const NestOf<TensorSpec> out = infer_outputs(*this, NestOf<TensorSpec>(TensorSpec{input, compute_dtype(), ""}), {});
   return out.leaf().shape;
 }
 
-// --- losses ---
-
-void Layer::add_loss(const Tensor& loss) { CallLosses::add(id_, loss); }
-
-void Layer::regularize_activity(const Nest& outputs) {
-  for (const Tensor& t : nest::flatten(outputs)) {
-    const Tensor batch = cast(shape(t)[0], t.dtype());
-    add_loss(activity_regularizer_(t) / batch);
-  }
-}
-
-// An outermost call begins. What the layers in it added goes too, for the call need not reach all of them.
-void Layer::forget_losses() const {
-  if (CallLosses::drop_ended()) return;
-  for (const Layer* layer : all_layers()) CallLosses::forget(layer->id_);
-}
-
-// This one and those in it at any depth, each once, however many ways lead to it.
-std::vector<const Layer*> Layer::all_layers() const {
-  std::vector<const Layer*> all;
-  std::unordered_set<const Layer*> met;
-  const auto visit = [&](const auto& self, const Layer* layer) -> void {
-    if (!met.insert(layer).second) return;
-    all.push_back(layer);
-    for (const Layer* inner : layer->sublayers()) self(self, inner);
-  };
-  visit(visit, this);
-  return all;
-}
-
-std::vector<Tensor> Layer::losses() const {
-  std::vector<Tensor> all;
-  for (const Layer* layer : all_layers()) {
-    const std::vector<Tensor> added = CallLosses::of(layer->id_);
-    all.insert(all.end(), added.begin(), added.end());
-    for (const WeightRules& w : layer->rules_) {
-      if (w.regularizer && layer->trainable_) all.push_back(w.regularizer(w.variable.value()));
-    }
-  }
-  return all;
-}
-
 Config Layer::get_config() const {
+  refuse_moved_from();
   Config::Map entries{{"name", name()}, {"trainable", trainable_}, {"dtype", policy_.config()}};
   if (batch_input_shape_.has_rank()) entries.emplace_back("batch_input_shape", batch_input_shape_);
   return entries;

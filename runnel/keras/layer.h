@@ -1,82 +1,24 @@
 #pragma once
 
 #include <concepts>
-#include <functional>
+#include <cstdint>
 #include <initializer_list>
 #include <memory>
-#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "runnel/keras/activations.h"
-#include "runnel/keras/config.h"
-#include "runnel/keras/initializers.h"
+#include "runnel/keras/layer_options.h"
 #include "runnel/keras/nest_arg.h"
-#include "runnel/keras/policy.h"
-#include "runnel/keras/positional.h"
-#include "runnel/keras/serialization.h"
 #include "runnel/ops/state.h"
 #include "runnel/tensor/nest.h"
 #include "runnel/tensor/trackable.h"
 
-namespace runnel::keras {
-
-// What goes with the inputs of a call. What is not given comes from the layer around this one.
-struct CallArgs {
-  std::optional<bool> training = {};       // false when nobody says
-  Tensor mask = {};                        // bool [batch, time]: which steps count
-  std::vector<Tensor> initial_state = {};  // of recurrent layers
-  Tensor attention_mask = {};              // of attention layers: bool [batch, query, key]
-  bool use_causal_mask = false;            // likewise: a position sees itself and those before it
-};
-
-struct WeightOptions {
-  std::string name = {};
-  Shape shape = {};
-  Initializer initializer = {};  // glorot_uniform unless given; zeros for integers
-  Regularizer regularizer = {};
-  Constraint constraint = {};
-  bool trainable = true;
-  DType dtype = DType::invalid;  // that of the layer's weights
-};
-
-struct LayerOptions {
-  std::string name = {};  // dense, dense_1, ... by the class when empty
-  Policy dtype = {};
-  bool trainable = true;
-  PartialShape batch_input_shape = PartialShape::unknown();  // what the first layer of a Sequential is given
-};
-
-RUNNEL_API LayerOptions layer_options_from_config(const Config& config);
-
-// What every layer can be told, at the end of its options. A macro, for designated initializers do not reach into the
-// base of a struct. input_shape is that of one sample, batch_input_shape has the batch before it: given to the first
-// layer of a Sequential, either builds the model.
-#define RUNNEL_LAYER_OPTIONS                                                    \
-  ::runnel::PartialShape input_shape = ::runnel::PartialShape::unknown();       \
-  ::runnel::PartialShape batch_input_shape = ::runnel::PartialShape::unknown(); \
-  std::string name = {};                                                        \
-  ::runnel::keras::Policy dtype = {};                                           \
-  bool trainable = true
-
-// The entries that the configurations of all layers begin with.
-template <class O>
-constexpr auto layer_fields() {
-  const auto all = field_list(field("name", &O::name, "dense, dense_1, ... by the class when empty"),
-                              field("trainable", &O::trainable, "false: its weights are not among the trainable ones"),
-                              field("dtype", &O::dtype,
-                                    "of weights and computation: \"float32\", \"mixed_float16\", ...; the global "
-                                    "policy when empty"));
-  if constexpr (requires { &O::batch_input_shape; }) {
-    return joined_fields(all, field_list(field("batch_input_shape", &O::batch_input_shape,
-                                               "input_shape with the size of the batch before it")));
-  } else {
-    return all;
-  }
+namespace runnel {
+class Graph;
 }
-// What is left for the base class of a layer with options of its own.
-template <class O>
-LayerOptions base_layer_options(const O& o, const char* class_name);
+
+namespace runnel::keras {
 
 // A step of a model with its weights. To make one of your own:
 //   struct Linear : keras::Layer {
@@ -151,6 +93,8 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
   // A layer that is not trainable has no trainable weights, nor have the layers in it.
   bool trainable() const { return trainable_; }
   virtual void set_trainable(bool trainable);
+  // Every call of set_trainable in the process has a number: the last one.
+  static uint64_t last_trainable_change();
   bool supports_masking() const { return supports_masking_; }
   const Policy& dtype_policy() const { return policy_; }
   DType variable_dtype() const { return policy_.variable_dtype(); }
@@ -181,6 +125,7 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
     int ndim = -1;
     int min_ndim = -1;
     std::vector<std::pair<int, int64_t>> axes;  // axis (negative: from the end) and the size it must have
+    std::string means = {};                     // what the dimensions are, for errors: "[batch, steps, features]"
   };
 
  protected:
@@ -197,6 +142,9 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
   // Those that no edge leads to, but a number: of functional and sequential models.
   virtual std::vector<Layer*> numbered_layers() const { return {}; }
   void set_input_spec(InputSpec spec) { input_spec_ = std::move(spec); }
+  void check_shape(const PartialShape& input) const;  // an Error unless it fits the spec
+  // An Error for a layer whose content another object has by now.
+  void refuse_moved_from() const;
   void set_supports_masking(bool supports) { supports_masking_ = supports; }
   // Inputs are brought to the compute dtype unless a layer switches that off (labels, indices).
   void set_autocast(bool autocast) { autocast_ = autocast; }
@@ -233,6 +181,7 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
   };
   Nest run(const Nest& given, const CallArgs& args);
   void look_for_place(const Layer& outermost);
+  void tell_of_new_weights();
   void ensure_prepared();
   virtual void build_for(const Nest& inputs);
   void check_inputs(const Nest& inputs) const;
@@ -259,118 +208,15 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
   bool autocast_ = true;
   bool names_weights_ = true;
   bool place_known_ = false;  // it was looked for among the layers of a model that calls it
+  bool moved_from_ = false;
+  uint64_t made_in_call_ = 0;     // CallScope::number of the call in which the layer was made; 0: in none
+  std::weak_ptr<Graph> made_in_;  // of the function that was being traced then, until that was told of the weights
   std::vector<WeightRules> rules_;
   Regularizer activity_regularizer_;
   InputSpec input_spec_;
 };
 
 using LayerPtr = std::shared_ptr<Layer>;
-
-// A layer whose settings are a struct with `name`, `dtype`, `trainable`, a list of fields() and, if it has main
-// arguments, `using Positional` (positional.h):
-//   class Dense : public LayerOf<Dense, DenseOptions>
-// `Self::kClassName` is its name in configurations. A layer not yet used may be moved into a model or applied in
-// place: x = Dense({.units = 10})(x). Base is Layer or a kind of layer with the same constructors.
-template <class Self, class OptionsType, class Base = Layer>
-class LayerOf : public Base {
- public:
-  using Options = OptionsType;
-  using First = typename PositionalOf<Options>::First;
-  using Second = typename PositionalOf<Options>::Second;
-  explicit LayerOf(Options options = {})
-      : Base(base_layer_options(options, Self::kClassName)), options_(std::move(options)) {}
-  LayerOf(Layer* parent, const std::string& attribute, Options options = {})
-      : Base(parent, attribute, base_layer_options(options, Self::kClassName)), options_(std::move(options)) {}
-  // Main arguments, then settings. A single one is implicit and never taken from braces, so that Dense({10}) is
-  // Dense(Dense(10)) and nothing else.
-  template <class Value>
-    requires(!std::derived_from<std::remove_cvref_t<Value>, LayerOf> && std::convertible_to<Value, First>)
-  LayerOf(Value&& value) : LayerOf(with_one(std::forward<Value>(value))) {}  // NOLINT
-  explicit LayerOf(typename PositionalOf<OptionsType>::Several first) : LayerOf(with({}, first)) {}
-  LayerOf(First first, Options options) : LayerOf(with(std::move(options), first)) {}
-  LayerOf(First first, Second second, Options options = {}) : LayerOf(with(std::move(options), first, second)) {}
-  LayerOf(Layer* parent, const std::string& attribute, First first) : LayerOf(parent, attribute, with({}, first)) {}
-  LayerOf(Layer* parent, const std::string& attribute, typename PositionalOf<OptionsType>::Both both)
-      : LayerOf(parent, attribute, with({}, both.one, both.other)) {}
-  LayerOf(Layer* parent, const std::string& attribute, First first, Options options)
-      : LayerOf(parent, attribute, with(std::move(options), first)) {}
-  LayerOf(Layer* parent, const std::string& attribute, First first, Second second, Options options = {})
-      : LayerOf(parent, attribute, with(std::move(options), first, second)) {}
-
-  const Options& options() const { return options_; }
-  std::string class_name() const override { return Self::kClassName; }
-  Config get_config() const override { return with_options(Base::get_config(), options_); }
-  static std::shared_ptr<Self> from_config(const Config& config) {
-    Options options;
-    read_fields(options, all_fields(), config);
-    return std::make_shared<Self>(std::move(options));
-  }
-
-  // A layer used in place goes to the heap, where a functional model can keep it.
-  Tensor operator()(const Tensor& input, const CallArgs& args = {}, SourceSite where = SourceSite::current()) && {
-    return (*to_heap())(input, args, where);
-  }
-  Nest operator()(const Nest& inputs, const CallArgs& args = {}, SourceSite where = SourceSite::current()) && {
-    return (*to_heap())(inputs, args, where);
-  }
-  Tensor operator()(const Tensor& input, const CallArgs& args = {}, SourceSite where = SourceSite::current()) & {
-    return Layer::operator()(input, args, where);
-  }
-  Nest operator()(const Nest& inputs, const CallArgs& args = {}, SourceSite where = SourceSite::current()) & {
-    return Layer::operator()(inputs, args, where);
-  }
-
- protected:
-  Options options_;
-
- private:
-  template <class... Values>
-  static Options with(Options options, Values&... values) {
-    return PositionalOf<Options>::with(std::move(options), Self::kClassName, values...);
-  }
-  static Options with_one(First first) { return with({}, first); }
-  static constexpr auto all_fields() { return joined_fields(layer_fields<Options>(), Options::fields()); }
-  std::shared_ptr<Layer> to_heap() { return std::make_shared<Self>(static_cast<Self&&>(*this)); }
-};
-
-// A layer on the heap that is called like a function: auto dense = keras::make<Dense>({.units = 10}); y = dense(x).
-template <class L>
-class Shared : public std::shared_ptr<L> {
- public:
-  Shared(std::shared_ptr<L> layer) : std::shared_ptr<L>(std::move(layer)) {}  // NOLINT: implicit
-  template <class First, class... Rest>
-    requires(sizeof...(Rest) > 0 || !std::convertible_to<First, const Tensor&>)
-  auto operator()(First&& first, Rest&&... rest) const {
-    return (**this)(std::forward<First>(first), std::forward<Rest>(rest)...);
-  }
-  Tensor operator()(const Tensor& input, const CallArgs& args = {}, SourceSite where = SourceSite::current()) const {
-    return (**this)(input, args, where);
-  }
-  // add({a, b}): of layers that take several tensors.
-  auto operator()(std::initializer_list<Tensor> inputs, SourceSite where = SourceSite::current()) const {
-    return (**this)(std::vector<Tensor>(inputs), {}, where);
-  }
-};
-template <class L>
-Shared<L> make(typename L::Options options = {}) {
-  return std::make_shared<L>(std::move(options));
-}
-template <class L>
-Shared<L> make(typename L::First first) {
-  return std::make_shared<L>(std::move(first));
-}
-template <class L>
-Shared<L> make(typename PositionalOf<typename L::Options>::Both both) {
-  return std::make_shared<L>(std::move(both.one), std::move(both.other));
-}
-template <class L>
-Shared<L> make(typename L::First first, typename L::Options options) {
-  return std::make_shared<L>(std::move(first), std::move(options));
-}
-template <class L>
-Shared<L> make(typename L::First first, typename L::Second second, typename L::Options options = {}) {
-  return std::make_shared<L>(std::move(first), std::move(second), std::move(options));
-}
 
 // Names of layers start anew (dense, dense_1, ...), as after a fresh start of the program.
 RUNNEL_API void clear_session();
@@ -379,31 +225,6 @@ RUNNEL_API std::string to_snake_case(const std::string& class_name);  // "Conv2D
 // out.
 RUNNEL_API std::string unique_name(const std::string& kind, int first = 0);
 
-template <class O>
-LayerOptions base_layer_options(const O& o, const char* class_name) {
-  LayerOptions base{.name = o.name.empty() ? unique_name(to_snake_case(class_name)) : o.name,
-                    .dtype = o.dtype,
-                    .trainable = o.trainable};
-  if constexpr (requires { o.input_shape; }) {  // RUNNEL_LAYER_OPTIONS
-    base.batch_input_shape = o.batch_input_shape;
-    PartialShape sample = o.input_shape;
-    if constexpr (requires { o.default_input_shape(); }) {
-      if (!sample.has_rank()) sample = o.default_input_shape();
-    }
-    if (!base.batch_input_shape.has_rank() && sample.has_rank()) {
-      Dims dims{kUnknownDim};
-      dims.insert(dims.end(), sample.begin(), sample.end());
-      base.batch_input_shape = PartialShape(dims);
-    }
-  }
-  return base;
-}
-
-// Makes a layer known by its class name alone, as Keras's own are; see register_keras_serializable.
-template <class L>
-void register_layer() {
-  utils::register_keras_serializable<L>("");
-}
 // {"class_name": "Dense", "config": {...}} as a layer, and back.
 RUNNEL_API LayerPtr layer_from_config(const Config& config);
 RUNNEL_API Config layer_to_config(const Layer& layer);

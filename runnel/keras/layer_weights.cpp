@@ -154,6 +154,7 @@ std::vector<Tensor> Layer::get_weights() const {
 }
 
 void Layer::set_weights(const std::vector<Tensor>& values) {
+  refuse_moved_from();
   const std::vector<Variable> all = weights();
   if (all.size() != values.size()) {
     throw invalid_argument("[{}] layer '{}' has {} weights{}, got {} values", class_name(), name(), all.size(),
@@ -171,6 +172,7 @@ void Layer::set_weights(const std::vector<Tensor>& values) {
 }
 
 int64_t Layer::count_params() const {
+  refuse_moved_from();
   if (!built_) {
     throw make_error(Code::failed_precondition,
                      "[{0}] You tried to call `count_params` on layer {1}, but the layer isn't built: its weights are "

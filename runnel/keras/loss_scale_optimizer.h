@@ -26,6 +26,7 @@ class RUNNEL_API LossScaleOptimizer : public Optimizer {
  public:
   static constexpr const char* kClassName = "LossScaleOptimizer";
   explicit LossScaleOptimizer(const OptimizerArg& inner_optimizer, const LossScaleOptions& options = {});
+  LossScaleOptimizer(const LossScaleOptimizer&) = default;  // moving copies, too: both are handles to the same state
 
   const OptimizerPtr& inner_optimizer() const { return inner_; }
   bool dynamic() const { return growth_steps_ > 0; }

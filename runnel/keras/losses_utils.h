@@ -51,9 +51,11 @@ struct PairFunctionOf {
 template <auto function>
 struct FunctionNamed {
   static constexpr std::string_view name_in_signature() {
-    // "... [with auto function = {anonymous}::hits; ...]", or "[function = &hits]".
+    // "... [with auto function = {anonymous}::hits; ...]", or "[function = &(anonymous namespace)::hits]".
     std::string_view text = __PRETTY_FUNCTION__;
     text.remove_prefix(text.find("function = ") + 11);
+    constexpr std::string_view anonymous = "(anonymous namespace)";
+    if (const size_t at = text.find(anonymous); at != std::string_view::npos) text.remove_prefix(at + anonymous.size());
     text = text.substr(0, text.find_first_of(";]("));
     const size_t last = text.find_last_of(":&");
     return last == std::string_view::npos ? text : text.substr(last + 1);

@@ -17,14 +17,16 @@ void check_thresholds(const std::string& who, const std::vector<double>& thresho
   }
 }
 
-void check_probabilities(const std::string& who, const Tensor& y_pred) {
+void check_probabilities(const ConfusionRequest& request, const Tensor& y_pred) {
   const Tensor inside = reduce_all(logical_and(y_pred >= 0, y_pred <= 1));
   if (inside.is_symbolic()) {
-    assert_(inside, {Tensor("[" + who + "] predictions must lie in [0, 1]"), y_pred});
+    const std::string text =
+        fmt::format("[{}] predictions must lie in [0, 1]: {}; they are", request.who, request.advice);
+    assert_(inside, {Tensor(text), y_pred});
   } else if (!inside) {
-    throw invalid_argument("[{}] predictions must lie in [0, 1], got {} to {}", who,
+    throw invalid_argument("[{}] predictions must lie in [0, 1], got {} to {}: {}", request.who,
                            cast(reduce_min(y_pred), DType::float64).item<double>(),
-                           cast(reduce_max(y_pred), DType::float64).item<double>());
+                           cast(reduce_max(y_pred), DType::float64).item<double>(), request.advice);
   }
 }
 
@@ -49,6 +51,8 @@ Tensor sums_above(const ConfusionRequest& request, const Tensor& y_pred, const T
   // below. Bucket -1 is above no threshold and is left out.
   Tensor bucket = ceil(y_pred * (n - 1)) - 1;
   if (request.thresholds.front() < 0) bucket = nn::relu(bucket);
+  // In a graph the check of the predictions may run later than this, and is to be what fails.
+  if (bucket.is_symbolic()) bucket = minimum(bucket, n - 1);
   return cumsum(math::unsorted_segment_sum(amounts, cast(bucket, DType::int32), n), 0, false, true);
 }
 
@@ -105,7 +109,7 @@ ConfusionCounts confusion_counts(const ConfusionRequest& request, const Tensor& 
     throw invalid_argument("[{}] y_true of shape {} does not fit y_pred of shape {}", request.who,
                            y_true.partial_shape().str(), y_pred.partial_shape().str());
   }
-  check_probabilities(request.who, guess);
+  check_probabilities(request, guess);
   if (request.top_k) guess = only_top_k(guess, *request.top_k);
   if (request.class_id) {
     truth = only_class(truth, *request.class_id);

@@ -29,6 +29,8 @@ struct ConfusionRequest {
   std::optional<int64_t> class_id = {};    // only this position of the last dimension counts
   std::vector<double> label_weights = {};  // of the positions of the last dimension
   DType dtype = DType::float32;
+  // What helps where predictions are not in [0, 1].
+  std::string advice = "bring logits there first, by sigmoid or softmax or as the last activation of the model";
 };
 ConfusionCounts confusion_counts(const ConfusionRequest& request, const Tensor& y_true, const Tensor& y_pred,
                                  const Tensor& sample_weight);

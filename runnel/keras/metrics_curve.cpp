@@ -20,7 +20,8 @@ std::vector<double> spread_thresholds(const std::string& who, int64_t n, double 
 }
 
 ConfusionRequest area_request(const AUCOptions& options) {
-  ConfusionRequest request{.who = "AUC", .dtype = options.dtype};
+  ConfusionRequest request{
+      .who = "AUC", .dtype = options.dtype, .advice = "where they are logits, make it AUC({.from_logits = true})"};
   if (!options.multi_label) request.label_weights = options.label_weights;
   request.evenly_spaced = options.thresholds.empty();
   if (request.evenly_spaced) {

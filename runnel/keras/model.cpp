@@ -70,6 +70,7 @@ std::vector<Layer*> Model::numbered_layers() const {
 }
 
 const FunctionalGraph& Model::graph() const {
+  refuse_moved_from();
   if (!graph_) {
     throw make_error(Code::failed_precondition,
                      "[{}] model '{}' is a class of its own: only functional and sequential models know how their "
@@ -84,6 +85,7 @@ Nest Model::call(const Nest& inputs, const CallArgs& args) {
 }
 
 Layer& Model::get_layer(const std::string& name) const {
+  refuse_moved_from();
   std::string names;
   for (Layer* layer : sublayers()) {
     if (layer->name() == name) return *layer;
@@ -94,6 +96,7 @@ Layer& Model::get_layer(const std::string& name) const {
 }
 
 Layer& Model::get_layer(size_t index) const {
+  refuse_moved_from();
   const std::vector<Layer*> all = sublayers();
   if (index >= all.size()) {
     throw make_error(Code::out_of_range, "[{}] model '{}' has {} layers, asked for number {}", class_name(), name(),

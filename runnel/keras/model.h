@@ -73,7 +73,8 @@ class RUNNEL_API Model : public Layer {
   std::vector<std::string> metrics_names();
   // Those of compile, then those that the model and its layers have as members; a member stands for what compile made
   // under its name. They start anew with every epoch and every evaluation, and compute_metrics reports them. A model
-  // with a train_step of its own may say which they are:
+  // with a train_step of its own may say which they are (train_step and test_step as they are here report those of
+  // compile beside them):
   //   keras::metrics::Mean loss_tracker{this, "loss_tracker", {.name = "loss"}};
   //   std::vector<keras::Metric*> metrics() override { return {&loss_tracker}; }
   virtual std::vector<Metric*> metrics();
@@ -119,6 +120,7 @@ class RUNNEL_API Model : public Layer {
   bool stop_training = false;  // set by callbacks
 
   // One step, to be replaced for training of your own; it is traced once per shape of the batch unless run_eagerly.
+  // What it returns is shown: an Error where that is nothing.
   virtual StepLogs train_step(const TrainingBatch& batch);
   virtual StepLogs test_step(const TrainingBatch& batch);
   virtual Nest predict_step(const Nest& x);
@@ -143,6 +145,12 @@ class RUNNEL_API Model : public Layer {
   Predictions predict_samples(const Nest& x, const PredictOptions& options);
   Training& prepare_steps();
   Tensor total_loss(const TrainingBatch& batch, const Nest& y_pred);
+  void update_metrics(const TrainingBatch& batch, const Nest& y_pred);
+  std::vector<Metric*> reported_metrics();
+  static StepLogs results_of(const std::vector<Metric*>& all);
+  std::vector<Variable> variables_to_train();
+  void warn_of_changed_trainable(const char* who);
+  StepLogs not_empty(const char* step, StepLogs logs) const;
   void set_training(CompileOptions options);
   void warn_of_strays(const GradientTape& tape) const;
   void track_train_function();

@@ -29,6 +29,20 @@ void check_optimizer_options(const OptimizerOptions& o) {
   }
 }
 
+// As with variables: a function may make an optimizer when it is first traced, not whenever it is traced.
+void tell_trace_of_optimizer(const std::string& name) {
+  Tracer* tracer = Tracer::current();
+  if (!tracer) return;
+  try {
+    tracer->variable_created(name);
+  } catch (const Error& e) {
+    throw e.reworded(fmt::format(
+        "[{}] an optimizer is made in the function '{}', with new state whenever that is traced: a function "
+        "makes optimizers on its first call only. Make it outside of the function",
+        name, tracer->graph()->name()));
+  }
+}
+
 // ['dense/kernel', 'dense/bias']: the variables without a gradient.
 std::string quoted_names_of(const std::vector<GradientAndVariable>& all) {
   std::string names;
@@ -52,6 +66,7 @@ LearningRate LearningRate::from_config(const Config& config) {
 Optimizer::Optimizer(const LearningRate& learning_rate, OptimizerOptions options)
     : shared_state_(std::make_shared<State>()) {
   check_optimizer_options(options);
+  tell_trace_of_optimizer(options.name);
   const OutsideTrace outside;
   state_.options = std::move(options);
   state_.variables = std::make_shared<TrackableList>();

@@ -31,6 +31,7 @@ class OptimizerOf : public Optimizer {
   explicit OptimizerOf(Options options = {})
       : Optimizer(options.learning_rate, base_optimizer_options(options)), options_(std::move(options)) {}
   explicit OptimizerOf(const LearningRate& learning_rate) : OptimizerOf(with_rate(learning_rate)) {}
+  OptimizerOf(const OptimizerOf&) = default;  // moving copies, too: both are handles to the same state
 
   std::string class_name() const override { return Self::kClassName; }
   Config get_config() const override {

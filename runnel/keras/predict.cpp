@@ -92,21 +92,21 @@ Predictions Model::predict(const NestArg& x, const PredictOptions& options, Sour
 }
 
 Predictions Model::predict_samples(const Nest& x, const PredictOptions& options) {
-  if (options.batch_size <= 0)
-    throw invalid_argument("[predict] batch_size must be positive, got {}", options.batch_size);
+  const int64_t batch_size = options.batch_size.value_or(kDefaultBatchSize);
+  if (batch_size <= 0) throw invalid_argument("[predict] batch_size must be positive, got {}", batch_size);
   int64_t count = sample_count("predict", x);
   check_same_counts({{"x", x}});
   if (count == 0) throw invalid_argument("[predict] the data has no samples");
-  if (options.steps > 0) count = std::min(count, options.steps * options.batch_size);
+  if (options.steps > 0) count = std::min(count, options.steps * batch_size);
   const bool silent = options.verbose == 0 && options.callbacks.empty();
-  if (silent && count <= options.batch_size) return predict_on_batch(x);  // a sample at a time: nothing to set up
-  const int64_t steps = (count + options.batch_size - 1) / options.batch_size;
+  if (silent && count <= batch_size) return predict_on_batch(x);  // a sample at a time: nothing to set up
+  const int64_t steps = (count + batch_size - 1) / batch_size;
   PredictWatch watch(*this, options, steps);
   JoinedOutputs outputs;
   for (int64_t step = 0; step < steps; ++step) {
-    const int64_t begin = step * options.batch_size;
+    const int64_t begin = step * batch_size;
     watch.begin(step);
-    outputs.add(predict_on_batch(sample_range(x, begin, std::min(count, begin + options.batch_size))));
+    outputs.add(predict_on_batch(sample_range(x, begin, std::min(count, begin + batch_size))));
     watch.end(step);
   }
   watch.finish();
@@ -118,6 +118,7 @@ Predictions Model::predict(const data::AnyDataset& batches, const PredictOptions
 }
 
 Predictions Model::predict_batches(const data::AnyDataset& batches, const PredictOptions& options) {
+  refuse_batch_size("predict", "batch_size", options.batch_size);
   if (options.steps <= 0) refuse_endless("predict", batches, "steps");
   const int64_t steps = options.steps > 0 ? options.steps : std::max<int64_t>(batches.cardinality(), -1);
   PredictWatch watch(*this, options, steps);
@@ -127,7 +128,12 @@ Predictions Model::predict_batches(const data::AnyDataset& batches, const Predic
     const std::optional<Nest> element = iterator.next();
     if (!element) break;
     watch.begin(step);
-    outputs.add(predict_on_batch(unpack_batch("predict", *element).x));
+    const TrainingBatch batch = unpack_batch("predict", *element);
+    try {
+      outputs.add(predict_on_batch(batch.x));
+    } catch (const Error& e) {
+      throw with_batch_advice(e, batches);
+    }
     watch.end(step);
   }
   if (outputs.empty()) throw invalid_argument("[predict] the dataset is empty: there is nothing to predict");

@@ -35,6 +35,7 @@ Sequential::Sequential(const std::vector<LayerPtr>& layers, LayerOptions options
 }
 
 void Sequential::add(const LayerArg& argument) {
+  refuse_moved_from();
   const LayerPtr& layer = argument.layer();
   for (const LayerPtr& known : layers_) {
     if (known == layer || known->name() == layer->name()) {
@@ -58,6 +59,7 @@ void Sequential::add(const LayerArg& argument) {
 }
 
 void Sequential::pop() {
+  refuse_moved_from();
   if (layers_.empty()) throw make_error(Code::failed_precondition, "[Sequential] model '{}' has no layers", name());
   layers_.pop_back();
   describe_if_possible();
@@ -110,6 +112,7 @@ std::vector<Layer*> Sequential::numbered_layers() const {
 }
 
 Config Sequential::get_config() const {
+  refuse_moved_from();
   Config::List layers;
   if (is_functional()) {
     layers.push_back(layer_to_config(*described(inputs().leaf()).node->layer));

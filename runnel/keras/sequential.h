@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "runnel/keras/layer_of.h"
 #include "runnel/keras/model.h"
 
 namespace runnel::keras {

@@ -111,6 +111,7 @@ bool is_chain(const FunctionalGraph& graph) {
 }  // namespace
 
 void Model::summary(std::ostream& out) const {
+  refuse_moved_from();
   if (!built() && weights().empty()) {
     throw make_error(Code::failed_precondition,
                      "[summary] model '{}' is not built: call it on a batch of data, or build_for_shape, before",

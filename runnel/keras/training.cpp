@@ -4,8 +4,6 @@
 #include <set>
 
 #include "runnel/base/format.h"
-#include "runnel/base/log.h"
-#include "runnel/function/function.h"
 #include "runnel/graph/tracer.h"
 #include "runnel/keras/call_scope.h"
 #include "runnel/keras/loss_scale_optimizer.h"
@@ -14,7 +12,6 @@
 #include "runnel/ops/math.h"
 #include "runnel/ops/operators.h"
 #include "runnel/ops/reduce.h"
-#include "runnel/ops/variable_slot.h"
 
 namespace runnel::keras {
 namespace {
@@ -40,27 +37,6 @@ auto named_in_errors(const std::string& what, const std::string& output, const s
   }
 }
 
-// The metrics among the parts of an object, through lists, then those of the layers in it.
-void add_metrics(const Trackable& at, std::vector<const Trackable*>& met, std::vector<Metric*>& out) {
-  if (std::find(met.begin(), met.end(), &at) != met.end()) return;
-  met.push_back(&at);
-  for (const Trackable::Edge& edge : at.edges()) {
-    if (auto* metric = dynamic_cast<Metric*>(edge.object)) {
-      if (std::find(out.begin(), out.end(), metric) == out.end()) out.push_back(metric);
-    } else if (edge.object->holds_weights() && !dynamic_cast<Layer*>(edge.object)) {
-      add_metrics(*edge.object, met, out);
-    }
-  }
-  if (const auto* layer = dynamic_cast<const Layer*>(&at)) {
-    for (const Layer* inner : layer->sublayers()) add_metrics(*inner, met, out);
-  }
-}
-
-// Is one a copy of the other?
-bool counts_with(const Metric& a, const Metric& b) {
-  return !a.variables().empty() && !b.variables().empty() && &a.variables()[0].slot() == &b.variables()[0].slot();
-}
-
 std::string leaf_shapes(const std::vector<Tensor>& tensors) {
   std::string text;
   for (const Tensor& t : tensors) text += (text.empty() ? "" : ", ") + t.partial_shape().str();
@@ -74,6 +50,7 @@ void Model::compile(CompileOptions options, SourceSite where) {
 }
 
 void Model::set_training(CompileOptions options) {
+  refuse_moved_from();
   training_ = std::make_unique<Training>(std::move(options));
   if (dtype_policy().name() == "mixed_float16" &&
       !std::dynamic_pointer_cast<mixed_precision::LossScaleOptimizer>(training_->optimizer)) {
@@ -85,6 +62,7 @@ void Model::set_training(CompileOptions options) {
 }
 
 Model::Training& Model::training() const {
+  refuse_moved_from();
   if (!training_) {
     throw make_error(
         Code::failed_precondition,
@@ -99,7 +77,10 @@ Optimizer& Model::optimizer() const { return *training().optimizer; }
 
 void Model::forget_training_functions() {
   prediction_ = nullptr;
-  if (training_) training_->train = training_->test = nullptr;
+  if (!training_) return;
+  training_->train = training_->test = nullptr;
+  training_->trained.clear();
+  training_->after_step = {};
 }
 
 // Steps and predictions that were traced before a layer in the model was assigned would go on with its old weights.
@@ -119,15 +100,17 @@ void Model::Training::make_outputs(const Model& model, const std::vector<Tensor>
   const size_t n = y_pred.size();
   const std::vector<std::string> names = model.output_names(n);
   std::vector<Output> made;
-  if (!options.loss.named().empty()) {
-    for (const auto& [name, loss] : options.loss.named()) {
-      if (std::find(names.begin(), names.end(), name) == names.end()) {
-        throw invalid_argument(
-            "[compile] a loss is given for output '{}', which model '{}' does not have; there are: {}", name,
-            model.name(), fmt::join(names, ", "));
-      }
+  const auto check_names = [&](const char* what, const auto& named) {
+    for (const auto& [name, value] : named) {
+      if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+      throw invalid_argument("[compile] {} given for output '{}', which model '{}' does not have; there are: {}", what,
+                             name, model.name(), fmt::join(names, ", "));
     }
-  }
+  };
+  check_names("a loss is", options.loss.named());
+  check_names("a loss weight is", options.loss_weights.named());
+  check_names("metrics are", options.metrics.by_output);
+  check_names("weighted metrics are", options.weighted_metrics.by_output);
   if (const size_t given = options.loss.listed().size(); given > n) {
     throw invalid_argument("[compile] {} losses are given, but model '{}' has {} output{}: {}", given, model.name(), n,
                            n == 1 ? "" : "s", fmt::join(names, ", "));
@@ -164,7 +147,7 @@ void Model::Training::name_metrics_apart(const std::vector<Output>& outputs) {
     if (!seen.insert(&metric).second) {
       throw invalid_argument(
           "[compile] the metric object '{}' is given for several outputs, which would count together: give one for "
-          "each, {{{{\"output\", {{metric}}}}, ...}}, or a name",
+          "each, {{{{\"output\", {{metric}}}}, {{\"other\", {{...}}}}}}, or a name",
           metric.name());
     }
     if (weighted && names.contains(metric.name())) metric.set_name("weighted_" + metric.name());
@@ -191,34 +174,6 @@ std::vector<MetricPtr> Model::Training::all_metrics() const {
     all.insert(all.end(), out.weighted_metrics.begin(), out.weighted_metrics.end());
   }
   return all;
-}
-
-std::vector<Metric*> Model::metrics() {
-  std::vector<Metric*> members;
-  std::vector<const Trackable*> met;
-  add_metrics(*this, met, members);
-  std::vector<Metric*> all;
-  // A member takes the place of what compile made under its name: the loss_tracker of a step of one's own is "loss".
-  for (const MetricPtr& made : training_ ? training_->all_metrics() : std::vector<MetricPtr>()) {
-    const auto member = std::ranges::find(members, made->name(), &Metric::name);
-    Metric* metric = member != members.end() ? *member : made.get();
-    if (std::ranges::find(all, metric) == all.end()) all.push_back(metric);
-  }
-  for (Metric* member : members) {
-    const auto is_member = [&](const Metric* known) { return known == member || counts_with(*known, *member); };
-    if (std::ranges::none_of(all, is_member)) all.push_back(member);
-  }
-  return all;
-}
-
-std::vector<std::string> Model::metrics_names() {
-  std::vector<std::string> names;
-  for (const Metric* metric : metrics()) names.push_back(metric->name());
-  return names;
-}
-
-void Model::reset_metrics() {
-  for (Metric* metric : metrics()) metric->reset_state();
 }
 
 Tensor Model::compute_loss(const TrainingBatch& batch, const Nest& y_pred) {
@@ -262,6 +217,11 @@ Tensor Model::total_loss(const TrainingBatch& batch, const Nest& y_pred) {
 }
 
 StepLogs Model::compute_metrics(const TrainingBatch& batch, const Nest& y_pred) {
+  update_metrics(batch, y_pred);
+  return results_of(metrics());
+}
+
+void Model::update_metrics(const TrainingBatch& batch, const Nest& y_pred) {
   Training& t = training();
   const std::vector<Tensor> predicted = nest::flatten(y_pred);
   const std::vector<Tensor> wanted = nest::flatten(batch.y);
@@ -276,39 +236,6 @@ StepLogs Model::compute_metrics(const TrainingBatch& batch, const Nest& y_pred) 
     for (const MetricPtr& metric : t.outputs[i].metrics) update(*metric, counts);
     for (const MetricPtr& metric : t.outputs[i].weighted_metrics) update(*metric, weight);
   }
-  StepLogs logs;
-  for (const Metric* metric : metrics()) logs.emplace_back(metric->name(), metric->result());
-  return logs;
-}
-
-// Trainable variables that the step read and that are no part of the model.
-void Model::warn_of_strays(const GradientTape& tape) const {
-  std::set<uint64_t> known;
-  for (const Variable& v : weights()) known.insert(v.slot().id);
-  std::vector<Variable> others = tape.watched_variables();
-  std::erase_if(others, [&](const Variable& v) { return known.contains(v.slot().id); });
-  std::string names;
-  for (const Variable& v : StrayVariables::add(others)) names += (names.empty() ? "" : ", ") + v.name();
-  if (names.empty()) return;
-  log_warning(
-      "[fit] model '{}' uses trainable variables that are no part of it, and does not train or save them: {}. Register "
-      "the layers that are members with {{this, \"name\"}}, those held by shared_ptr and variables with "
-      "track(\"name\", part)",
-      name(), names);
-}
-
-void Model::apply_gradients(const Tensor& loss, GradientTape& tape) {
-  Optimizer& optimizer = *training().optimizer;
-  const std::vector<Variable> variables = trainable_variables();
-  if (variables.empty()) {
-    const bool is_frozen = !weights().empty();
-    throw make_error(Code::failed_precondition, "[fit] model '{}' has no trainable weights. {}", name(),
-                     is_frozen ? "All its layers are frozen: set_trainable(true) of those that are to be trained"
-                               : "Layers that are members must be registered: keras::Dense dense{this, \"dense\", "
-                                 "{...}}; those held by shared_ptr are handed to track(\"name\", layer)");
-  }
-  warn_of_strays(tape);
-  optimizer.minimize(loss, variables, tape, [this](const Variable& v) { return constraint_of(v); });
 }
 
 StepLogs Model::train_step(const TrainingBatch& batch) {
@@ -317,7 +244,8 @@ StepLogs Model::train_step(const TrainingBatch& batch) {
   const Nest y_pred = (*this)(batch.x, {.training = true});
   const Tensor loss = compute_loss(batch, y_pred);
   apply_gradients(loss, tape);
-  return compute_metrics(batch, y_pred);
+  update_metrics(batch, y_pred);
+  return results_of(reported_metrics());
 }
 
 StepLogs Model::test_step(const TrainingBatch& batch) {
@@ -331,7 +259,8 @@ StepLogs Model::test_step(const TrainingBatch& batch) {
         "a train_step of its own needs a test_step of its own",
         name());
   }
-  return compute_metrics(batch, y_pred);
+  update_metrics(batch, y_pred);
+  return results_of(reported_metrics());
 }
 
 Nest Model::predict_step(const Nest& x) { return (*this)(x, {.training = false}); }

@@ -9,6 +9,10 @@ PerOutput<T>::PerOutput() = default;
 template <class T>
 PerOutput<T>::PerOutput(std::initializer_list<T> each) : all_(each), listed_(true) {}
 template <class T>
+PerOutput<T>::PerOutput(std::initializer_list<Named> named) {
+  for (const Named& each : named) named_.insert_or_assign(each.name, each.value);
+}
+template <class T>
 PerOutput<T>::PerOutput(std::map<std::string, T> named) : named_(std::move(named)) {}
 template <class T>
 PerOutput<T>::PerOutput(const PerOutput& other) = default;
@@ -47,6 +51,9 @@ template class PerOutput<double>;
 
 MetricList::MetricList() = default;
 MetricList::MetricList(std::initializer_list<MetricArg> all) : all(all) {}
+MetricList::MetricList(std::initializer_list<Named> by_output) {
+  for (const Named& each : by_output) this->by_output.insert_or_assign(each.name, each.metrics.all);
+}
 MetricList::MetricList(std::vector<MetricArg> all) : all(std::move(all)) {}
 MetricList::MetricList(std::map<std::string, std::vector<MetricArg>> by_output) : by_output(std::move(by_output)) {}
 MetricList::MetricList(const MetricList& other) = default;

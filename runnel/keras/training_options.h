@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runnel/autodiff/tape.h"
@@ -35,6 +36,14 @@ class RUNNEL_API PerOutput {
     }
   }
   PerOutput(std::initializer_list<T> each);
+  // By name: {{"price", "mse"}, {"kind", "bce"}}.
+  class Named {
+   public:
+    Named(std::string name, T value) : name(std::move(name)), value(std::move(value)) {}
+    std::string name;
+    T value;
+  };
+  PerOutput(std::initializer_list<Named> named);
   PerOutput(std::map<std::string, T> named);  // NOLINT
   PerOutput(const PerOutput& other);
   PerOutput(PerOutput&& other) noexcept;
@@ -64,6 +73,8 @@ struct RUNNEL_API MetricList {
     requires std::convertible_to<M, MetricArg>
   MetricList(M&& one) : MetricList({MetricArg(std::forward<M>(one))}) {}  // NOLINT: implicit, as below
   MetricList(std::initializer_list<MetricArg> all);
+  struct Named;
+  MetricList(std::initializer_list<Named> by_output);
   MetricList(std::vector<MetricArg> all);                               // NOLINT
   MetricList(std::map<std::string, std::vector<MetricArg>> by_output);  // NOLINT
   MetricList(const MetricList& other);
@@ -73,6 +84,12 @@ struct RUNNEL_API MetricList {
   ~MetricList();
   std::vector<MetricArg> all;
   std::map<std::string, std::vector<MetricArg>> by_output;
+};
+// The metrics of one output: {"price", {"mae", "mse"}}.
+struct RUNNEL_API MetricList::Named {
+  Named(std::string name, MetricList metrics) : name(std::move(name)), metrics(std::move(metrics)) {}
+  std::string name;
+  MetricList metrics;
 };
 
 struct CompileOptions {
@@ -136,7 +153,7 @@ class RUNNEL_API ValidationData : public std::optional<SampleData> {
 };
 
 struct FitOptions {
-  int64_t batch_size = 32;
+  std::optional<int64_t> batch_size = {};
   int64_t epochs = 1;
   int verbose = 1;
   CallbackList callbacks = {};
@@ -153,7 +170,7 @@ struct FitOptions {
   static constexpr auto fields() {
     using O = FitOptions;
     return field_list(
-        field("batch_size", &O::batch_size, "of samples; datasets come in batches"),
+        field("batch_size", &O::batch_size, "of samples, 32 unless given; datasets come in batches"),
         field("epochs", &O::epochs, "the number of the last epoch: how often all data are seen, if none came before"),
         field("verbose", &O::verbose, "0: nothing, 1: a progress bar, 2: a line per epoch"),
         field("callbacks", &O::callbacks, "what is told of every step, and may change it"),
@@ -171,14 +188,14 @@ struct FitOptions {
 };
 
 struct EvaluateOptions {
-  int64_t batch_size = 32;
+  std::optional<int64_t> batch_size = {};
   int verbose = 1;
   Tensor sample_weight = {};
   int64_t steps = 0;
   CallbackList callbacks = {};
   static constexpr auto fields() {
     using O = EvaluateOptions;
-    return field_list(field("batch_size", &O::batch_size, "of samples; datasets come in batches"),
+    return field_list(field("batch_size", &O::batch_size, "of samples, 32 unless given; datasets come in batches"),
                       field("verbose", &O::verbose, "0: nothing, 1: a progress bar, 2: a line at the end"),
                       field("sample_weight", &O::sample_weight, "how much every sample counts"),
                       field("steps", &O::steps, "batches; 0: until the data end"),
@@ -187,13 +204,13 @@ struct EvaluateOptions {
 };
 
 struct PredictOptions {
-  int64_t batch_size = 32;
+  std::optional<int64_t> batch_size = {};
   int verbose = 1;
   int64_t steps = 0;
   CallbackList callbacks = {};
   static constexpr auto fields() {
     using O = PredictOptions;
-    return field_list(field("batch_size", &O::batch_size, "of samples; datasets come in batches"),
+    return field_list(field("batch_size", &O::batch_size, "of samples, 32 unless given; datasets come in batches"),
                       field("verbose", &O::verbose, "0: nothing, 1: a progress bar, 2: a line at the end"),
                       field("steps", &O::steps, "batches; 0: until the data end"),
                       field("callbacks", &O::callbacks, "what is told of every step"));

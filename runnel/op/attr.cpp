@@ -1,5 +1,8 @@
 #include "runnel/op/attr.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "runnel/base/format.h"
 
 namespace runnel {
@@ -37,6 +40,60 @@ std::string one(const std::vector<T>& list) {
   return text + "]";
 }
 
+std::vector<std::string> split_texts(const char* texts) {
+  std::vector<std::string> list;
+  if (!texts) return list;
+  std::string rest = texts;
+  for (size_t end = 0; (end = rest.find('|')) != std::string::npos; rest = rest.substr(end + 1)) {
+    list.push_back(rest.substr(0, end));
+  }
+  list.push_back(rest);
+  return list;
+}
+
+// A default that stands for none.
+bool is_nothing(const AttrValue& value) {
+  if (const DType* type = std::get_if<DType>(&value)) return *type == DType::invalid;
+  if (const Tensor* tensor = std::get_if<Tensor>(&value)) return !tensor->defined();
+  return std::holds_alternative<FuncAttr>(value) || std::holds_alternative<std::vector<FuncAttr>>(value);
+}
+
+[[noreturn]] void not_allowed(const AttrSpec& spec, const std::string& value, const std::vector<std::string>& allowed) {
+  throw invalid_argument("Value for attr '{}' of {} is not in the list of allowed values: {}", spec.name, value,
+                         fmt::join(allowed, ", "));
+}
+
+// Is one value, or one of a list, among those that are allowed?
+template <class T>
+void check_allowed(const AttrSpec&, const T&) {}
+void check_allowed(const AttrSpec& spec, const std::string& value) {
+  if (spec.texts.empty() || std::find(spec.texts.begin(), spec.texts.end(), value) != spec.texts.end()) return;
+  std::vector<std::string> quoted;
+  for (const std::string& text : spec.texts) quoted.push_back(one(text));
+  not_allowed(spec, one(value), quoted);
+}
+void check_allowed(const AttrSpec& spec, const DType& value) {
+  if (spec.types == 0 || (spec.types >> static_cast<int>(value) & 1) != 0) return;
+  not_allowed(spec, one(value), dtype_names(spec.types));
+}
+
+template <class T>
+void check_value(const AttrSpec& spec, const T& value) {
+  check_allowed(spec, value);
+}
+void check_value(const AttrSpec& spec, const int64_t& value) {
+  if (value >= spec.minimum) return;
+  throw invalid_argument("Value for attr '{}' of {} must be at least minimum {}", spec.name, value, spec.minimum);
+}
+template <class T>
+void check_value(const AttrSpec& spec, const std::vector<T>& list) {
+  if (static_cast<int64_t>(list.size()) < spec.minimum) {
+    throw invalid_argument("Length for attr '{}' of {} must be at least minimum {}", spec.name, list.size(),
+                           spec.minimum);
+  }
+  for (const T& value : list) check_allowed(spec, value);
+}
+
 }  // namespace
 
 AttrValue AttrSpec::get(const void* attrs) const {
@@ -49,6 +106,11 @@ void AttrSpec::set(void* attrs, const AttrValue& value) const {
   std::visit([&]<class M>(const M&) { *static_cast<M*>(member) = std::get<M>(value); }, default_value);
 }
 
+void AttrSpec::check(const void* attrs) const {
+  const void* member = static_cast<const char*>(attrs) + offset;
+  std::visit([&]<class M>(const M&) { check_value(*this, *static_cast<const M*>(member)); }, default_value);
+}
+
 const AttrSpec* AttrTable::find(const std::string& name) const {
   for (const AttrSpec& s : specs) {
     if (s.name == name) return &s;
@@ -56,14 +118,36 @@ const AttrSpec* AttrTable::find(const std::string& name) const {
   return nullptr;
 }
 
-void AttrTable::add(const char* name, AttrValue default_value, size_t offset) {
-  specs.push_back({name, std::move(default_value), offset});
+void AttrTable::check(const void* attrs) const {
+  for (const AttrSpec& s : specs) {
+    if (s.limited()) s.check(attrs);
+  }
+}
+
+void AttrTable::add(const char* name, AttrValue default_value, size_t offset, const AttrRule& rule) {
+  const bool required = rule.required || is_nothing(default_value);
+  specs.push_back({.name = name,
+                   .default_value = std::move(default_value),
+                   .offset = offset,
+                   .required = required,
+                   .texts = split_texts(rule.texts),
+                   .minimum = rule.minimum,
+                   .types = rule.types});
+  limited = limited || specs.back().limited();
 }
 
 const char* attr_type_name(const AttrValue& value) { return std::visit(TypeName{}, value); }
 
 std::string attr_to_string(const AttrValue& value) {
   return std::visit([](const auto& v) { return one(v); }, value);
+}
+
+std::vector<std::string> dtype_names(uint32_t mask) {
+  std::vector<std::string> names;
+  for (int i = 1; i < kNumDTypes; ++i) {
+    if (mask >> i & 1) names.emplace_back(dtype_name(static_cast<DType>(i)));
+  }
+  return names;
 }
 
 }  // namespace runnel

@@ -37,8 +37,8 @@ class OpBuilder {
 
   // An input of the first type variable, declaring it as "T" when `set` is given.
   template <class... Ts>
-  auto in(const char* name, Types<Ts...> set) {
-    auto next = type("T", set);
+  auto in(const char* name, Types<Ts...> set, DType default_type = DType::invalid) {
+    auto next = type("T", set, default_type);
     next.in(name);
     return next;
   }
@@ -58,6 +58,11 @@ class OpBuilder {
   }
   // A list of inputs of any types; their dtypes are the list called `types`.
   OpBuilder& in_any_list(const char* name, const char* types) { return did(declaration_.in_any_list(name, types)); }
+  // The list declared last has that many inputs or more. (Where an attribute repeats its length, the field says it.)
+  OpBuilder& at_least(int64_t fewest) {
+    declaration_.def.inputs.back().fewest = fewest;
+    return *this;
+  }
 
   OpBuilder& out(const char* name) { return did(declaration_.out(name)); }
   OpBuilder& out(const char* name, DType fixed) { return did(declaration_.out(name, fixed)); }
@@ -187,7 +192,9 @@ class OpBuilder {
     } else if constexpr (std::invocable<K, KernelContext&, const A&>) {
       table[0] = [](KernelContext& c) { K{}(c, c.template attrs<A>()); };
     } else {
-      ((table[static_cast<size_t>(dtype_of<Ts>)] = &run_typed<K, Ts>), ...);
+      // Without a type variable all calls have one kernel.
+      const bool one = declaration_.def.type_vars.empty();
+      ((table[one ? 0 : static_cast<size_t>(dtype_of<Ts>)] = &run_typed<K, Ts>), ...);
     }
     return *this;
   }

@@ -16,15 +16,14 @@ constexpr int64_t kMaxElements = 256;  // of a vector of sizes or axes; longer o
 
 Dims int_values(const Tensor& t) {
   Dims values;
-  if (t.dtype() == DType::int32) {
-    auto view = t.host<int32_t>();
-    values.assign(view.begin(), view.end());
-  } else if (t.dtype() == DType::int64) {
-    auto view = t.host<int64_t>();
-    values.assign(view.begin(), view.end());
-  } else {
-    throw invalid_argument("integers needed (int32 or int64), got {}", dtype_name(t.dtype()));
+  if (!signed_integers.contains(t.dtype())) {
+    throw invalid_argument("signed integers needed, got {}", dtype_name(t.dtype()));
   }
+  signed_integers.for_each([&]<class T>() {
+    if (t.dtype() != dtype_of<T>) return;
+    auto view = t.host<T>();
+    values.assign(view.begin(), view.end());
+  });
   return values;
 }
 

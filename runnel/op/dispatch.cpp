@@ -20,20 +20,13 @@ struct TypeBinding {
   DType types[kMaxTypeVars] = {};
 };
 
-std::string type_set_name(uint32_t mask) {
-  std::string names;
-  for (int i = 1; i < kNumDTypes; ++i) {
-    if (mask >> i & 1) names += (names.empty() ? "" : ", ") + std::string(dtype_name(static_cast<DType>(i)));
-  }
-  return names;
-}
-
 [[noreturn]] void wrong_dtype(const OpDef& op, int i, DType got, const TypeVar& var, DType bound) {
   if (bound != DType::invalid) {
     throw invalid_argument("{} must have dtype {} like the other inputs, got {}: cast one of them", op.input_name(i),
                            dtype_name(bound), dtype_name(got));
   }
-  throw invalid_argument("{} cannot be {}; allowed: {}", op.input_name(i), dtype_name(got), type_set_name(var.allowed));
+  throw invalid_argument("{} cannot be {}; allowed: {}", op.input_name(i), dtype_name(got),
+                         fmt::join(dtype_names(var.allowed), ", "));
 }
 
 void bind_type(const OpDef& op, const ArgSpec& arg, int i, DType got, TypeBinding& binding) {
@@ -84,7 +77,8 @@ void check_inputs(const OpDef& op, Inputs inputs, TypeBinding& binding, Known kn
   }
 }
 
-// Where attributes repeat what the lists among the inputs say, their lengths and dtypes, they must agree.
+// Lists among the inputs are as long as they must be. Where attributes repeat what they say, their lengths and dtypes,
+// they must agree.
 void check_lists(const OpDef& op, Inputs inputs, const void* attrs) {
   const auto lists = std::count_if(op.inputs.begin(), op.inputs.end(), [](const ArgSpec& a) { return a.is_list(); });
   const size_t length = (inputs.size() - (op.inputs.size() - static_cast<size_t>(lists))) / static_cast<size_t>(lists);
@@ -94,7 +88,12 @@ void check_lists(const OpDef& op, Inputs inputs, const void* attrs) {
       ++at;
       continue;
     }
-    const AttrSpec* spec = op.attrs.find(arg.count.empty() ? arg.type_list_attr : arg.count);
+    const std::string& attr = arg.count.empty() ? arg.type_list_attr : arg.count;
+    if (static_cast<int64_t>(length) < arg.fewest) {
+      throw invalid_argument("{} for attr '{}' of {} must be at least minimum {}",
+                             arg.count.empty() ? "Length" : "Value", attr, length, arg.fewest);
+    }
+    const AttrSpec* spec = op.attrs.find(attr);
     const AttrValue said = spec ? spec->get(attrs) : AttrValue();
     if (const auto* count = std::get_if<int64_t>(&said); spec && count && *count != static_cast<int64_t>(length)) {
       throw invalid_argument("{} has {} tensors, attribute {} says {}", arg.name, length, spec->name, *count);
@@ -256,6 +255,7 @@ void dispatch(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outputs
               const SourceSite& where) {
   const ThreadContext& context = detail::current_context;
   try {
+    if (op.attrs.limited) op.attrs.check(attrs);
     if (context.interceptor) [[unlikely]] {
       context.interceptor->call(op, inputs, attrs, outputs, num_outputs, user_line(where));
     } else {
@@ -312,7 +312,7 @@ void call_typed(const OpDef& op, std::span<const Arg> args, const void* attrs, T
         if (dtype == DType::invalid) {
           const TypeVar& var = op.type_vars[static_cast<size_t>(arg.type_var)];
           dtype = literal.natural_dtype();
-          if (!var.allows(dtype)) dtype = var.default_type != DType::invalid ? var.default_type : DType::float32;
+          if (!var.allows(dtype)) dtype = var.dtype_of_literals();
         }
       }
       if (dtype == DType::invalid) dtype = literal.natural_dtype();
@@ -342,6 +342,10 @@ std::vector<Tensor> call_op(const std::string& name, const std::vector<Tensor>& 
                              attr_type_name(spec->default_value), attr_type_name(value));
     }
     spec->set(values.get(), value);
+  }
+  for (const AttrSpec& spec : op.attrs.specs) {
+    const bool given = std::any_of(attrs.begin(), attrs.end(), [&](const auto& a) { return a.first == spec.name; });
+    if (spec.required && !given) throw invalid_argument("[{}] attribute '{}' has no default: give it", name, spec.name);
   }
   std::vector<const Tensor*> in;
   for (const Tensor& t : inputs) in.push_back(&t);

@@ -26,9 +26,14 @@ using DecomposeFn = std::vector<Tensor> (*)(const std::vector<Tensor>& inputs, c
 struct TypeVar {
   std::string name;
   uint32_t allowed;                     // mask of DTypes
-  DType default_type = DType::invalid;  // for literals when no tensor says otherwise
+  DType default_type = DType::invalid;  // none: a graph in a file must say it
 
   bool allows(DType t) const { return (allowed >> static_cast<int>(t) & 1) != 0; }
+  // For a number that no tensor gives a dtype and that has one of its own which is not allowed.
+  DType dtype_of_literals() const {
+    if (default_type != DType::invalid) return default_type;
+    return allows(DType::float32) || !allows(DType::int32) ? DType::float32 : DType::int32;
+  }
 };
 
 struct ArgSpec {
@@ -39,7 +44,9 @@ struct ArgSpec {
   std::string type_attr;         // a DType attribute (outputs only)
   std::string type_list_attr;    // a list(type) attribute, which also gives the count
   std::string count;             // lists: the name of their length ("N"); outputs: an int attribute
-  bool host_memory = false;      // read by the host to decide what to do (axes, shapes), or made for that
+  // Lists among the inputs: their smallest length, as the minimum of the attribute that follows from it.
+  int64_t fewest = AttrRule::kNoMinimum;
+  bool host_memory = false;  // read by the host to decide what to do (axes, shapes), or made for that
 
   bool is_list() const { return !count.empty() || !type_list_attr.empty(); }
 };

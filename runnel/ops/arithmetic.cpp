@@ -68,9 +68,9 @@ void register_sums(Registry& r) {
   r.define("AddN")
       .type("T", numbers + Types<VariantValue>{})
       .in_list("inputs", "N")
+      .at_least(1)
       .out("sum")
       .shape([](InferContext& c) {
-        if (c.num_inputs() == 0) throw invalid_argument("at least one tensor is needed");
         PartialShape all = c.input(0);
         for (int i = 1; i < c.num_inputs(); ++i) {
           if (!all.compatible_with(c.input(i))) {

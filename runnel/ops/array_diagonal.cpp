@@ -18,7 +18,7 @@ inline constexpr auto diagonal_types = floating + index_types + complexes;
 
 struct CheckAttrs {
   std::string message;
-  static constexpr auto fields() { return field_list(field("message", &CheckAttrs::message)); }
+  static constexpr auto fields() { return field_list(field("message", &CheckAttrs::message, {.required = true})); }
 };
 
 template <class T>

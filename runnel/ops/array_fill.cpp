@@ -53,7 +53,7 @@ void register_array_fill(Registry& r) {
       .sample({.in = {Tensor(5.f)}, .out = {Tensor(1.f)}});
 
   r.define("Fill")
-      .type("T", data_types)
+      .type("T", all_types)
       .in_host("dims", "index_type")
       .in("value", "T")
       .out("output")

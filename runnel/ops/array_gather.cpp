@@ -182,9 +182,14 @@ Tensor dense_gather_grad(const Tensor& dy, const Tensor& params, const Tensor& i
   return reshape(sum, shape_arg(params));
 }
 
+// Indices of a dtype that shapes can have.
+Tensor sizeable(const Tensor& indices) {
+  return index_types.contains(indices.dtype()) ? indices : cast(indices, DType::int32);
+}
+
 Gradient gather_grad(const GradCtx& g, const GatherAttrs& a) {
   const Tensor& params = g.x(0);
-  const Tensor& indices = g.x(1);
+  const Tensor indices = sizeable(g.x(1));
   const PartialShape p = params.partial_shape();
   const PartialShape i = indices.partial_shape();
   const auto at = static_ints(g.x(2));
@@ -251,9 +256,10 @@ void gather_nd_rows(const Tensor& params, const Tensor& indices, const Tensor& o
 void register_array_gather(Registry& r) {
   r.define<GatherAttrs>("GatherV2")
       .type("Tparams", all_types)
-      .type("Tindices", index_types, DType::int32)
+      .type("Tindices", narrow_index_types)
       .in("params", "Tparams")
       .in("indices", "Tindices")
+      .type("Taxis", index_types)
       .in_host("axis", "Taxis")
       .out("output", "Tparams")
       .moves()
@@ -272,11 +278,9 @@ void register_array_gather(Registry& r) {
         const int axis = normalize_axis(c.int_scalar(2), c.in(0).rank());
         const int batch = normalized_batch_dims(a.batch_dims, c.in(1).rank());
         cpu::with_element(c.in(0).dtype(), [&]<class E>() {
-          if (c.in(1).dtype() == DType::int32) {
-            gather_rows<E, int32_t>(c.in(0), c.in(1), c.out(), axis, batch);
-          } else {
-            gather_rows<E, int64_t>(c.in(0), c.in(1), c.out(), axis, batch);
-          }
+          narrow_index_types.for_each([&]<class I>() {
+            if (c.in(1).dtype() == dtype_of<I>) gather_rows<E, I>(c.in(0), c.in(1), c.out(), axis, batch);
+          });
         });
       })
       .grad([](const GradCtx& g, const GatherAttrs& a) {
@@ -295,7 +299,7 @@ void register_array_gather(Registry& r) {
 
   r.define("GatherNd")
       .type("Tparams", all_types)
-      .type("Tindices", index_types, DType::int32)
+      .type("Tindices", narrow_index_types)
       .in("params", "Tparams")
       .in("indices", "Tindices")
       .out("output", "Tparams")
@@ -316,15 +320,14 @@ void register_array_gather(Registry& r) {
       })
       .cpu([](KernelContext& c) {
         cpu::with_element(c.in(0).dtype(), [&]<class E>() {
-          if (c.in(1).dtype() == DType::int32) {
-            gather_nd_rows<E, int32_t>(c.in(0), c.in(1), c.out());
-          } else {
-            gather_nd_rows<E, int64_t>(c.in(0), c.in(1), c.out());
-          }
+          narrow_index_types.for_each([&]<class I>() {
+            if (c.in(1).dtype() == dtype_of<I>) gather_nd_rows<E, I>(c.in(0), c.in(1), c.out());
+          });
         });
       })
       .grad([](const GradCtx& g) {
-        return Gradients{scatter_nd(g.x(1), g.dy(), shape(g.x(0), g.x(1).dtype())), {}};
+        const Tensor indices = sizeable(g.x(1));
+        return Gradients{scatter_nd(indices, g.dy(), shape(g.x(0), indices.dtype())), {}};
       })
       .doc("Slices of params at positions: the last dimension of indices names leading dimensions of params.")
       .sample({.in = {Tensor{{1.f, 2.f}, {3.f, 4.f}}, Tensor{{0, 1}, {1, 0}}}, .out = {Tensor{2.f, 3.f}}})

@@ -10,7 +10,9 @@ namespace {
 
 struct IdentityNAttrs {
   std::vector<DType> T;
-  static constexpr auto fields() { return field_list(field("T", &IdentityNAttrs::T)); }
+  static constexpr auto fields() {
+    return field_list(field("T", &IdentityNAttrs::T, {.required = true, .minimum = 1}));
+  }
 };
 
 struct MessageAttrs {
@@ -19,7 +21,7 @@ struct MessageAttrs {
 };
 struct DefaultAttrs {
   PartialShape shape = PartialShape::unknown();
-  static constexpr auto fields() { return field_list(field("shape", &DefaultAttrs::shape)); }
+  static constexpr auto fields() { return field_list(field("shape", &DefaultAttrs::shape, {.required = true})); }
 };
 
 // A handle of its own over the shared buffer: tapes tell input and output apart.

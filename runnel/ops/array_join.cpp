@@ -23,13 +23,16 @@ struct UnpackAttrs {
   int64_t num = 0;
   int64_t axis = 0;
   static constexpr auto fields() {
-    return field_list(field("num", &UnpackAttrs::num), field("axis", &UnpackAttrs::axis));
+    return field_list(field("num", &UnpackAttrs::num, {.required = true, .minimum = 0}),
+                      field("axis", &UnpackAttrs::axis));
   }
 };
 
 struct SplitAttrs {
   int64_t num_split = 1;
-  static constexpr auto fields() { return field_list(field("num_split", &SplitAttrs::num_split)); }
+  static constexpr auto fields() {
+    return field_list(field("num_split", &SplitAttrs::num_split, {.required = true, .minimum = 1}));
+  }
 };
 
 int64_t outer_size(const Shape& shape, int axis) {
@@ -166,6 +169,10 @@ std::vector<Tensor> all_dy(const GradCtx& g) {
 
 Tensor concat_at(const std::vector<Tensor>& values, const Tensor& axis, const SourceSite* where = nullptr) {
   static const Op op("ConcatV2");
+  if (values.size() == 1) {  // the op joins two or more
+    static const Op one("Identity");
+    return one({values[0]}, {}, where);
+  }
   std::vector<Arg> args(values.begin(), values.end());
   args.emplace_back(axis);
   return op.list(args, {}, where);
@@ -173,7 +180,6 @@ Tensor concat_at(const std::vector<Tensor>& values, const Tensor& axis, const So
 
 void concat_shape(InferContext& c) {
   const int n = c.num_inputs() - 1;
-  if (n < 1) throw invalid_argument("nothing to join");
   const auto at = c.constant_ints(n);
   if (at && at->size() != 1) throw invalid_argument("axis must be one integer, got {}", at->size());
   int rank = -1;
@@ -211,10 +217,10 @@ void register_array_join(Registry& r) {
   r.define<PackAttrs>("Pack")
       .type("T", all_types)
       .in_list("values", "N")
+      .at_least(1)
       .out("output")
       .moves()
       .shape([](InferContext& c, const PackAttrs& a) {
-        if (c.num_inputs() == 0) throw invalid_argument("nothing to stack");
         PartialShape each = c.input(0);
         for (int i = 1; i < c.num_inputs(); ++i) each = each.merged_with(c.input(i));
         if (!each.has_rank()) return c.output(each);
@@ -265,6 +271,7 @@ void register_array_join(Registry& r) {
   r.define("ConcatV2")
       .type("T", all_types)
       .in_list("values", "N")
+      .at_least(2)
       .in_host("axis", "Tidx")
       .out("output")
       .moves()
@@ -288,7 +295,6 @@ void register_array_join(Registry& r) {
       .out_list("output", "num_split")
       .moves()
       .shape([](InferContext& c, const SplitAttrs& a) {
-        if (a.num_split < 1) throw invalid_argument("num_split must be at least 1, got {}", a.num_split);
         split_shape(c, 1, 0, [&](int, int64_t total, int axis) {
           if (total >= 0 && total % a.num_split != 0) {
             throw invalid_argument("axis {} of size {} does not split into {} equal parts", axis, total, a.num_split);
@@ -315,6 +321,7 @@ void register_array_join(Registry& r) {
 
   r.define<SplitAttrs>("SplitV")
       .in("value", all_types)
+      .type("Tlen", index_types + Types<int8_t>{}, DType::int64)
       .in_host("size_splits", "Tlen")
       .in_host("split_dim", DType::int32)
       .out_list("output", "num_split")

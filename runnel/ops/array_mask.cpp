@@ -16,13 +16,12 @@ namespace {
 
 struct BoundAttrs {
   DType out_type = DType::int32;
-  static constexpr auto fields() { return field_list(field("out_type", &BoundAttrs::out_type)); }
+  static constexpr auto fields() {
+    return field_list(field("out_type", &BoundAttrs::out_type, {.types = index_types.mask}));
+  }
 };
 
-void bound_shape(InferContext& c, const BoundAttrs& a) {
-  if (a.out_type != DType::int32 && a.out_type != DType::int64) {
-    throw invalid_argument("out_type must be int32 or int64, got {}", dtype_name(a.out_type));
-  }
+void bound_shape(InferContext& c) {
   c.require_rank(0, 2);
   c.require_rank(1, 2);
   const PartialShape &s = c.input(0), &v = c.input(1);
@@ -70,7 +69,7 @@ void register_array_mask(Registry& r) {
       .in("sorted_inputs", real_numbers)
       .in("values")
       .out("output", "out_type")
-      .shape([](InferContext& c, const BoundAttrs& a) { bound_shape(c, a); })
+      .shape(bound_shape)
       .cpu([]<class T>(KernelContext& c) {
         search<T>(c, [](const T* begin, const T* end, T v) { return std::lower_bound(begin, end, v); });
       })
@@ -83,7 +82,7 @@ void register_array_mask(Registry& r) {
       .in("sorted_inputs", real_numbers)
       .in("values")
       .out("output", "out_type")
-      .shape([](InferContext& c, const BoundAttrs& a) { bound_shape(c, a); })
+      .shape(bound_shape)
       .cpu([]<class T>(KernelContext& c) {
         search<T>(c, [](const T* begin, const T* end, T v) { return std::upper_bound(begin, end, v); });
       })

@@ -17,7 +17,9 @@ namespace {
 
 struct AlignAttrs {
   std::string align = "RIGHT_LEFT";
-  static constexpr auto fields() { return field_list(field("align", &AlignAttrs::align)); }
+  static constexpr auto fields() {
+    return field_list(field("align", &AlignAttrs::align, {.texts = "LEFT_RIGHT|RIGHT_LEFT|LEFT_LEFT|RIGHT_RIGHT"}));
+  }
 };
 
 // The diagonals k[0]..k[1] of a matrix of rows x cols, stored from the upper one down as rows of `length` elements.
@@ -46,9 +48,6 @@ struct Band {
 };
 
 void set_align(Band& band, const std::string& align) {
-  if (align != "RIGHT_LEFT" && align != "LEFT_RIGHT" && align != "LEFT_LEFT" && align != "RIGHT_RIGHT") {
-    throw invalid_argument("align must be RIGHT_LEFT, LEFT_RIGHT, LEFT_LEFT or RIGHT_RIGHT, got '{}'", align);
-  }
   band.right_above = align.starts_with("RIGHT");
   band.right_below = align.ends_with("RIGHT");
 }
@@ -285,6 +284,7 @@ void register_array_matrix(Registry& r) {
 
   r.define("MatrixBandPart")
       .in("input", data_types)
+      .type("Tindex", index_types, DType::int64)
       .in_host("num_lower", "Tindex")
       .in_host("num_upper", "Tindex")
       .out("band")

@@ -17,7 +17,10 @@ namespace {
 
 struct DynamicPartitionAttrs {
   int64_t num_partitions = 1;
-  static constexpr auto fields() { return field_list(field("num_partitions", &DynamicPartitionAttrs::num_partitions)); }
+  static constexpr auto fields() {
+    return field_list(
+        field("num_partitions", &DynamicPartitionAttrs::num_partitions, {.required = true, .minimum = 1}));
+  }
 };
 
 void require_prefix(const PartialShape& prefix, const PartialShape& whole, const char* what) {
@@ -59,7 +62,6 @@ void partition_rows(KernelContext& c, const DynamicPartitionAttrs& a) {
 
 constexpr auto stitch_shape = [](InferContext& c) {
   const int n = c.num_inputs() / 2;
-  if (n < 1) throw invalid_argument("nothing to stitch");
   PartialShape row = PartialShape::unknown();
   int64_t rows = 0;
   for (int m = 0; m < n; ++m) {
@@ -116,8 +118,9 @@ constexpr auto stitch_grad = [](const GradCtx& g) {
 void define_stitch(Registry& r, const char* name, const char* doc) {
   const Tensor rows{{1.f, 2.f}, {3.f, 4.f}};
   r.define(name)
-      .type("T", data_types)
+      .type("T", data_types + Types<VariantValue>{})
       .in_list("indices", "N", DType::int32)
+      .at_least(1)
       .in_list("data", "N")
       .out("merged", "T")
       .shape(stitch_shape)
@@ -134,12 +137,11 @@ void define_stitch(Registry& r, const char* name, const char* doc) {
 
 void register_array_partition(Registry& r) {
   r.define<DynamicPartitionAttrs>("DynamicPartition")
-      .type("T", data_types)
+      .type("T", all_types)
       .in("data", "T")
       .in("partitions", DType::int32)
       .out_list("outputs", "num_partitions")
-      .shape([](InferContext& c, const DynamicPartitionAttrs& a) {
-        if (a.num_partitions < 1) throw invalid_argument("num_partitions must be positive, got {}", a.num_partitions);
+      .shape([](InferContext& c) {
         const PartialShape &data = c.input(0), &which = c.input(1);
         require_prefix(which, data, "partitions");
         PartialShape part = PartialShape::unknown();

@@ -62,14 +62,14 @@ struct BlockAttrs {
   int64_t block_size = 2;
   std::string data_format = "NHWC";
   static constexpr auto fields() {
-    return field_list(field("block_size", &BlockAttrs::block_size), field("data_format", &BlockAttrs::data_format));
+    return field_list(field("block_size", &BlockAttrs::block_size, {.required = true, .minimum = 2}),
+                      field("data_format", &BlockAttrs::data_format, {.texts = "NHWC|NCHW|NCHW_VECT_C"}));
   }
 };
 
 void check_blocks(const InferContext& c, const BlockAttrs& a) {
   c.require_rank(0, 4);
   if (a.data_format != "NHWC") throw invalid_argument("data_format {} is not supported, only NHWC", a.data_format);
-  if (a.block_size < 2) throw invalid_argument("block_size must be at least 2, got {}", a.block_size);
 }
 
 // Strides of [batch, row, column, row in block, column in block, channel] of a tensor [batch, rows, columns, channels]
@@ -117,8 +117,10 @@ void register_array_reverse(Registry& r) {
       .sample({.in = {Tensor{{1.f, 2.f}}, Tensor{0, -2}}, .error = "named twice"});
 
   r.define("Roll")
-      .in("input", data_types)
+      .in("input", all_types)
+      .type("Tshift", index_types)
       .in_host("shift", "Tshift")
+      .type("Taxis", index_types)
       .in_host("axis", "Taxis")
       .out("output")
       .moves()
@@ -141,7 +143,7 @@ void register_array_reverse(Registry& r) {
       .sample({.in = {Tensor{1.f, 2.f}, Tensor{1, 1}, Tensor{0}}, .error = "2 shifts for 1 axes"});
 
   r.define<BlockAttrs>("SpaceToDepth")
-      .in("input", data_types)
+      .in("input", all_types)
       .out("output")
       .shape([](InferContext& c, const BlockAttrs& a) {
         check_blocks(c, a);
@@ -172,7 +174,7 @@ void register_array_reverse(Registry& r) {
               {.block_size = int64_t{1} << 32});
 
   r.define<BlockAttrs>("DepthToSpace")
-      .in("input", data_types)
+      .in("input", all_types)
       .out("output")
       .shape([](InferContext& c, const BlockAttrs& a) {
         check_blocks(c, a);

@@ -135,7 +135,7 @@ void tensor_scatter_shape(InferContext& c) {
 
 auto tensor_scatter_op(OpBuilder<NoAttrs, Types<>> op, auto types) {
   auto made = op.in("tensor", types);
-  made.type("Tindices", index_types, DType::int32);
+  made.type("Tindices", index_types);
   made.in("indices", "Tindices").in("updates").out("output").shape(tensor_scatter_shape);
   made.sample(
       {.in = {Tensor{1.f, 2.f}, Tensor{{2}}, Tensor{1.f}}, .error = "indices[0] = [2] does not lie within shape [2]"});
@@ -159,7 +159,7 @@ Gradients extreme_grad(const GradCtx& g) {
 void register_array_scatter(Registry& r) {
   r.define("ScatterNd")
       .type("T", plain_types)
-      .type("Tindices", index_types, DType::int32)
+      .type("Tindices", index_types)
       .in("indices", "Tindices")
       .in("updates", "T")
       .in_host("shape", "Tindices")

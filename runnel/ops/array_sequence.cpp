@@ -115,7 +115,7 @@ void register_array_sequence(Registry& r) {
       .sample({.in = {Tensor(2.f), Tensor(1.f), Tensor(0)}, .error = "num must be at least 1"});
 
   r.define<OneHotAttrs>("OneHot")
-      .type("T", data_types)
+      .type("T", all_types)
       .type("TI", Types<uint8_t, int8_t, int32_t, int64_t>{}, DType::int64)
       .in("indices", "TI")
       .in_host("depth", DType::int32)

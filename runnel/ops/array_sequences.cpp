@@ -16,20 +16,24 @@ namespace {
 
 struct ConcatOffsetAttrs {
   int64_t N = 2;
-  static constexpr auto fields() { return field_list(field("N", &ConcatOffsetAttrs::N)); }
+  static constexpr auto fields() {
+    return field_list(field("N", &ConcatOffsetAttrs::N, {.required = true, .minimum = 2}));
+  }
 };
 
 struct ReverseSequenceAttrs {
   int64_t seq_dim = 0;
   int64_t batch_dim = 0;
   static constexpr auto fields() {
-    return field_list(field("seq_dim", &ReverseSequenceAttrs::seq_dim),
+    return field_list(field("seq_dim", &ReverseSequenceAttrs::seq_dim, {.required = true}),
                       field("batch_dim", &ReverseSequenceAttrs::batch_dim));
   }
 };
 struct ListDiffAttrs {
   DType out_idx = DType::int32;
-  static constexpr auto fields() { return field_list(field("out_idx", &ListDiffAttrs::out_idx)); }
+  static constexpr auto fields() {
+    return field_list(field("out_idx", &ListDiffAttrs::out_idx, {.types = index_types.mask}));
+  }
 };
 
 void reverse_rows(KernelContext& c, const ReverseSequenceAttrs& a) {
@@ -125,6 +129,7 @@ void register_array_sequences(Registry& r) {
   r.define<ReverseSequenceAttrs>("ReverseSequence")
       .type("T", data_types)
       .in("input", "T")
+      .type("Tlen", index_types, DType::int64)
       .in_host("seq_lengths", "Tlen")
       .out("output", "T")
       .shape([](InferContext& c, const ReverseSequenceAttrs& a) {
@@ -182,10 +187,7 @@ void register_array_sequences(Registry& r) {
       .in("y", "T")
       .out("out", "T")
       .out("idx", "out_idx")
-      .shape([](InferContext& c, const ListDiffAttrs& a) {
-        if (a.out_idx != DType::int32 && a.out_idx != DType::int64) {
-          throw invalid_argument("out_idx must be int32 or int64, got {}", dtype_name(a.out_idx));
-        }
+      .shape([](InferContext& c) {
         c.require_rank(0, 1);
         c.require_rank(1, 1);
         c.output(0, PartialShape{kUnknownDim});

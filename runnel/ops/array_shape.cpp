@@ -62,14 +62,17 @@ PartialShape reshaped_in_part(const PartialShape& from, const PartialShape& aske
 
 struct ShapeAttrs {
   DType out_type = DType::int32;
-  static constexpr auto fields() { return field_list(field("out_type", &ShapeAttrs::out_type)); }
+  static constexpr auto fields() {
+    return field_list(field("out_type", &ShapeAttrs::out_type, {.types = index_types.mask}));
+  }
 };
 
 struct ShapeNAttrs {
   int64_t N = 1;
   DType out_type = DType::int32;
   static constexpr auto fields() {
-    return field_list(field("N", &ShapeNAttrs::N), field("out_type", &ShapeNAttrs::out_type));
+    return field_list(field("N", &ShapeNAttrs::N, {.required = true, .minimum = 1}),
+                      field("out_type", &ShapeNAttrs::out_type, {.types = index_types.mask}));
   }
 };
 
@@ -80,7 +83,7 @@ struct SqueezeAttrs {
 
 struct EnsureShapeAttrs {
   PartialShape shape = PartialShape::unknown();
-  static constexpr auto fields() { return field_list(field("shape", &EnsureShapeAttrs::shape)); }
+  static constexpr auto fields() { return field_list(field("shape", &EnsureShapeAttrs::shape, {.required = true})); }
 };
 
 PartialShape expanded(const PartialShape& x, int64_t axis) {
@@ -111,10 +114,8 @@ template <class Values>
 void put_ints(const Tensor& out, const Values& values) {
   if (out.dtype() == DType::int32) {
     std::copy(values.begin(), values.end(), out.mutable_data<int32_t>());
-  } else if (out.dtype() == DType::int64) {
-    std::copy(values.begin(), values.end(), out.mutable_data<int64_t>());
   } else {
-    throw invalid_argument("out_type must be int32 or int64, got {}", dtype_name(out.dtype()));
+    std::copy(values.begin(), values.end(), out.mutable_data<int64_t>());
   }
 }
 
@@ -218,7 +219,7 @@ void register_array_shape(Registry& r) {
       .sample({.in = {Tensor{1.f, 2.f}}, .error = "the shape is [2], not [3]"}, {.shape = {3}});
 
   r.define("BroadcastTo")
-      .in("input", data_types)
+      .in("input", all_types)
       .in_host("shape", "Tidx")
       .out("output")
       .moves()
@@ -298,7 +299,7 @@ void register_array_shape(Registry& r) {
       .sample({.in = {Tensor(1.f)}, .out = {Tensor(0)}});
 
   r.define("BroadcastGradientArgs")
-      .type("T", index_types)
+      .type("T", index_types, DType::int32)
       .in("s0")
       .in("s1")
       .out_host("r0", "T")

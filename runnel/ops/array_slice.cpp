@@ -230,6 +230,10 @@ Box slice_box(const PartialShape& x, const Dims& begin, const Dims& size) {
 
 Tensor strided_slice_grad(const GradCtx& g, const MaskAttrs& a) {
   static const Op<MaskAttrs> op("StridedSliceGrad");
+  if (!index_types.contains(g.x(1).dtype())) {  // no shape has that dtype
+    const auto wide = [](const Tensor& t) { return cast(t, DType::int32); };
+    return op({shape(g.x(0)), wide(g.x(1)), wide(g.x(2)), wide(g.x(3)), g.dy()}, a);
+  }
   const Tensor sizes = shape(g.x(0), g.x(1).dtype());
   return op({sizes, g.x(1), g.x(2), g.x(3), g.dy()}, a);
 }
@@ -239,6 +243,7 @@ Tensor strided_slice_grad(const GradCtx& g, const MaskAttrs& a) {
 void register_array_slice(Registry& r) {
   r.define("Slice")
       .in("input", all_types)
+      .type("Index", index_types)
       .in_host("begin", "Index")
       .in_host("size", "Index")
       .out("output")
@@ -284,6 +289,7 @@ void register_array_slice(Registry& r) {
 
   r.define<MaskAttrs>("StridedSlice")
       .in("input", all_types)
+      .type("Index", narrow_index_types)
       .in_host("begin", "Index")
       .in_host("end", "Index")
       .in_host("strides", "Index")
@@ -314,6 +320,7 @@ void register_array_slice(Registry& r) {
 
   r.define<MaskAttrs>("StridedSliceGrad")
       .type("T", all_types)
+      .type("Index", index_types)
       .in_host("shape", "Index")
       .in_host("begin", "Index")
       .in_host("end", "Index")

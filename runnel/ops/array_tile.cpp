@@ -12,7 +12,7 @@ namespace runnel {
 
 void register_array_tile(Registry& r) {
   r.define("Tile")
-      .in("input", data_types)
+      .in("input", all_types)
       .in_host("multiples", "Tmultiples")
       .out("output")
       .moves()

@@ -81,7 +81,7 @@ void register_array_transpose(Registry& r) {
       .sample({.in = {Tensor{{1.f, 2.f}}, Tensor{0}}, .error = "1 entries for a tensor of rank 2"});
 
   r.define("ConjugateTranspose")
-      .in("x", numbers)
+      .in("x", all_types)
       .in_host("perm", "Tperm")
       .out("y")
       .shape(transpose_shape)
@@ -102,7 +102,7 @@ void register_array_transpose(Registry& r) {
                .out = {Tensor{{std::complex<float>(1, -2)}, {std::complex<float>(3, 4)}}}});
 
   r.define("InvertPermutation")
-      .in("x", index_types)
+      .in("x", index_types, DType::int32)
       .out("y")
       .shape([](InferContext& c) {
         c.require_rank(0, 1);

@@ -12,12 +12,16 @@ namespace {
 
 struct BucketizeAttrs {
   std::vector<double> boundaries;
-  static constexpr auto fields() { return field_list(field("boundaries", &BucketizeAttrs::boundaries)); }
+  static constexpr auto fields() {
+    return field_list(field("boundaries", &BucketizeAttrs::boundaries, {.required = true}));
+  }
 };
 
 struct FeatureCountAttrs {
   int64_t num_features = 1;
-  static constexpr auto fields() { return field_list(field("num_features", &FeatureCountAttrs::num_features)); }
+  static constexpr auto fields() {
+    return field_list(field("num_features", &FeatureCountAttrs::num_features, {.required = true, .minimum = 0}));
+  }
 };
 
 // How many boundaries (sorted floats) are not above x; all of them for NaN. Integers are compared as floats, doubles as

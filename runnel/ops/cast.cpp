@@ -77,11 +77,10 @@ void cast_from(KernelContext& c, const CastAttrs& a) {
 
 struct BitcastAttrs {
   DType type = DType::invalid;
-  static constexpr auto fields() { return field_list(field("type", &BitcastAttrs::type)); }
+  static constexpr auto fields() { return field_list(field("type", &BitcastAttrs::type, {.types = numbers.mask})); }
 };
 
 PartialShape bitcast_shape(const PartialShape& x, DType from, DType to) {
-  if (to == DType::invalid || !is_plain(to)) throw invalid_argument("cannot bitcast to {}", dtype_name(to));
   const auto from_size = static_cast<int64_t>(dtype_size(from));
   const auto to_size = static_cast<int64_t>(dtype_size(to));
   if (from_size == to_size || !x.has_rank()) return x;

@@ -14,11 +14,13 @@ DType part_dtype(DType complex) { return complex == DType::complex64 ? DType::fl
 
 struct PartAttrs {
   DType Tout = DType::float32;
-  static constexpr auto fields() { return field_list(field("Tout", &PartAttrs::Tout)); }
+  static constexpr auto fields() {
+    return field_list(field("Tout", &PartAttrs::Tout, {.types = Types<float, double>::mask}));
+  }
 };
 struct ComplexAttrs {
   DType Tout = DType::complex64;
-  static constexpr auto fields() { return field_list(field("Tout", &ComplexAttrs::Tout)); }
+  static constexpr auto fields() { return field_list(field("Tout", &ComplexAttrs::Tout, {.types = complexes.mask})); }
 };
 
 constexpr auto part_shape = [](InferContext& c, const PartAttrs& a) {
@@ -48,7 +50,8 @@ void register_complex(Registry& r) {
   const PartAttrs wide{.Tout = DType::float64};
 
   r.define("Conj")
-      .in("input", complexes)
+      .type("T", complexes, DType::complex64)
+      .in("input")
       .out("output")
       .shape(like<0>)
       .cpu(elementwise([](auto x) { return std::conj(x); }))
@@ -57,7 +60,7 @@ void register_complex(Registry& r) {
       .sample({.in = {z({{1, 2}})}, .out = {z({{1, -2}})}})
       .sample({.in = {z({{0, -1}, {2, 0}})}, .out = {z({{0, 1}, {2, 0}})}});
   r.define<ComplexAttrs>("Complex")
-      .type("T", Types<float, double>{})
+      .type("T", Types<float, double>{}, DType::float32)
       .in("real")
       .in("imag")
       .out("out", "Tout")
@@ -77,7 +80,8 @@ void register_complex(Registry& r) {
       .sample({.in = {v({1}), v({3, -4})}, .out = {z({{1, 3}, {1, -4}})}}, {.Tout = DType::complex128})
       .sample({.in = {Tensor(1.f), Tensor(1.f)}, .error = "cannot make"}, {.Tout = DType::complex128});
   r.define<PartAttrs>("Real")
-      .in("input", complexes)
+      .type("T", complexes, DType::complex64)
+      .in("input")
       .out("output", "Tout")
       .shape(part_shape)
       .cpu(elementwise([](auto x) { return x.real(); }))
@@ -86,7 +90,8 @@ void register_complex(Registry& r) {
       .sample({.in = {z({{1, 2}, {-3, 4}})}, .out = {v({1, -3})}}, wide)
       .sample({.in = {z({{1, 2}})}, .error = "cannot be float32"});
   r.define<PartAttrs>("Imag")
-      .in("input", complexes)
+      .type("T", complexes, DType::complex64)
+      .in("input")
       .out("output", "Tout")
       .shape(part_shape)
       .cpu(elementwise([](auto x) { return x.imag(); }))
@@ -95,7 +100,8 @@ void register_complex(Registry& r) {
       .sample({.in = {z({{1, 2}, {-3, 4}})}, .out = {v({2, 4})}}, wide)
       .sample({.in = {z({{1, 2}})}, .error = "cannot be float32"});
   r.define<PartAttrs>("Angle")
-      .in("input", complexes)
+      .type("T", complexes, DType::complex64)
+      .in("input")
       .out("output", "Tout")
       .shape(part_shape)
       .cpu(elementwise([](auto x) { return std::arg(x); }))
@@ -104,7 +110,8 @@ void register_complex(Registry& r) {
       .sample({.in = {z({{1, 1}, {-1, 1}})}, .out = {v({0.78539816339744831, 2.3561944901923448})}}, wide)
       .sample({.in = {z({{1, -2}})}, .out = {v({-1.1071487177940904})}}, wide);
   r.define<PartAttrs>("ComplexAbs")
-      .in("x", complexes)
+      .type("T", complexes, DType::complex64)
+      .in("x")
       .out("y", "Tout")
       .shape(part_shape)
       .cpu(elementwise([](auto x) { return std::abs(x); }))

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "runnel/base/format.h"
+#include "runnel/base/stack.h"
 #include "runnel/op/builder.h"
 #include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
@@ -27,7 +28,8 @@ struct AssertAttrs {
   std::vector<DType> T;
   int64_t summarize = 3;
   static constexpr auto fields() {
-    return field_list(field("T", &AssertAttrs::T), field("summarize", &AssertAttrs::summarize));
+    return field_list(field("T", &AssertAttrs::T, {.required = true, .minimum = 1}),
+                      field("summarize", &AssertAttrs::summarize));
   }
 };
 
@@ -49,6 +51,12 @@ struct HostCallAttrs {
 void call_host(KernelContext& c, const HostCallAttrs& a) {
   const auto* body = dynamic_cast<const HostBody*>(a.f.body.get());
   if (!body) throw make_error(Code::failed_precondition, "the callback is not in this program");
+  if (!stack_has_room()) {
+    throw make_error(
+        Code::resource_exhausted,
+        "the calls inside one another have used up the stack: a callback that calls itself must come to an "
+        "end");
+  }
   std::vector<Tensor> in;
   for (int i = 0; i < c.num_inputs(); ++i) in.push_back(c.in(i).to_host());
   const Unrecorded unrecorded;
@@ -158,7 +166,8 @@ void assert_(const Operand& condition, const std::vector<Tensor>& data, int64_t 
     static const Op<AssertAttrs> op("Assert");
     AssertAttrs attrs{.summarize = summarize};
     std::vector<Arg> args{condition};
-    for (const Tensor& t : data) {
+    const std::vector<Tensor> shown = data.empty() ? std::vector{Tensor("the condition is false")} : data;
+    for (const Tensor& t : shown) {
       attrs.T.push_back(t.dtype());
       args.emplace_back(t);
     }

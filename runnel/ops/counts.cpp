@@ -23,9 +23,9 @@ struct SparseCountAttrs {
   int64_t maxlength = -1;
   bool binary_output = false;
   static constexpr auto fields() {
-    return field_list(field("minlength", &SparseCountAttrs::minlength),
-                      field("maxlength", &SparseCountAttrs::maxlength),
-                      field("binary_output", &SparseCountAttrs::binary_output));
+    return field_list(field("minlength", &SparseCountAttrs::minlength, {.minimum = -1}),
+                      field("maxlength", &SparseCountAttrs::maxlength, {.minimum = -1}),
+                      field("binary_output", &SparseCountAttrs::binary_output, {.required = true}));
   }
 };
 
@@ -186,7 +186,7 @@ void register_counts(Registry& r) {
   const Tensor none = Tensor::empty(DType::float32, {0});
 
   r.define<BinaryAttrs>("RaggedBincount")
-      .type("Tidx", index_types, DType::int32)
+      .type("Tidx", index_types)
       .in("splits", DType::int64)
       .in("values", "Tidx")
       .in_host("size", "Tidx")
@@ -215,7 +215,7 @@ void register_counts(Registry& r) {
       .sample({.in = {longs({0, int64_t{1} << 58, 3}), Tensor{1, 2, 0}, Tensor(3), none}, .error = "splits fall"});
 
   r.define<BinaryAttrs>("SparseBincount")
-      .type("Tidx", index_types, DType::int32)
+      .type("Tidx", index_types)
       .in("indices", DType::int64)
       .in("values", "Tidx")
       .in_host("dense_shape", DType::int64)
@@ -249,7 +249,7 @@ void register_counts(Registry& r) {
                .error = "indices[0, 0] = 9"});
 
   with_sparse_counts(
-      r.define<SparseCountAttrs>("DenseCountSparseOutput").type("T", index_types, DType::int32).in("values", "T"))
+      r.define<SparseCountAttrs>("DenseCountSparseOutput").type("T", index_types).in("values", "T"))
       .shape([](InferContext& c) {
         const PartialShape& v = c.input(0);
         if (v.has_rank() && (v.rank() < 1 || v.rank() > 2))
@@ -277,7 +277,7 @@ void register_counts(Registry& r) {
       .sample({.in = {Tensor{{1, 1}, {2, 3}}, Tensor{1.f, 2.f, 3.f, 4.f}}, .error = "weights of shape [4]"});
 
   with_sparse_counts(r.define<SparseCountAttrs>("SparseCountSparseOutput")
-                         .type("T", index_types, DType::int32)
+                         .type("T", index_types)
                          .in("indices", DType::int64)
                          .in("values", "T")
                          .in_host("dense_shape", DType::int64))
@@ -299,7 +299,7 @@ void register_counts(Registry& r) {
       .sample({.in = {places({0, -5}), Tensor{1}, longs({3, 2}), none}, .error = "indices[0, 1] = -5"});
 
   with_sparse_counts(r.define<SparseCountAttrs>("RaggedCountSparseOutput")
-                         .type("T", index_types, DType::int32)
+                         .type("T", index_types)
                          .in("splits", DType::int64)
                          .in("values", "T"))
       .shape([](InferContext& c) {

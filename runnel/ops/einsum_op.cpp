@@ -20,7 +20,7 @@ namespace {
 
 struct EinsumAttrs {
   std::string equation;
-  static constexpr auto fields() { return field_list(field("equation", &EinsumAttrs::equation)); }
+  static constexpr auto fields() { return field_list(field("equation", &EinsumAttrs::equation, {.required = true})); }
 };
 
 // The subscripts of an equation, which the op always spells out in full.
@@ -157,6 +157,7 @@ void register_einsum(Registry& r) {
   r.define<EinsumAttrs>("Einsum")
       .type("T", floating_or_complex + Types<int32_t, int64_t>{})
       .in_list("inputs", "N")
+      .at_least(1)
       .out("output", "T")
       .shape([](InferContext& c, const EinsumAttrs& at) {
         const Subscripts s(at.equation);

@@ -21,11 +21,15 @@ inline constexpr Types<float, double> real_signal;
 
 struct ToComplexAttrs {
   DType Tcomplex = DType::complex64;
-  static constexpr auto fields() { return field_list(field("Tcomplex", &ToComplexAttrs::Tcomplex)); }
+  static constexpr auto fields() {
+    return field_list(field("Tcomplex", &ToComplexAttrs::Tcomplex, {.types = complexes.mask}));
+  }
 };
 struct ToRealAttrs {
   DType Treal = DType::float32;
-  static constexpr auto fields() { return field_list(field("Treal", &ToRealAttrs::Treal)); }
+  static constexpr auto fields() {
+    return field_list(field("Treal", &ToRealAttrs::Treal, {.types = real_signal.mask}));
+  }
 };
 
 DType complex_dtype(DType real) { return real == DType::float64 ? DType::complex128 : DType::complex64; }

@@ -42,8 +42,10 @@ struct FusedConv2DAttrs {
   double leakyrelu_alpha = 0.2;
   static constexpr auto fields() {
     using A = FusedConv2DAttrs;
-    return field_list(field("strides", &A::strides), field("padding", &A::padding),
-                      field("explicit_paddings", &A::explicit_paddings), field("data_format", &A::data_format),
+    return field_list(field("strides", &A::strides, {.required = true}),
+                      field("padding", &A::padding, {.required = true, .texts = "SAME|VALID|EXPLICIT"}),
+                      field("explicit_paddings", &A::explicit_paddings),
+                      field("data_format", &A::data_format, {.texts = "NHWC|NCHW|NCHW_VECT_C"}),
                       field("dilations", &A::dilations), field("use_cudnn_on_gpu", &A::use_cudnn_on_gpu),
                       field("fused_ops", &A::fused_ops), field("epsilon", &A::epsilon),
                       field("leakyrelu_alpha", &A::leakyrelu_alpha));
@@ -221,6 +223,7 @@ void register_matmuls(Registry& r) {
       .in("a", Types<float>{})
       .in("b")
       .in_list("args", "num_args")
+      .at_least(0)
       .out("product")
       .shape([](InferContext& c, const A& a) {
         c.require_rank(1, 2);
@@ -254,6 +257,7 @@ void register_matmuls(Registry& r) {
       .in("a", Types<float>{})
       .in("b", DType::resource)
       .in_list("args", "num_args")
+      .at_least(0)
       .out("product")
       .shape([](InferContext& c, const A& a) { matmul_shape(c, a, variable_shape(c)); })
       .cpu([](KernelContext& c, const A& a) {
@@ -280,6 +284,7 @@ void register_convs(Registry& r) {
       .in("input", Types<float>{})
       .in("filter")
       .in_list("args", "num_args")
+      .at_least(0)
       .out("output")
       .shape([](InferContext& c, const A& a) { conv_shape(c, a, c.input(1)); })
       .cpu([](KernelContext& c, const A& a) {
@@ -304,6 +309,7 @@ void register_convs(Registry& r) {
       .in("input", Types<float>{})
       .in("filter", DType::resource)
       .in_list("args", "num_args")
+      .at_least(0)
       .out("output")
       .shape([](InferContext& c, const A& a) { conv_shape(c, a, variable_shape(c)); })
       .cpu([](KernelContext& c, const A& a) {

@@ -22,7 +22,9 @@ struct DenseBincountAttrs {
 
 struct HistogramAttrs {
   DType dtype = DType::int32;
-  static constexpr auto fields() { return field_list(field("dtype", &HistogramAttrs::dtype)); }
+  static constexpr auto fields() {
+    return field_list(field("dtype", &HistogramAttrs::dtype, {.types = index_types.mask}));
+  }
 };
 
 void check_bins(InferContext& c, int size_input, int weights_input) {
@@ -80,10 +82,7 @@ void histogram(KernelContext& c) {
   }
 }
 
-constexpr auto histogram_shape = [](InferContext& c, const HistogramAttrs& a) {
-  if (a.dtype != DType::int32 && a.dtype != DType::int64) {
-    throw invalid_argument("dtype must be int32 or int64, got {}", dtype_name(a.dtype));
-  }
+void histogram_shape(InferContext& c) {
   c.require_rank(1, 1);
   c.require_rank(2, 0);
   const PartialShape& range = c.input(1);
@@ -91,7 +90,7 @@ constexpr auto histogram_shape = [](InferContext& c, const HistogramAttrs& a) {
   const auto bins = c.constant_ints(2);
   if (bins && (*bins)[0] <= 0) throw invalid_argument("nbins must be positive, got {}", (*bins)[0]);
   c.output(PartialShape{bins ? (*bins)[0] : kUnknownDim});
-};
+}
 
 }  // namespace
 
@@ -121,7 +120,7 @@ void register_histogram(Registry& r) {
 
   r.define<DenseBincountAttrs>("DenseBincount")
       .type("T", count_types)
-      .type("Tidx", index_types, DType::int32)
+      .type("Tidx", index_types)
       .in("input", "Tidx")
       .in_host("size", "Tidx")
       .in("weights", "T")

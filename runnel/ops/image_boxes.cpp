@@ -230,7 +230,7 @@ constexpr auto indices_shape = [](InferContext& c) {
 // Boxes to choose among, how many, and from which overlap on one is left out.
 template <class Builder>
 auto with_boxes(Builder op) {
-  return op.in("boxes", box_types)
+  return op.in("boxes", box_types, DType::float32)
       .in("scores")
       .in_host("max_output_size", DType::int32)
       .type("T_threshold", box_types, DType::float32)
@@ -304,7 +304,7 @@ void register_image_boxes(Registry& r) {
       .sample({.in = {boxes, scores, Tensor(4), half, low}, .out = {Tensor{3, 0}, Tensor(2)}});
 
   r.define<PadAttrs>("NonMaxSuppressionV5")
-      .in("boxes", box_types)
+      .in("boxes", box_types, DType::float32)
       .in("scores")
       .in_host("max_output_size", DType::int32)
       .in("iou_threshold")

@@ -214,7 +214,7 @@ Tensor some_colors() {
 
 void register_image_color(Registry& r) {
   r.define("RGBToHSV")
-      .in("images", floating)
+      .in("images", floating, DType::float32)
       .out("output")
       .shape(color_shape)
       .cpu([]<class T>(KernelContext& c) { to_hsv<T>(c); })
@@ -227,7 +227,7 @@ void register_image_color(Registry& r) {
       .sample({.in = {some_colors()}})
       .sample({.in = {Tensor{1.f, 0.f}}, .error = "3 colours"});
   r.define("HSVToRGB")
-      .in("images", floating)
+      .in("images", floating, DType::float32)
       .out("output")
       .shape(color_shape)
       .cpu([]<class T>(KernelContext& c) { from_hsv<T>(c); })
@@ -242,7 +242,7 @@ void register_image_color(Registry& r) {
       .sample({.in = {some_colors()}})
       .sample({.in = {Tensor{1.f, 0.f}}, .error = "3 colours"});
   r.define("AdjustHue")
-      .in("images", Types<Half, float>{})
+      .in("images", Types<Half, float>{}, DType::float32)
       .in_host("delta", DType::float32)
       .out("output")
       .shape(adjust_shape)
@@ -256,7 +256,7 @@ void register_image_color(Registry& r) {
       .sample({.in = {Tensor{{{1.f, 0.f}}}, Tensor(.1f)}, .error = "3 colours"})
       .sample({.in = {Tensor{{1.f, 0.f, 0.f}}, Tensor(.1f)}, .error = "rank 3 or more"});
   r.define("AdjustSaturation")
-      .in("images", Types<Half, float>{})
+      .in("images", Types<Half, float>{}, DType::float32)
       .in_host("scale", DType::float32)
       .out("output")
       .shape(adjust_shape)
@@ -270,7 +270,7 @@ void register_image_color(Registry& r) {
       .sample({.in = {Tensor{{{1.f, 0.f}}}, Tensor(.1f)}, .error = "3 colours"})
       .sample({.in = {Tensor{{1.f, 0.f, 0.f}}, Tensor(.1f)}, .error = "rank 3 or more"});
   r.define("AdjustContrastv2")
-      .in("images", Types<Half, float>{})
+      .in("images", Types<Half, float>{}, DType::float32)
       .in_host("contrast_factor", DType::float32)
       .out("output")
       .shape([](InferContext& c) {

@@ -15,25 +15,29 @@
 namespace runnel {
 namespace {
 
+inline constexpr auto crop_types = signed_integers + Types<uint8_t, uint16_t, Half, float, double>{};
+
 struct CropAttrs {
   std::string method = "bilinear";
   double extrapolation_value = 0;
   static constexpr auto fields() {
-    return field_list(field("method", &CropAttrs::method),
+    return field_list(field("method", &CropAttrs::method, {.texts = "bilinear|nearest"}),
                       field("extrapolation_value", &CropAttrs::extrapolation_value));
   }
 };
-struct MethodAttrs {
+struct GradImageAttrs {
+  DType T = DType::invalid;
   std::string method = "bilinear";
-  static constexpr auto fields() { return field_list(field("method", &MethodAttrs::method)); }
-};
-
-bool is_bilinear(const std::string& method) {
-  if (method != "bilinear" && method != "nearest") {
-    throw invalid_argument("method must be bilinear or nearest, got '{}'", method);
+  static constexpr auto fields() {
+    return field_list(field("T", &GradImageAttrs::T, {.types = Types<Half, float, double>::mask}),
+                      field("method", &GradImageAttrs::method, {.texts = "bilinear|nearest"}));
   }
-  return method == "bilinear";
-}
+};
+// The only method with a derivative by the boxes.
+struct GradBoxesAttrs {
+  std::string method = "bilinear";
+  static constexpr auto fields() { return field_list(field("method", &GradBoxesAttrs::method, {.texts = "bilinear"})); }
+};
 
 // Where point i of n along a side of a box lies, in pixels of an image side.
 struct Side {
@@ -111,7 +115,7 @@ void check_box_ranks(InferContext& c, int at) {
 template <class T>
 void crop(KernelContext& c, const CropAttrs& a) {
   const Shape &x = c.in(0).shape(), &y = c.out().shape();
-  const bool bilinear = is_bilinear(a.method);
+  const bool bilinear = a.method == "bilinear";
   const Boxes boxes = boxes_of(c, 1, x);
   if (y.num_elements() == 0) return;
   const int64_t rows = y[1], cols = y[2], channels = y[3];
@@ -143,9 +147,9 @@ void crop(KernelContext& c, const CropAttrs& a) {
 }
 
 template <class T>
-void crop_grad_image(KernelContext& c, const MethodAttrs& a) {
+void crop_grad_image(KernelContext& c, const GradImageAttrs& a) {
   const Shape &dy = c.in(0).shape(), &x = c.out().shape();
-  const bool bilinear = is_bilinear(a.method);
+  const bool bilinear = a.method == "bilinear";
   const Boxes boxes = boxes_of(c, 1, x);
   check_crop_grads(dy, boxes);
   using C = cpu::compute_t<T>;
@@ -226,27 +230,16 @@ void crop_grad_boxes(KernelContext& c) {
 }
 
 Tensor crop_image_grad(const Tensor& dy, const Tensor& boxes, const Tensor& index, const Tensor& like,
-                       const MethodAttrs& a) {
-  const auto call = [&](DType t) {
-    return call_op("CropAndResizeGradImage", {dy, boxes, index, shape(like)}, {{"T", t}, {"method", a.method}})[0];
-  };
-  const DType t = like.dtype();
-  return t == DType::float32 || t == DType::float64 || t == DType::float16 ? call(t) : cast(call(DType::float32), t);
+                       const std::string& method) {
+  return call_op("CropAndResizeGradImage", {dy, boxes, index, shape(like)},
+                 {{"T", like.dtype()}, {"method", method}})[0];
 }
-
-struct GradImageAttrs {
-  DType T = DType::invalid;
-  std::string method = "bilinear";
-  static constexpr auto fields() {
-    return field_list(field("T", &GradImageAttrs::T), field("method", &GradImageAttrs::method));
-  }
-};
 
 }  // namespace
 
 void register_image_crop(Registry& r) {
   r.define<CropAttrs>("CropAndResize")
-      .in("image", pixel_types)
+      .in("image", crop_types)
       .in("boxes", DType::float32)
       .in("box_ind", DType::int32)
       .in_host("crop_size", DType::int32)
@@ -266,16 +259,16 @@ void register_image_crop(Registry& r) {
       .cpu([]<class T>(KernelContext& c, const CropAttrs& a) { crop<T>(c, a); })
       .grad([](const GradCtx& g, const CropAttrs& a) -> Gradients {
         const bool real = is_float(g.x(0).dtype());
-        return {real ? g.want(0, [&] { return crop_image_grad(g.dy(), g.x(1), g.x(2), g.x(0), {.method = a.method}); })
-                     : Gradient(),
-                a.method == "bilinear" ? g.want(1,
-                                                [&] {
-                                                  static const Op<MethodAttrs> op("CropAndResizeGradBoxes");
-                                                  return op({g.dy(), g.x(0), g.x(1), g.x(2)});
-                                                })
-                                       : Gradient(),
-                {},
-                {}};
+        return {
+            real ? g.want(0, [&] { return crop_image_grad(g.dy(), g.x(1), g.x(2), g.x(0), a.method); }) : Gradient(),
+            a.method == "bilinear" ? g.want(1,
+                                            [&] {
+                                              static const Op<GradBoxesAttrs> op("CropAndResizeGradBoxes");
+                                              return op({g.dy(), g.x(0), g.x(1), g.x(2)});
+                                            })
+                                   : Gradient(),
+            {},
+            {}};
       })
       .doc("Boxes {y1, x1, y2, x2}, in 0 to 1, cut out of the images that box_ind names and resized to crop_size.")
       .sample({.in = {Tensor::of<float>({1, 2, 3, 4}, Shape{1, 2, 2, 1}), Tensor{{0.f, 0.f, 1.f, 1.f}}, Tensor{0},
@@ -309,21 +302,18 @@ void register_image_crop(Registry& r) {
       .in("box_ind", DType::int32)
       .in_host("image_size", DType::int32)
       .out("output", "T")
-      .shape([](InferContext& c, const GradImageAttrs& a) {
+      .shape([](InferContext& c) {
         c.require_rank(0, 4);
         check_box_ranks(c, 1);
         c.require_rank(3, 1);
-        if (a.T != DType::float32 && a.T != DType::float64 && a.T != DType::float16) {
-          throw invalid_argument("T must be float16, float32 or float64, got {}", dtype_name(a.T));
-        }
         const PartialShape size = c.constant_shape(3);
         if (size.has_rank() && size.rank() != 4) throw invalid_argument("image_size {} has no 4 values", size.str());
         c.output(size);
       })
       .cpu([](KernelContext& c, const GradImageAttrs& a) {
-        if (a.T == DType::float16) return crop_grad_image<Half>(c, {a.method});
-        if (a.T == DType::float64) return crop_grad_image<double>(c, {a.method});
-        crop_grad_image<float>(c, {a.method});
+        if (a.T == DType::float16) return crop_grad_image<Half>(c, a);
+        if (a.T == DType::float64) return crop_grad_image<double>(c, a);
+        crop_grad_image<float>(c, a);
       })
       .grad([](const GradCtx& g, const GradImageAttrs& a) -> Gradients {
         const Tensor image = g.dy();
@@ -347,8 +337,8 @@ void register_image_crop(Registry& r) {
                .fixed = {1}},
               {.T = DType::float64});
 
-  r.define<MethodAttrs>("CropAndResizeGradBoxes")
-      .type("T", pixel_types)
+  r.define<GradBoxesAttrs>("CropAndResizeGradBoxes")
+      .type("T", crop_types)
       .in("grads", DType::float32)
       .in("image")
       .in("boxes", DType::float32)

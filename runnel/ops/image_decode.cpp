@@ -39,7 +39,8 @@ struct DecodePngAttrs {
   int64_t channels = 0;
   DType dtype = DType::uint8;
   static constexpr auto fields() {
-    return field_list(field("channels", &DecodePngAttrs::channels), field("dtype", &DecodePngAttrs::dtype));
+    return field_list(field("channels", &DecodePngAttrs::channels),
+                      field("dtype", &DecodePngAttrs::dtype, {.types = Types<uint8_t, uint16_t>::mask}));
   }
 };
 struct DecodeImageAttrs {
@@ -47,13 +48,16 @@ struct DecodeImageAttrs {
   DType dtype = DType::uint8;
   bool expand_animations = true;
   static constexpr auto fields() {
-    return field_list(field("channels", &DecodeImageAttrs::channels), field("dtype", &DecodeImageAttrs::dtype),
+    return field_list(field("channels", &DecodeImageAttrs::channels),
+                      field("dtype", &DecodeImageAttrs::dtype, {.types = Types<uint8_t, uint16_t, float>::mask}),
                       field("expand_animations", &DecodeImageAttrs::expand_animations));
   }
 };
 struct JpegShapeAttrs {
   DType output_type = DType::int32;
-  static constexpr auto fields() { return field_list(field("output_type", &JpegShapeAttrs::output_type)); }
+  static constexpr auto fields() {
+    return field_list(field("output_type", &JpegShapeAttrs::output_type, {.types = index_types.mask}));
+  }
 };
 
 // Which formats an op reads and what it makes of frames.
@@ -294,12 +298,7 @@ void register_image_decode(Registry& r) {
   r.define<DecodePngAttrs>("DecodePng")
       .in("contents", DType::string)
       .out("image", "dtype")
-      .shape([](InferContext& c, const DecodePngAttrs& a) {
-        if (a.dtype != DType::uint8 && a.dtype != DType::uint16) {
-          throw invalid_argument("dtype must be uint8 or uint16, got {}", dtype_name(a.dtype));
-        }
-        still_shape(c, a);
-      })
+      .shape([](InferContext& c, const DecodePngAttrs& a) { still_shape(c, a); })
       .cpu([](KernelContext& c, const DecodePngAttrs& a) { decode(c, {.formats = "jpg", .channels = a.channels}); })
       .doc("The pixels of a PNG file (or JPEG, or GIF of one frame): [height, width, channels].")
       .sample({.in = {file(kPng)}, .out = {pixel({255, 0, 0})}})
@@ -310,7 +309,7 @@ void register_image_decode(Registry& r) {
       .sample({.in = {file(kGif)}, .out = {pixel({255, 0, 0})}})
       .sample({.in = {file(kPng.substr(0, 50))}, .error = "PNG: the data ends early, at byte 50"})
       .sample({.in = {file(kPng)}, .error = "channels must be 0 to 4"}, {.channels = 5})
-      .sample({.in = {file(kPng)}, .error = "uint8 or uint16"}, {.dtype = DType::float32});
+      .sample({.in = {file(kPng)}, .error = "uint8, uint16"}, {.dtype = DType::float32});
 
   r.define<ChannelsAttrs>("DecodeBmp")
       .in("contents", DType::string)
@@ -355,9 +354,6 @@ void register_image_decode(Registry& r) {
       .in("contents", DType::string)
       .out("image", "dtype")
       .shape([](InferContext& c, const DecodeImageAttrs& a) {
-        if (a.dtype != DType::uint8 && a.dtype != DType::uint16 && a.dtype != DType::float32) {
-          throw invalid_argument("dtype must be uint8, uint16 or float32, got {}", dtype_name(a.dtype));
-        }
         still_shape(c, a);
         if (a.expand_animations) c.output(PartialShape::unknown());
       })
@@ -380,11 +376,8 @@ void register_image_decode(Registry& r) {
   r.define<JpegShapeAttrs>("ExtractJpegShape")
       .in("contents", DType::string)
       .out("image_shape", "output_type")
-      .shape([](InferContext& c, const JpegShapeAttrs& a) {
+      .shape([](InferContext& c) {
         c.require_rank(0, 0);
-        if (a.output_type != DType::int32 && a.output_type != DType::int64) {
-          throw invalid_argument("output_type must be int32 or int64, got {}", dtype_name(a.output_type));
-        }
         c.output(PartialShape{3});
       })
       .cpu([](KernelContext& c, const JpegShapeAttrs& a) {

@@ -23,9 +23,10 @@ struct EncodeJpegAttrs {
   std::string xmp_metadata;
   static constexpr auto fields() {
     using A = EncodeJpegAttrs;
-    return field_list(field("format", &A::format), field("quality", &A::quality), field("progressive", &A::progressive),
-                      field("optimize_size", &A::optimize_size), field("chroma_downsampling", &A::chroma_downsampling),
-                      field("density_unit", &A::density_unit), field("x_density", &A::x_density),
+    return field_list(field("format", &A::format, {.texts = "|grayscale|rgb"}), field("quality", &A::quality),
+                      field("progressive", &A::progressive), field("optimize_size", &A::optimize_size),
+                      field("chroma_downsampling", &A::chroma_downsampling),
+                      field("density_unit", &A::density_unit, {.texts = "in|cm"}), field("x_density", &A::x_density),
                       field("y_density", &A::y_density), field("xmp_metadata", &A::xmp_metadata));
   }
 };
@@ -38,9 +39,6 @@ void write_jpeg(KernelContext& c, const EncodeJpegAttrs& a, int64_t quality) {
   const Shape& s = c.in(0).shape();
   const io::ImageSize size{1, s[0], s[1], s[2]};
   const int64_t wanted = a.format == "grayscale" ? 1 : a.format == "rgb" ? 3 : s[2];
-  if (!a.format.empty() && a.format != "grayscale" && a.format != "rgb") {
-    throw invalid_argument("format must be empty, grayscale or rgb, got '{}'", a.format);
-  }
   if (wanted != s[2]) throw invalid_argument("format {} needs {} channels, the image is {}", a.format, wanted, s.str());
   *c.out<Bytes>() = io::encode_jpeg(c.in<uint8_t>(0), size,
                                     {.quality = static_cast<int>(quality),
@@ -90,7 +88,8 @@ void register_image_encode(Registry& r) {
       .sample({.in = {bytes_of_zeros({2, 3, 3}), Tensor(-1)}, .error = "quality must be 0 to 100"});
 
   r.define<EncodePngAttrs>("EncodePng")
-      .in("image", Types<uint8_t, uint16_t>{})
+      .type("T", Types<uint8_t, uint16_t>{}, DType::uint8)
+      .in("image")
       .out("contents", DType::string)
       .shape([](InferContext& c) {
         c.require_rank_at_least(0, 3);

@@ -18,13 +18,14 @@ struct PatchAttrs {
   std::vector<int64_t> ksizes, strides, rates;
   std::string padding;
   static constexpr auto fields() {
-    return field_list(field("ksizes", &PatchAttrs::ksizes), field("strides", &PatchAttrs::strides),
-                      field("rates", &PatchAttrs::rates), field("padding", &PatchAttrs::padding));
+    constexpr AttrRule sizes{.required = true, .minimum = 4};
+    return field_list(field("ksizes", &PatchAttrs::ksizes, sizes), field("strides", &PatchAttrs::strides, sizes),
+                      field("rates", &PatchAttrs::rates, sizes),
+                      field("padding", &PatchAttrs::padding, {.required = true, .texts = "SAME|VALID"}));
   }
 };
 
 void check_list(const char* name, const std::vector<int64_t>& list) {
-  if (list.size() < 4) throw invalid_argument("{} must be 4 numbers, got {}", name, list.size());
   if (list[0] != 1 || list[3] != 1) throw invalid_argument("{} must be [1, rows, columns, 1]", name);
   if (list[1] < 1 || list[2] < 1) throw invalid_argument("{} must be positive, got {}, {}", name, list[1], list[2]);
 }

@@ -182,6 +182,7 @@ void register_image_random_boxes(Registry& r) {
       .in("image_size", "T")
       .in("bounding_boxes", DType::float32)
       .in("min_object_covered", DType::float32)
+      .type("Tseed", index_types)
       .in_host("seed", "Tseed")
       .out("begin", "T")
       .out("size", "T")

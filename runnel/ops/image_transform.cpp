@@ -18,7 +18,7 @@ struct TransformAttrs {
   std::string interpolation;
   std::string fill_mode = "CONSTANT";
   static constexpr auto fields() {
-    return field_list(field("interpolation", &TransformAttrs::interpolation),
+    return field_list(field("interpolation", &TransformAttrs::interpolation, {.required = true}),
                       field("fill_mode", &TransformAttrs::fill_mode));
   }
 };

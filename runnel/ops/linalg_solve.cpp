@@ -26,7 +26,9 @@ struct TriangularAttrs {
 };
 struct LuAttrs {
   DType output_idx_type = DType::int32;
-  static constexpr auto fields() { return field_list(field("output_idx_type", &LuAttrs::output_idx_type)); }
+  static constexpr auto fields() {
+    return field_list(field("output_idx_type", &LuAttrs::output_idx_type, {.types = index_types.mask}));
+  }
 };
 
 void solve_shape(InferContext& c, bool broadcast_batch) {

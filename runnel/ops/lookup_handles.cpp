@@ -47,8 +47,9 @@ struct TextFileAttrs {
   int64_t offset = 0;
   static constexpr auto fields() {
     using A = TextFileAttrs;
-    return field_list(field("key_index", &A::key_index), field("value_index", &A::value_index),
-                      field("vocab_size", &A::vocab_size), field("delimiter", &A::delimiter),
+    return field_list(field("key_index", &A::key_index, {.required = true, .minimum = -2}),
+                      field("value_index", &A::value_index, {.required = true, .minimum = -2}),
+                      field("vocab_size", &A::vocab_size, {.minimum = -1}), field("delimiter", &A::delimiter),
                       field("offset", &A::offset));
   }
 };

@@ -114,7 +114,7 @@ void register_relu(Registry& r) {
       .sample({.in = {Tensor{1.f, 2.f, 3.f}, Tensor{-1.f, 0.5f, 7.f}}, .out = {Tensor{0.f, 2.f, 0.f}}});
 
   r.define<LeakyReluAttrs>("LeakyRelu")
-      .in("features", floating)
+      .in("features", floating, DType::float32)
       .out("activations")
       .shape(like<0>)
       .cpu(
@@ -126,7 +126,7 @@ void register_relu(Registry& r) {
       .sample({.in = {Tensor{-1.f, 0.5f, 2.f}}, .out = {Tensor{-.2f, 0.5f, 2.f}}})
       .sample({.in = {Tensor{{-2.f}, {2.f}}}, .out = {Tensor{{-1.f}, {2.f}}}}, {.alpha = 0.5});
   r.define<LeakyReluAttrs>("LeakyReluGrad")
-      .in("gradients", floating)
+      .in("gradients", floating, DType::float32)
       .in("features")
       .out("backprops")
       .shape(same_shape)

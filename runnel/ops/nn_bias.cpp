@@ -13,16 +13,13 @@ namespace {
 
 struct BiasAttrs {
   std::string data_format = "NHWC";
-  static constexpr auto fields() { return field_list(field("data_format", &BiasAttrs::data_format)); }
+  static constexpr auto fields() {
+    return field_list(field("data_format", &BiasAttrs::data_format, {.texts = "NHWC|NCHW"}));
+  }
 };
 
 // Where the channels stand: the last dimension, or the second one.
-int channel_axis(const BiasAttrs& a, int rank) {
-  if (a.data_format != "NHWC" && a.data_format != "NCHW") {
-    throw invalid_argument("data_format must be \"NHWC\" or \"NCHW\", got \"{}\"", a.data_format);
-  }
-  return a.data_format == "NCHW" ? 1 : rank - 1;
-}
+int channel_axis(const BiasAttrs& a, int rank) { return a.data_format == "NCHW" ? 1 : rank - 1; }
 int64_t channels_of(const BiasAttrs& a, const PartialShape& s) {
   const int axis = channel_axis(a, s.rank());
   return s.has_rank() ? s[axis] : kUnknownDim;

@@ -97,10 +97,12 @@ struct Conv2DAttrs {
   std::string data_format = "NHWC";
   std::vector<int64_t> dilations = {1, 1, 1, 1};
   static constexpr auto fields() {
-    return field_list(
-        field("strides", &Conv2DAttrs::strides), field("use_cudnn_on_gpu", &Conv2DAttrs::use_cudnn_on_gpu),
-        field("padding", &Conv2DAttrs::padding), field("explicit_paddings", &Conv2DAttrs::explicit_paddings),
-        field("data_format", &Conv2DAttrs::data_format), field("dilations", &Conv2DAttrs::dilations));
+    using A = Conv2DAttrs;
+    return field_list(field("strides", &A::strides, {.required = true}),
+                      field("use_cudnn_on_gpu", &A::use_cudnn_on_gpu),
+                      field("padding", &A::padding, {.required = true, .texts = "SAME|VALID|EXPLICIT"}),
+                      field("explicit_paddings", &A::explicit_paddings),
+                      field("data_format", &A::data_format, {.texts = "NHWC|NCHW"}), field("dilations", &A::dilations));
   }
   static constexpr int dims = 2;
   static constexpr bool depthwise = false;
@@ -116,8 +118,11 @@ struct Conv3DAttrs {
   std::string data_format = "NDHWC";
   std::vector<int64_t> dilations = {1, 1, 1, 1, 1};
   static constexpr auto fields() {
-    return field_list(field("strides", &Conv3DAttrs::strides), field("padding", &Conv3DAttrs::padding),
-                      field("data_format", &Conv3DAttrs::data_format), field("dilations", &Conv3DAttrs::dilations));
+    using A = Conv3DAttrs;
+    return field_list(field("strides", &A::strides, {.required = true, .minimum = 5}),
+                      field("padding", &A::padding, {.required = true, .texts = "SAME|VALID"}),
+                      field("data_format", &A::data_format, {.texts = "NDHWC|NCDHW"}),
+                      field("dilations", &A::dilations));
   }
   static constexpr int dims = 3;
   static constexpr bool depthwise = false;
@@ -144,12 +149,13 @@ void register_conv2d(Registry& r) {
       .sample({.in = {grouped_x, grouped_w}, .out = {Tensor{{{{10.f, 200.f}, {30.f, 400.f}}}}}})
       .sample({.in = {x, w}, .out = {Tensor{{{{0.f}, {-0.5f}, {-3.f}}}}}},
               {.strides = {1, 2, 1, 1}, .padding = "EXPLICIT", .explicit_paddings = {0, 0, 1, 0, 0, 1, 0, 0}})
-      .sample({.in = {x, w}, .error = "padding must be"}, {.padding = "FULL"})
+      .sample({.in = {x, w}, .error = "\"SAME\", \"VALID\", \"EXPLICIT\""}, {.padding = "FULL"})
       .sample({.in = {x, w}, .error = "negative size"}, {.dilations = {1, 4, 1, 1}})
       .sample({.in = {x, grouped_x}, .error = "[1,2,3,1] and [1,1,2,2]"})
       .sample({.in = {x, w}, .error = "NCHW"}, {.data_format = "NCHW"});
 
-  finish_backprop_input<A>(r.define<A>(A::backprop_input).type("T", floating).in_host("input_sizes", DType::int32))
+  finish_backprop_input<A>(
+      r.define<A>(A::backprop_input).type("T", floating + Types<int32_t>{}).in_host("input_sizes", DType::int32))
       .doc("The gradient of Conv2D by its input; also the transposed convolution.")
       .sample({.in = {Tensor{1, 2, 3, 1}, w, Tensor{{{{1.f}, {2.f}}}}},
                .out = {Tensor{{{{1.f}, {4.f}, {4.f}}, {{-1.f}, {-1.5f}, {1.f}}}}}})
@@ -181,7 +187,7 @@ void register_conv3d(Registry& r) {
           "groups, out_channels].")
       .sample({.in = {x, w}, .out = {floats({13.5f, 18.5f}, {1, 1, 2, 1, 1})}})
       .sample({.in = {x, w}}, {.strides = {1, 1, 2, 1, 1}, .padding = "SAME"})
-      .sample({.in = {x, w}, .error = "padding must be"}, {.padding = "EXPLICIT"});
+      .sample({.in = {x, w}, .error = "attr 'padding' of \"EXPLICIT\""}, {.padding = "EXPLICIT"});
   finish_backprop_input<A>(r.define<A>(A::backprop_input).type("T", floating).in_host("input_sizes", "Tshape"))
       .doc("The gradient of Conv3D by its input; also the transposed convolution.")
       .sample({.in = {Tensor{1, 2, 2, 2, 1}, w, floats({1, 2}, {1, 1, 2, 1, 1})},

@@ -13,10 +13,11 @@ struct DepthwiseAttrs {
   std::string data_format = "NHWC";
   std::vector<int64_t> dilations = {1, 1, 1, 1};
   static constexpr auto fields() {
-    return field_list(field("strides", &DepthwiseAttrs::strides), field("padding", &DepthwiseAttrs::padding),
-                      field("explicit_paddings", &DepthwiseAttrs::explicit_paddings),
-                      field("data_format", &DepthwiseAttrs::data_format),
-                      field("dilations", &DepthwiseAttrs::dilations));
+    using A = DepthwiseAttrs;
+    return field_list(field("strides", &A::strides, {.required = true}),
+                      field("padding", &A::padding, {.required = true, .texts = "SAME|VALID|EXPLICIT"}),
+                      field("explicit_paddings", &A::explicit_paddings),
+                      field("data_format", &A::data_format, {.texts = "NHWC|NCHW"}), field("dilations", &A::dilations));
   }
   static constexpr int dims = 2;
   static constexpr bool depthwise = true;
@@ -40,7 +41,7 @@ void register_nn_depthwise(Registry& r) {
           "width, channels, multiplier].")
       .sample({.in = {x, w}, .out = {Tensor{{{{7.f, 2.f, 10.f, 10.f}, {11.f, 4.f, 10.f, 17.5f}}}}}})
       .sample({.in = {x, w}}, {.strides = {1, 2, 2, 1}, .padding = "SAME"})
-      .sample({.in = {x, w}, .error = "padding must be"}, {.padding = "TIGHT"})
+      .sample({.in = {x, w}, .error = "attr 'padding' of \"TIGHT\""}, {.padding = "TIGHT"})
       .sample({.in = {Tensor{{{{1.f, 10.f, 3.f}}}}, w}, .error = "the filter is for 2 channels"}, {.padding = "SAME"});
   finish_backprop_input<A>(r.define<A>(A::backprop_input).type("T", floating).in_host("input_sizes", DType::int32))
       .doc("The gradient of DepthwiseConv2dNative by its input.")

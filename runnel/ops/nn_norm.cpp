@@ -16,6 +16,8 @@
 namespace runnel {
 namespace {
 
+constexpr AttrRule kImageFormats{.texts = "NHWC|NCHW|NDHWC|NCDHW"};
+
 struct BatchNormAttrs {
   double epsilon = 1e-4;
   double exponential_avg_factor = 1;
@@ -24,7 +26,7 @@ struct BatchNormAttrs {
   static constexpr auto fields() {
     return field_list(field("epsilon", &BatchNormAttrs::epsilon),
                       field("exponential_avg_factor", &BatchNormAttrs::exponential_avg_factor),
-                      field("data_format", &BatchNormAttrs::data_format),
+                      field("data_format", &BatchNormAttrs::data_format, kImageFormats),
                       field("is_training", &BatchNormAttrs::is_training));
   }
 };
@@ -34,7 +36,7 @@ struct BatchNormGradAttrs {
   bool is_training = true;
   static constexpr auto fields() {
     return field_list(field("epsilon", &BatchNormGradAttrs::epsilon),
-                      field("data_format", &BatchNormGradAttrs::data_format),
+                      field("data_format", &BatchNormGradAttrs::data_format, kImageFormats),
                       field("is_training", &BatchNormGradAttrs::is_training));
   }
 };
@@ -270,7 +272,7 @@ void register_nn_norm(Registry& r) {
   const Tensor dy{{{{1.f, 0.5f}, {-0.5f, 2.f}}}};
   r.define<BatchNormAttrs>("FusedBatchNormV3")
       .in("x", floating)
-      .type("U", statistics_types, DType::float32)
+      .type("U", statistics_types)
       .in("scale", "U")
       .in("offset", "U")
       .in("mean", "U")
@@ -317,7 +319,7 @@ void register_nn_norm(Registry& r) {
   r.define<BatchNormGradAttrs>("FusedBatchNormGradV3")
       .in("y_backprop", floating)
       .in("x")
-      .type("U", statistics_types, DType::float32)
+      .type("U", statistics_types)
       .in("scale", "U")
       .in("reserve_space_1", "U")
       .in("reserve_space_2", "U")

@@ -23,12 +23,15 @@ struct MaxPool2DAttrs {
   std::string padding = "VALID";
   std::vector<int64_t> explicit_paddings;
   std::string data_format = "NHWC";
-  static constexpr auto fields() {
-    return field_list(field("ksize", &MaxPool2DAttrs::ksize), field("strides", &MaxPool2DAttrs::strides),
-                      field("padding", &MaxPool2DAttrs::padding),
-                      field("explicit_paddings", &MaxPool2DAttrs::explicit_paddings),
-                      field("data_format", &MaxPool2DAttrs::data_format));
+  static constexpr auto fields_with(const char* formats) {
+    using A = MaxPool2DAttrs;
+    return field_list(field("ksize", &A::ksize, {.required = true, .minimum = 4}),
+                      field("strides", &A::strides, {.required = true, .minimum = 4}),
+                      field("padding", &A::padding, {.required = true, .texts = "SAME|VALID|EXPLICIT"}),
+                      field("explicit_paddings", &A::explicit_paddings),
+                      field("data_format", &A::data_format, {.texts = formats}));
   }
+  static constexpr auto fields() { return fields_with("NHWC|NCHW|NCHW_VECT_C"); }
   static constexpr int dims = 2;
   static constexpr const char* forward = "MaxPool";
   static constexpr const char* grad = "MaxPoolGrad";
@@ -44,8 +47,11 @@ struct PlainPoolAttrs {
   std::string padding = "VALID";
   std::string data_format = D == 2 ? "NHWC" : "NDHWC";
   static constexpr auto fields() {
-    return field_list(field("ksize", &PlainPoolAttrs::ksize), field("strides", &PlainPoolAttrs::strides),
-                      field("padding", &PlainPoolAttrs::padding), field("data_format", &PlainPoolAttrs::data_format));
+    using A = PlainPoolAttrs;
+    return field_list(field("ksize", &A::ksize, {.required = true, .minimum = D + 2}),
+                      field("strides", &A::strides, {.required = true, .minimum = D + 2}),
+                      field("padding", &A::padding, {.required = true, .texts = "SAME|VALID"}),
+                      field("data_format", &A::data_format, {.texts = D == 2 ? "NHWC|NCHW" : "NDHWC|NCDHW"}));
   }
   static constexpr int dims = D;
   static constexpr const char* forward = "MaxPool3D";
@@ -54,6 +60,19 @@ struct PlainPoolAttrs {
   static constexpr const char* average = D == 2 ? "AvgPool" : "AvgPool3D";
   static constexpr const char* average_grad = D == 2 ? "AvgPoolGrad" : "AvgPool3DGrad";
   WindowSpec spec() const { return {dims, strides, no_dilation(dims), padding}; }
+};
+
+// TensorFlow's gradients of MaxPool do not list NCHW_VECT_C.
+struct MaxPool2DGradAttrs : MaxPool2DAttrs {
+  static constexpr auto fields() { return fields_with("NHWC|NCHW"); }
+};
+template <class A>
+struct PoolGradAttrs {
+  using type = A;
+};
+template <>
+struct PoolGradAttrs<MaxPool2DAttrs> {
+  using type = MaxPool2DGradAttrs;
 };
 
 template <class A>
@@ -162,13 +181,15 @@ void gather_at_maxima(const cpu::PoolShape& s, const T* x, const T* g, T* y) {
 
 template <class A>
 Tensor max_pool_grad(const Tensor& input, const Tensor& output, const Tensor& grad, const A& a) {
-  static const Op<A> op(A::grad);
-  return op({input, output, grad}, a);
+  using G = typename PoolGradAttrs<A>::type;
+  static const Op<G> op(A::grad);
+  return op({input, output, grad}, G{a});
 }
 template <class A>
 Tensor max_pool_grad_grad(const Tensor& input, const Tensor& output, const Tensor& grad, const A& a) {
-  static const Op<A> op(A::grad_grad);
-  return op({input, output, grad}, a);
+  using G = typename PoolGradAttrs<A>::type;
+  static const Op<G> op(A::grad_grad);
+  return op({input, output, grad}, G{a});
 }
 template <class A>
 Tensor average_pool(const Operand& value, const A& a) {
@@ -184,7 +205,7 @@ Tensor average_pool_grad(const Tensor& orig_input_shape, const Tensor& grad, con
 template <class A, class T>
 auto define_max_pool(Registry& r, T types) {
   return r.define<A>(A::forward)
-      .in("input", types)
+      .in("input", types, A::dims == 2 ? DType::float32 : DType::invalid)
       .out("output")
       .shape([](InferContext& c, const A& a) { c.output(pool_output<A>(a, c.input(0))); })
       .cpu([]<class E>(KernelContext& c, const A& a) {
@@ -198,10 +219,10 @@ auto define_max_pool(Registry& r, T types) {
       .doc("The largest element of every window; padding is no element.");
 }
 
-template <class A>
-auto define_max_pool_grad(Registry& r) {
-  return r.define<A>(A::grad)
-      .in("orig_input", floating)
+template <class A, class T>
+auto define_max_pool_grad(Registry& r, T types) {
+  return r.define<typename PoolGradAttrs<A>::type>(A::grad)
+      .in("orig_input", types, DType::float32)
       .in("orig_output")
       .in("grad")
       .out("output")
@@ -226,10 +247,10 @@ auto define_max_pool_grad(Registry& r) {
       .doc("The gradient of max pooling: that of an output goes to the first cell that holds the maximum.");
 }
 
-template <class A>
-auto define_max_pool_grad_grad(Registry& r) {
-  return r.define<A>(A::grad_grad)
-      .in("orig_input", floating)
+template <class A, class T>
+auto define_max_pool_grad_grad(Registry& r, T types) {
+  return r.define<typename PoolGradAttrs<A>::type>(A::grad_grad)
+      .in("orig_input", types)
       .in("orig_output")
       .in("grad")
       .out("output")
@@ -315,31 +336,32 @@ void register_pool2d(Registry& r) {
       .sample({.in = {x}, .out = {pool_values({9, 3}, {1, 1, 2, 1})}}, same)
       .sample({.in = {x}, .out = {pool_values({1, 9, 9, 4, 5, 5}, {1, 2, 3, 1})}},
               {.ksize = {1, 1, 2, 1}, .padding = "EXPLICIT", .explicit_paddings = {0, 0, 0, 0, 1, 0, 0, 0}})
-      .sample({.in = {x}, .error = "ksize must have 4 values"}, {.ksize = {2, 2}})
+      .sample({.in = {x}, .error = "Length for attr 'ksize' of 2 must be at least minimum 4"}, {.ksize = {2, 2}})
+      .sample({.in = {x}, .error = "ksize must have 4 values"}, {.ksize = {1, 2, 2, 1, 1}})
       .sample({.in = {x}, .error = "negative size"}, {.ksize = {1, 5, 1, 1}});
   // In the samples of gradients orig_output stands between the largest and the second largest element, so
   // that small differences change nothing.
-  define_max_pool_grad<M>(r)
+  define_max_pool_grad<M>(r, real_numbers)
       .sample({.in = {x, pool_values({8, 8}, {1, 1, 2, 1}), pool_values({1, 2}, {1, 1, 2, 1})},
                .out = {pool_values({0, 3, 0, 0, 0, 0}, {1, 2, 3, 1})}},
-              two)
+              {two})
       .sample(
           {.in = {x, pool_values({9, 3}, {1, 1, 2, 1}), pool_values({1, 2, 3}, {1, 1, 3, 1})}, .error = "[1,1,2,1]"},
-          same);
-  define_max_pool_grad_grad<M>(r)
+          {same});
+  define_max_pool_grad_grad<M>(r, real_numbers)
       .sample({.in = {x, pool_values({8, 2.5f}, {1, 1, 2, 1}), pool_values({1, 2, 3, 4, 5, 6}, {1, 2, 3, 1})},
                .out = {pool_values({2, 3}, {1, 1, 2, 1})}},
-              same)
+              {same})
       .sample(
           {.in = {x, pool_values({9, 3}, {1, 1, 2, 1}), pool_values({1, 2, 3}, {1, 1, 3, 1})}, .error = "[1,2,3,1]"},
-          same);
+          {same});
 
   const A two_mean{.ksize = {1, 2, 2, 1}};
   const A same_mean{.ksize = {1, 2, 2, 1}, .strides = {1, 2, 2, 1}, .padding = "SAME"};
   define_avg_pool<A>(r)
       .sample({.in = {x}, .out = {pool_values({4.75f, 4.75f}, {1, 1, 2, 1})}}, two_mean)
       .sample({.in = {x}, .out = {pool_values({4.75f, 2.5f}, {1, 1, 2, 1})}}, same_mean)
-      .sample({.in = {x}, .error = "padding must be"}, {.padding = "EXPLICIT"});
+      .sample({.in = {x}, .error = "attr 'padding' of \"EXPLICIT\""}, {.padding = "EXPLICIT"});
   define_avg_pool_grad<A>(r)
       .sample({.in = {Tensor{1, 2, 3, 1}, pool_values({4, 2}, {1, 1, 2, 1})},
                .out = {pool_values({1, 1, 1, 1, 1, 1}, {1, 2, 3, 1})}},
@@ -354,12 +376,13 @@ void register_pool3d(Registry& r) {
   define_max_pool<A>(r, floating)
       .sample({.in = {x}, .out = {pool_values({9, 8}, {1, 1, 2, 1, 1})}}, a)
       .sample({.in = {x}}, {.ksize = {1, 2, 2, 2, 1}, .padding = "SAME"});
-  define_max_pool_grad<A>(r).sample(
-      {.in = {x, pool_values({8.5f, 7.5f}, {1, 1, 2, 1, 1}), pool_values({1, 2}, {1, 1, 2, 1, 1})},
-       .out = {pool_values({0, 1, 0, 0, 0, 0, 2, 0}, {1, 2, 2, 2, 1})}},
-      a);
-  define_max_pool_grad_grad<A>(r).sample(
-      {.in = {x, pool_values({8.5f, 7.5f}, {1, 1, 2, 1, 1}), x}, .out = {pool_values({9, 8}, {1, 1, 2, 1, 1})}}, a);
+  define_max_pool_grad<A>(r, floating)
+      .sample({.in = {x, pool_values({8.5f, 7.5f}, {1, 1, 2, 1, 1}), pool_values({1, 2}, {1, 1, 2, 1, 1})},
+               .out = {pool_values({0, 1, 0, 0, 0, 0, 2, 0}, {1, 2, 2, 2, 1})}},
+              a);
+  define_max_pool_grad_grad<A>(r, floating)
+      .sample({.in = {x, pool_values({8.5f, 7.5f}, {1, 1, 2, 1, 1}), x}, .out = {pool_values({9, 8}, {1, 1, 2, 1, 1})}},
+              a);
   define_avg_pool<A>(r)
       .sample({.in = {x}, .out = {pool_values({4.25f, 5.5f}, {1, 1, 2, 1, 1})}}, a)
       .sample({.in = {x}}, {.ksize = {1, 2, 2, 2, 1}, .padding = "SAME"});

@@ -29,11 +29,6 @@ Windows place_windows(const WindowSpec& spec, const Dims& in, const Dims& size) 
   check_list(spec.dilations, spec.dims, "dilations");
   const bool same = spec.padding == "SAME";
   const bool is_explicit = spec.padding == "EXPLICIT" && spec.explicit_paddings;
-  if (!same && !is_explicit && spec.padding != "VALID") {
-    throw invalid_argument("padding must be {}, got \"{}\"",
-                           spec.explicit_paddings ? "\"SAME\", \"VALID\" or \"EXPLICIT\"" : "\"SAME\" or \"VALID\"",
-                           spec.padding);
-  }
   if (is_explicit) {
     const auto& p = *spec.explicit_paddings;
     if (p.size() != 2 * (static_cast<size_t>(spec.dims) + 2) ||

@@ -31,7 +31,7 @@ struct WindowSpec {
 using Windows = std::array<Window, 3>;
 
 // Where the windows of the given sizes stand on an input (sizes of its spatial dimensions, kUnknownDim where
-// unknown). Throws Error for a padding nobody knows, a stride below 1, a window that does not fit.
+// unknown). Throws Error for a stride below 1, a window that does not fit.
 Windows place_windows(const WindowSpec& spec, const Dims& in, const Dims& size);
 
 // A parameter list of a public function (one value for all, one per spatial dimension, or one per dimension)

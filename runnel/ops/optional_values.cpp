@@ -9,14 +9,17 @@ namespace {
 
 struct OptionalFromAttrs {
   std::vector<DType> Toutput_types;
-  static constexpr auto fields() { return field_list(field("Toutput_types", &OptionalFromAttrs::Toutput_types)); }
+  static constexpr auto fields() {
+    return field_list(field("Toutput_types", &OptionalFromAttrs::Toutput_types, {.required = true, .minimum = 1}));
+  }
 };
 struct OptionalGetAttrs {
   std::vector<DType> output_types;
   std::vector<PartialShape> output_shapes;
   static constexpr auto fields() {
-    return field_list(field("output_types", &OptionalGetAttrs::output_types),
-                      field("output_shapes", &OptionalGetAttrs::output_shapes));
+    constexpr AttrRule some{.required = true, .minimum = 1};
+    return field_list(field("output_types", &OptionalGetAttrs::output_types, some),
+                      field("output_shapes", &OptionalGetAttrs::output_shapes, some));
   }
 };
 

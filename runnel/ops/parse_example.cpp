@@ -24,7 +24,7 @@ int64_t step_elements(const PartialShape& shape) {
 }
 
 void check_attrs(const ParseExampleAttrs& a) {
-  if (a.num_sparse < 0 || a.sparse_types.size() != static_cast<size_t>(a.num_sparse)) {
+  if (a.sparse_types.size() != static_cast<size_t>(a.num_sparse)) {
     throw invalid_argument("num_sparse is {}, but there are {} sparse_types", a.num_sparse, a.sparse_types.size());
   }
   if (a.Tdense.size() != a.dense_shapes.size()) {
@@ -33,12 +33,6 @@ void check_attrs(const ParseExampleAttrs& a) {
   if (a.ragged_value_types.size() != a.ragged_split_types.size()) {
     throw invalid_argument("{} ragged_value_types for {} ragged_split_types", a.ragged_value_types.size(),
                            a.ragged_split_types.size());
-  }
-  for (DType t : a.sparse_types) check_feature_dtype(t, "sparse features");
-  for (DType t : a.Tdense) check_feature_dtype(t, "dense features");
-  for (DType t : a.ragged_value_types) check_feature_dtype(t, "ragged features");
-  for (DType t : a.ragged_split_types) {
-    if (t != DType::int32 && t != DType::int64) throw invalid_argument("row splits are int32 or int64");
   }
   for (const PartialShape& shape : a.dense_shapes) {
     if (!shape.has_rank()) throw invalid_argument("a dense feature needs a shape");

@@ -5,8 +5,12 @@
 
 #include "runnel/op/attr.h"
 #include "runnel/ops/parse.h"
+#include "runnel/tensor/type_sets.h"
 
 namespace runnel {
+
+inline constexpr uint32_t kFeatureTypes = Types<float, int64_t, Bytes>::mask;  // what Examples hold
+inline constexpr uint32_t kSplitTypes = index_types.mask;
 
 struct ParseExampleAttrs {
   std::vector<DType> Tdense;
@@ -17,9 +21,12 @@ struct ParseExampleAttrs {
   std::vector<PartialShape> dense_shapes;
   static constexpr auto fields() {
     using A = ParseExampleAttrs;
-    return field_list(field("Tdense", &A::Tdense), field("num_sparse", &A::num_sparse),
-                      field("sparse_types", &A::sparse_types), field("ragged_value_types", &A::ragged_value_types),
-                      field("ragged_split_types", &A::ragged_split_types), field("dense_shapes", &A::dense_shapes));
+    constexpr AttrRule values{.required = true, .types = kFeatureTypes};
+    return field_list(
+        field("Tdense", &A::Tdense, values), field("num_sparse", &A::num_sparse, {.required = true, .minimum = 0}),
+        field("sparse_types", &A::sparse_types, values), field("ragged_value_types", &A::ragged_value_types, values),
+        field("ragged_split_types", &A::ragged_split_types, {.required = true, .types = kSplitTypes}),
+        field("dense_shapes", &A::dense_shapes, {.required = true}));
   }
 };
 
@@ -39,18 +46,20 @@ struct ParseSequenceAttrs {
   std::vector<PartialShape> feature_list_dense_shapes;
   static constexpr auto fields() {
     using A = ParseSequenceAttrs;
-    return field_list(field("Ncontext_sparse", &A::Ncontext_sparse), field("Tcontext_dense", &A::Tcontext_dense),
-                      field("context_sparse_types", &A::context_sparse_types),
-                      field("context_ragged_value_types", &A::context_ragged_value_types),
-                      field("context_ragged_split_types", &A::context_ragged_split_types),
-                      field("context_dense_shapes", &A::context_dense_shapes),
-                      field("Nfeature_list_sparse", &A::Nfeature_list_sparse),
-                      field("Nfeature_list_dense", &A::Nfeature_list_dense),
-                      field("feature_list_dense_types", &A::feature_list_dense_types),
-                      field("feature_list_sparse_types", &A::feature_list_sparse_types),
-                      field("feature_list_ragged_value_types", &A::feature_list_ragged_value_types),
-                      field("feature_list_ragged_split_types", &A::feature_list_ragged_split_types),
-                      field("feature_list_dense_shapes", &A::feature_list_dense_shapes));
+    return field_list(
+        field("Ncontext_sparse", &A::Ncontext_sparse, {.minimum = 0}),
+        field("Tcontext_dense", &A::Tcontext_dense, {.types = kFeatureTypes}),
+        field("context_sparse_types", &A::context_sparse_types, {.types = kFeatureTypes}),
+        field("context_ragged_value_types", &A::context_ragged_value_types, {.types = kFeatureTypes}),
+        field("context_ragged_split_types", &A::context_ragged_split_types, {.types = kSplitTypes}),
+        field("context_dense_shapes", &A::context_dense_shapes),
+        field("Nfeature_list_sparse", &A::Nfeature_list_sparse, {.minimum = 0}),
+        field("Nfeature_list_dense", &A::Nfeature_list_dense, {.minimum = 0}),
+        field("feature_list_dense_types", &A::feature_list_dense_types, {.types = kFeatureTypes}),
+        field("feature_list_sparse_types", &A::feature_list_sparse_types, {.types = kFeatureTypes}),
+        field("feature_list_ragged_value_types", &A::feature_list_ragged_value_types, {.types = kFeatureTypes}),
+        field("feature_list_ragged_split_types", &A::feature_list_ragged_split_types, {.types = kSplitTypes}),
+        field("feature_list_dense_shapes", &A::feature_list_dense_shapes));
   }
 };
 

@@ -52,10 +52,6 @@ void infer(InferContext& c, const ParseSequenceAttrs& a) {
       a.feature_list_ragged_split_types.size() != a.feature_list_ragged_value_types.size()) {
     throw invalid_argument("the lists of types, shapes and counts of feature lists differ in length");
   }
-  for (const auto* types :
-       {&a.feature_list_sparse_types, &a.feature_list_dense_types, &a.feature_list_ragged_value_types}) {
-    for (DType t : *types) check_feature_dtype(t, "feature lists");
-  }
   for (const PartialShape& shape : a.feature_list_dense_shapes) {
     if (!shape.is_static()) throw invalid_argument("the shape {} of a feature list is not fully known", shape.str());
   }

@@ -22,8 +22,9 @@ struct ToTensorAttrs {
   int64_t num_row_partition_tensors = 1;
   std::vector<std::string> row_partition_types;
   static constexpr auto fields() {
-    return field_list(field("num_row_partition_tensors", &ToTensorAttrs::num_row_partition_tensors),
-                      field("row_partition_types", &ToTensorAttrs::row_partition_types));
+    return field_list(
+        field("num_row_partition_tensors", &ToTensorAttrs::num_row_partition_tensors, {.required = true, .minimum = 1}),
+        field("row_partition_types", &ToTensorAttrs::row_partition_types, {.required = true}));
   }
 };
 
@@ -186,10 +187,11 @@ Gradients to_tensor_grad(const GradCtx& g) {
 void register_ragged(Registry& r) {
   r.define<ToTensorAttrs>("RaggedTensorToTensor")
       .type("T", data_types)
+      .type("Tshape", index_types)
       .in_host("shape", "Tshape")
       .in("values", "T")
       .in("default_value", "T")
-      .type("Tindex", index_types, DType::int64)
+      .type("Tindex", index_types)
       .in_list("row_partition_tensors", "num_row_partition_tensors", "Tindex")
       .out("result", "T")
       .shape([](InferContext& c, const ToTensorAttrs& a) {

@@ -19,14 +19,17 @@ namespace {
 
 struct RangeAttrs {
   DType Tsplits = DType::int64;
-  static constexpr auto fields() { return field_list(field("Tsplits", &RangeAttrs::Tsplits)); }
+  static constexpr auto fields() {
+    return field_list(field("Tsplits", &RangeAttrs::Tsplits, {.types = index_types.mask}));
+  }
 };
 struct RaggedGatherAttrs {
   int64_t PARAMS_RAGGED_RANK = 1;
   int64_t OUTPUT_RAGGED_RANK = 0;
   static constexpr auto fields() {
-    return field_list(field("PARAMS_RAGGED_RANK", &RaggedGatherAttrs::PARAMS_RAGGED_RANK),
-                      field("OUTPUT_RAGGED_RANK", &RaggedGatherAttrs::OUTPUT_RAGGED_RANK));
+    return field_list(
+        field("PARAMS_RAGGED_RANK", &RaggedGatherAttrs::PARAMS_RAGGED_RANK, {.required = true, .minimum = 1}),
+        field("OUTPUT_RAGGED_RANK", &RaggedGatherAttrs::OUTPUT_RAGGED_RANK, {.required = true, .minimum = 0}));
   }
 };
 
@@ -212,10 +215,7 @@ void register_ragged_rows(Registry& r) {
       .in("deltas", "T")
       .out("rt_nested_splits", "Tsplits")
       .out("rt_dense_values", "T")
-      .shape([](InferContext& c, const RangeAttrs& a) {
-        if (a.Tsplits != DType::int32 && a.Tsplits != DType::int64) {
-          throw invalid_argument("Tsplits must be int32 or int64, got {}", dtype_name(a.Tsplits));
-        }
+      .shape([](InferContext& c) {
         int64_t rows = kUnknownDim;  // of the vectors
         bool all_scalars = true;
         for (int i = 0; i < 3; ++i) {
@@ -246,16 +246,16 @@ void register_ragged_rows(Registry& r) {
                .out = {longs({0, 1}), Tensor{2147483646}}});
 
   r.define("RaggedTensorToSparse")
-      .type("T", data_types)
+      .type("T", all_types)
       .type("Tsplits", index_types, DType::int64)
       .in_list("rt_nested_splits", "RAGGED_RANK", "Tsplits")
+      .at_least(1)
       .in("rt_dense_values", "T")
       .out("sparse_indices", DType::int64)
       .out("sparse_values", "T")
       .out("sparse_dense_shape", DType::int64)
       .shape([](InferContext& c) {
         const int levels = c.num_inputs() - 1;
-        if (levels < 1) throw invalid_argument("no row splits");
         for (int i = 0; i < levels; ++i) c.require_rank(i, 1);
         c.require_rank_at_least(levels, 1);
         const PartialShape& flat = c.input(levels);
@@ -284,13 +284,12 @@ void register_ragged_rows(Registry& r) {
       .type("Tsplits", index_types, DType::int64)
       .in_list("params_nested_splits", "PARAMS_RAGGED_RANK", "Tsplits")
       .in("params_dense_values", "Tvalues")
-      .type("Tindices", index_types, DType::int32)
+      .type("Tindices", index_types)
       .in_host("indices", "Tindices")
       .out_list("output_nested_splits", "OUTPUT_RAGGED_RANK", "Tsplits")
       .out("output_dense_values", "Tvalues")
       .shape([](InferContext& c, const RaggedGatherAttrs& a) {
         const auto levels = static_cast<int>(a.PARAMS_RAGGED_RANK);
-        if (levels < 1 || c.num_inputs() != levels + 2) throw invalid_argument("{} row splits expected", levels);
         for (int i = 0; i < levels; ++i) c.require_rank(i, 1);
         c.require_rank_at_least(levels, 1);
         const PartialShape &flat = c.input(levels), &at = c.input(levels + 1);

@@ -24,7 +24,7 @@ struct DrawAttrs {
   DType dtype = DType::float32;
   static constexpr auto fields() {
     return field_list(field("seed", &DrawAttrs::seed), field("seed2", &DrawAttrs::seed2),
-                      field("dtype", &DrawAttrs::dtype));
+                      field("dtype", &DrawAttrs::dtype, {.required = true, .types = floating.mask}));
   }
 };
 struct SeedAttrs {
@@ -40,7 +40,7 @@ struct MultinomialAttrs {
   DType output_dtype = DType::int64;
   static constexpr auto fields() {
     return field_list(field("seed", &MultinomialAttrs::seed), field("seed2", &MultinomialAttrs::seed2),
-                      field("output_dtype", &MultinomialAttrs::output_dtype));
+                      field("output_dtype", &MultinomialAttrs::output_dtype, {.types = index_types.mask}));
   }
 };
 
@@ -88,6 +88,7 @@ void register_random(Registry& r) {
 
   r.define<SeedAttrs>("RandomUniformInt")
       .type("Tout", index_types)
+      .type("T", index_types)
       .in_host("shape", "T")
       .in("minval", "Tout")
       .in("maxval", "Tout")
@@ -104,6 +105,7 @@ void register_random(Registry& r) {
 
   r.define<SeedAttrs>("RandomGamma")
       .type("T", Types<Half, float, double>{})
+      .type("S", index_types)
       .in_host("shape", "S")
       .in("alpha", "T")
       .out("output")
@@ -131,11 +133,11 @@ void register_random(Registry& r) {
       .stateful()
       .doc("Class numbers drawn with probabilities softmax(logits), num_samples per row.")
       .sample({.in = {Tensor{{0.f, 100.f}}, Tensor(2)}, .out = {Tensor{{int64_t{1}, int64_t{1}}}}})
-      .sample({.in = {Tensor{{0.f, 100.f}}, Tensor(2)}, .error = "output_dtype must be"},
+      .sample({.in = {Tensor{{0.f, 100.f}}, Tensor(2)}, .error = "attr 'output_dtype' of string"},
               {.output_dtype = DType::string});
 
   r.define<SeedAttrs>("RandomShuffle")
-      .in("value", data_types)
+      .in("value", all_types)
       .out("output")
       .shape(like<0>)
       .cpu([](KernelContext& c, const SeedAttrs& a) {

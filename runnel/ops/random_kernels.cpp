@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <numeric>
 #include <vector>
 
 #include "runnel/base/format.h"
 #include "runnel/base/parallel.h"
+#include "runnel/kernels/cpu/element.h"
 #include "runnel/kernels/cpu/random.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/array_util.h"
@@ -23,7 +23,6 @@ uint64_t blocks_for(Distribution kind, const Tensor& out) {
 }
 
 void draw_into(Distribution kind, const Philox& gen, const Tensor& out) {
-  bool done = false;
   floating.for_each([&]<class T>() {
     if (dtype_of<T> != out.dtype()) return;
     T* to = out.mutable_data<T>();
@@ -32,9 +31,7 @@ void draw_into(Distribution kind, const Philox& gen, const Tensor& out) {
       case Distribution::normal: cpu::fill_normal<T>(gen, to, out.num_elements()); break;
       case Distribution::truncated_normal: cpu::fill_truncated_normal<T>(gen, to, out.num_elements()); break;
     }
-    done = true;
   });
-  if (!done) throw invalid_argument("cannot draw {} values", dtype_name(out.dtype()));
 }
 
 template <class T>
@@ -64,9 +61,6 @@ template <class T>
 void draw_categories(const Philox& gen, const Tensor& logits, const Tensor& out) {
   const int64_t classes = logits.shape()[1];
   const int64_t samples = out.shape()[1];
-  if (out.dtype() != DType::int32 && out.dtype() != DType::int64) {
-    throw invalid_argument("output_dtype must be int32 or int64, got {}", dtype_name(out.dtype()));
-  }
   if (classes == 0) throw invalid_argument("there are no classes to draw from");
   parallel_for(out.shape()[0], 16, [&](int64_t begin, int64_t end) {
     std::vector<double> cumulative(static_cast<size_t>(classes));
@@ -125,18 +119,12 @@ void shuffle_rows(const Philox& gen, const Tensor& in, const Tensor& out) {
     std::swap(order[i], order[i + words() % static_cast<uint32_t>(order.size() - i)]);
   }
   const int64_t row_elements = in.num_elements() / rows;
-  if (in.dtype() == DType::string) {
+  cpu::with_element(in.dtype(), [&]<class E>() {
     for (int64_t i = 0; i < rows; ++i) {
-      std::copy_n(in.data<Bytes>() + order[static_cast<size_t>(i)] * row_elements, row_elements,
-                  out.mutable_data<Bytes>() + i * row_elements);
+      cpu::copy_run(in.data<E>() + order[static_cast<size_t>(i)] * row_elements,
+                    out.mutable_data<E>() + i * row_elements, row_elements);
     }
-    return;
-  }
-  const size_t row_bytes = in.num_bytes() / static_cast<size_t>(rows);
-  for (int64_t i = 0; i < rows; ++i) {
-    std::memcpy(out.mutable_data<char>() + static_cast<size_t>(i) * row_bytes,
-                in.data<char>() + static_cast<size_t>(order[static_cast<size_t>(i)]) * row_bytes, row_bytes);
-  }
+  });
 }
 
 void drawn_shape(InferContext& c) {

@@ -22,11 +22,15 @@ namespace {
 
 struct StatelessDrawAttrs {
   DType dtype = DType::float32;
-  static constexpr auto fields() { return field_list(field("dtype", &StatelessDrawAttrs::dtype)); }
+  static constexpr auto fields() {
+    return field_list(field("dtype", &StatelessDrawAttrs::dtype, {.types = floating.mask}));
+  }
 };
 struct CategoryAttrs {
   DType output_dtype = DType::int64;
-  static constexpr auto fields() { return field_list(field("output_dtype", &CategoryAttrs::output_dtype)); }
+  static constexpr auto fields() {
+    return field_list(field("output_dtype", &CategoryAttrs::output_dtype, {.types = index_types.mask}));
+  }
 };
 
 constexpr int kPhiloxAlgorithm = 1;  // TensorFlow's number for it
@@ -88,7 +92,7 @@ void read_and_skip(KernelContext& c) {
 template <Distribution kind>
 void define_draw(Registry& r, const char* name, const char* doc) {
   r.define<StatelessDrawAttrs>(name)
-      .type("Tshape", index_types)
+      .type("Tshape", index_types, DType::int32)
       .in_host("shape", "Tshape")
       .in_host("key", DType::uint64)
       .in_host("counter", DType::uint64)
@@ -107,7 +111,7 @@ void define_draw(Registry& r, const char* name, const char* doc) {
 
 void register_random_stateless(Registry& r) {
   r.define("StatelessRandomGetKeyCounter")
-      .type("Tseed", index_types)
+      .type("Tseed", index_types, DType::int64)
       .in("seed")
       .out("key", DType::uint64)
       .out("counter", DType::uint64)
@@ -206,6 +210,7 @@ void register_random_stateless(Registry& r) {
   r.define<CategoryAttrs>("StatelessMultinomial")
       .in("logits", real_numbers)
       .in_host("num_samples", DType::int32)
+      .type("Tseed", index_types, DType::int64)
       .in_host("seed", "Tseed")
       .out("output", "output_dtype")
       .shape(categorical_shape)

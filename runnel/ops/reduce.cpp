@@ -194,23 +194,23 @@ void register_reduce(Registry& r) {
       .sample({.in = {Tensor{{2.f, 0.f, 3.f}, {0.f, 5.f, 0.f}}, Tensor(1)}, .out = {Tensor{0.f, 0.f}}});
 
   r.define<ReduceAttrs>("Any")
-      .type("T", booleans)
-      .in("input")
+      .in("input", DType::bool_)
+      .type("Tidx", index_types, DType::int32)
       .in_host("reduction_indices", "Tidx")
-      .out("output")
+      .out("output", DType::bool_)
       .shape(reduce_shape)
-      .cpu([]<class T>(KernelContext& c) { reduce_kernel<Reduction::any, T>(c); })
+      .cpu([](KernelContext& c) { reduce_kernel<Reduction::any, bool>(c); })
       .doc("Whether any element over the given axes is true.")
       .sample({.in = {Tensor{{true, false}, {false, false}}, Tensor{1}}, .out = {Tensor{true, false}}})
       .sample({.in = {Tensor{{true, false}}, Tensor{0, 1}}, .out = {Tensor{{true}}}}, {.keep_dims = true});
 
   r.define<ReduceAttrs>("All")
-      .type("T", booleans)
-      .in("input")
+      .in("input", DType::bool_)
+      .type("Tidx", index_types, DType::int32)
       .in_host("reduction_indices", "Tidx")
-      .out("output")
+      .out("output", DType::bool_)
       .shape(reduce_shape)
-      .cpu([]<class T>(KernelContext& c) { reduce_kernel<Reduction::all, T>(c); })
+      .cpu([](KernelContext& c) { reduce_kernel<Reduction::all, bool>(c); })
       .doc("Whether every element over the given axes is true.")
       .sample({.in = {Tensor{{true, false}, {true, true}}, Tensor{1}}, .out = {Tensor{false, true}}})
       .sample({.in = {Tensor{{true, false}}, Tensor{0, 1}}, .out = {Tensor{{false}}}}, {.keep_dims = true});

@@ -51,7 +51,7 @@ void register_rounding(Registry& r) {
       .sample({.in = {Tensor{1.5f, 2.5f, -0.6f}}, .out = {Tensor{2.f, 2.f, -1.f}}, .differentiable = false})
       .sample({.in = {Tensor{{-0.25f}}}, .out = {Tensor{{-0.f}}}, .differentiable = false});
   r.define("NextAfter")
-      .type("T", Types<float, double>{})
+      .type("T", Types<float, double>{}, DType::float32)
       .in("x1")
       .in("x2")
       .out("output")

@@ -14,9 +14,21 @@
 namespace runnel {
 namespace {
 
-struct ScatterAttrs {
+struct ReadRowsAttrs {
   DType dtype = DType::invalid;
-  static constexpr auto fields() { return field_list(field("dtype", &ScatterAttrs::dtype)); }
+  int64_t batch_dims = 0;
+  bool validate_indices = true;  // they always are
+  static constexpr auto fields() {
+    return field_list(field("dtype", &ReadRowsAttrs::dtype), field("batch_dims", &ReadRowsAttrs::batch_dims),
+                      field("validate_indices", &ReadRowsAttrs::validate_indices));
+  }
+};
+
+struct VariableShapeAttrs {
+  DType out_type = DType::int32;
+  static constexpr auto fields() {
+    return field_list(field("out_type", &VariableShapeAttrs::out_type, {.types = index_types.mask}));
+  }
 };
 
 // A variable, locked, and the rows of it that an op changes: what does not depend on the dtype.
@@ -67,11 +79,12 @@ void scatter_rows(KernelContext& c, Change change) {
 
 template <class Types, class Change>
 void define_scatter(Registry& r, const char* name, const char* doc, Types types, Change) {
-  r.define<ScatterAttrs>(name)
-      .type("T", types)
+  r.define(name)
+      .type("dtype", types)
       .in("resource", DType::resource)
+      .type("Tindices", index_types)
       .in_host("indices", "Tindices")
-      .in("updates", "T")
+      .in("updates", "dtype")
       .shape([](InferContext&) {})
       .cpu([]<class T>(KernelContext& c) { scatter_rows<T>(c, Change{}); })
       .stateful()
@@ -80,8 +93,8 @@ void define_scatter(Registry& r, const char* name, const char* doc, Types types,
 
 void scatter(const char* name, const Variable& v, const IndexedSlices& delta, const SourceSite& where) {
   composed(where, [&] {
-    const Op<ScatterAttrs> op(name);
-    op.many({v.handle(), delta.indices, delta.values}, {.dtype = v.dtype()});
+    const Op op(name);
+    op.many({v.handle(), delta.indices, delta.values});
   });
 }
 
@@ -107,23 +120,28 @@ void register_scatter_update(Registry& r) {
   define_scatter(r, "ResourceScatterUpdate", "Replaces rows of a variable by updates.", data_types,
                  [](auto, auto b) { return b; });
 
-  r.define<ScatterAttrs>("ResourceGather")
+  r.define<ReadRowsAttrs>("ResourceGather")
       .in("resource", DType::resource)
       .type("Tindices", index_types)
       .in("indices", "Tindices")
       .out("output", "dtype")
-      .shape([](InferContext& c) {
+      .shape([](InferContext& c, const ReadRowsAttrs& a) {
         const Tensor* handle = c.constant(0);
         if (!handle || !c.input(1).has_rank()) return c.output(PartialShape::unknown());
         const PartialShape& whole = variable_slot(*handle).shape;
         if (!whole.has_rank()) return c.output(PartialShape::unknown());
         if (whole.rank() == 0) throw invalid_argument("the variable is a scalar: it has no rows");
+        const auto batch = static_cast<int>(a.batch_dims);
+        if (batch < 0 || batch > c.input(1).rank() || batch >= whole.rank()) {
+          throw invalid_argument("{} batch_dims for indices {} and a variable {}", a.batch_dims, c.input(1).str(),
+                                 whole.str());
+        }
         Dims dims = c.input(1).dims();
-        dims.insert(dims.end(), whole.begin() + 1, whole.end());
+        dims.insert(dims.end(), whole.begin() + batch + 1, whole.end());
         c.output(PartialShape(dims));
       })
       .forwards()
-      .cpu([](KernelContext& c) {
+      .cpu([](KernelContext& c, const ReadRowsAttrs& a) {
         VariableSlot& slot = variable_slot(c.in(0));
         Tensor value;
         {
@@ -133,13 +151,14 @@ void register_scatter_update(Registry& r) {
         }
         const Unrecorded inner;
         try {
-          c.forward(0, gather(value, c.in(1)));
+          c.forward(0, gather(value, c.in(1), 0, static_cast<int>(a.batch_dims)));
         } catch (const Error& e) {
           throw e.reworded(fmt::format("{}, reading rows of {}", e.what(), slot.describe()));
         }
       })
       .any_device()
-      .grad([](const GradCtx& g) {
+      .grad([](const GradCtx& g, const ReadRowsAttrs& a) {
+        if (a.batch_dims != 0) throw make_error(Code::unimplemented, "the gradient by batches of rows");
         const Variable v = Variable::from_handle(g.x(0));
         const Tensor whole = shape(v.value());
         Dims row{-1};
@@ -151,14 +170,16 @@ void register_scatter_update(Registry& r) {
       .reads_variable()
       .doc("Rows of a variable; its gradient is IndexedSlices.");
 
-  r.define("VariableShape")
+  r.define<VariableShapeAttrs>("VariableShape")
       .in("input", DType::resource)
-      .out("output", DType::int32)
+      .out("output", "out_type")
       .shape([](InferContext& c) { c.output(PartialShape{kUnknownDim}); })
       .cpu([](KernelContext& c) {
         const Shape s = Variable::from_handle(c.in(0)).shape();
-        c.allocate(0, {s.rank()});
-        std::copy(s.begin(), s.end(), c.out<int32_t>());
+        const Tensor& to = c.allocate(0, {s.rank()});
+        index_types.for_each([&]<class I>() {
+          if (to.dtype() == dtype_of<I>) std::copy(s.begin(), s.end(), to.mutable_data<I>());
+        });
       })
       .stateful()
       .doc("The shape of a variable's value.");
@@ -195,7 +216,7 @@ const Variable& Variable::scatter_update(const IndexedSlices& rows, SourceSite w
 
 Tensor Variable::sparse_read(const Operand& indices) const {
   return composed(indices.where(), [&]() -> Tensor {
-    static const Op<ScatterAttrs> op("ResourceGather");
+    static const Op<ReadRowsAttrs> op("ResourceGather");
     return op({handle_, indices}, {.dtype = dtype()});
   });
 }

@@ -154,13 +154,13 @@ constexpr auto prod_grad_of = [](const GradCtx& g) { return segment_prod_grad(g,
 
 template <class Set>
 auto define_sorted(Registry& r, const char* name, Set types) {
-  auto op = r.define(name).in("data", types).type("Tindices", index_types, DType::int32);
+  auto op = r.define(name).in("data", types).type("Tindices", index_types);
   op.in("segment_ids", "Tindices").out("output").shape(sorted_shape);
   return op;
 }
-template <class Set>
-auto define_unsorted(Registry& r, const char* name, Set types) {
-  auto op = r.define(name).in("data", types).type("Tindices", index_types, DType::int32);
+template <class Set, class Ids = decltype(index_types)>
+auto define_unsorted(Registry& r, const char* name, Set types, Ids ids = {}) {
+  auto op = r.define(name).in("data", types).type("Tindices", ids);
   op.in("segment_ids", "Tindices").in_host("num_segments", "Tnumsegments").out("output").shape(unsorted_shape);
   return op;
 }
@@ -209,7 +209,7 @@ void register_sorted(Registry& r) {
 void register_unsorted(Registry& r) {
   const Tensor x{{1.f, 2.f}, {3.f, -1.f}, {5.f, 7.f}};
   const Tensor ids{1, 0, 1};
-  define_unsorted(r, "UnsortedSegmentSum", numbers)
+  define_unsorted(r, "UnsortedSegmentSum", numbers, narrow_index_types)
       .cpu([]<class T>(KernelContext& c) { unsorted_kernel<SegmentOp::sum, T>(c); })
       .grad(sum_grad_of<Unsorted>)
       .doc("Row i is the sum of the rows of data with id i; rows with a negative id are left out.")

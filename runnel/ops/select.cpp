@@ -29,21 +29,29 @@ void choose(KernelContext& c, const Dims& condition) {
                                                 c.in(2).shape().dims(), chosen, c.out().shape().dims());
 }
 
-// Elements are only moved: their size decides. Strings move as pointers first, which broadcast like numbers.
+// Strings and handles move as pointers first, which broadcast like numbers.
+template <class T>
+void choose_objects(KernelContext& c, const Dims& condition) {
+  using P = const void*;
+  const auto pointers = [&](int i) {
+    std::vector<P> all(static_cast<size_t>(c.in(i).num_elements()));
+    for (size_t k = 0; k < all.size(); ++k) all[k] = c.in<T>(i) + k;
+    return all;
+  };
+  const auto x = pointers(1), y = pointers(2);
+  std::vector<P> chosen(static_cast<size_t>(c.out().num_elements()));
+  cpu::ternary_broadcast<Choose, bool, P, P, P>(c.in<bool>(0), condition, x.data(), c.in(1).shape().dims(), y.data(),
+                                                c.in(2).shape().dims(), chosen.data(), c.out().shape().dims());
+  for (size_t k = 0; k < chosen.size(); ++k) c.out<T>()[k] = *static_cast<const T*>(chosen[k]);
+}
+
+// Elements are only moved: their size decides.
 void choose_by_size(KernelContext& c, const Dims& condition) {
-  if (c.in(1).dtype() == DType::string) {
-    const auto pointers = [&](int i) {
-      std::vector<const Bytes*> all(static_cast<size_t>(c.in(i).num_elements()));
-      for (size_t k = 0; k < all.size(); ++k) all[k] = c.in<Bytes>(i) + k;
-      return all;
-    };
-    const auto x = pointers(1), y = pointers(2);
-    std::vector<const Bytes*> chosen(static_cast<size_t>(c.out().num_elements()));
-    using P = const Bytes*;
-    cpu::ternary_broadcast<Choose, bool, P, P, P>(c.in<bool>(0), condition, x.data(), c.in(1).shape().dims(), y.data(),
-                                                  c.in(2).shape().dims(), chosen.data(), c.out().shape().dims());
-    for (size_t k = 0; k < chosen.size(); ++k) c.out<Bytes>()[k] = *chosen[k];
-    return;
+  switch (c.in(1).dtype()) {
+    case DType::string: return choose_objects<Bytes>(c, condition);
+    case DType::resource: return choose_objects<ResourceHandle>(c, condition);
+    case DType::variant: return choose_objects<VariantValue>(c, condition);
+    default: break;
   }
   switch (dtype_size(c.in(1).dtype())) {
     case 1: return choose<uint8_t>(c, condition);
@@ -112,7 +120,7 @@ void nonzero_indices(KernelContext& c) {
 void register_select(Registry& r) {
   r.define("SelectV2")
       .in("condition", DType::bool_)
-      .type("T", data_types)
+      .type("T", all_types)
       .in("t", "T")
       .in("e", "T")
       .out("output", "T")
@@ -128,7 +136,7 @@ void register_select(Registry& r) {
 
   r.define("Select")
       .in("condition", DType::bool_)
-      .type("T", data_types)
+      .type("T", all_types)
       .in("t", "T")
       .in("e", "T")
       .out("output", "T")
@@ -165,7 +173,7 @@ void register_select(Registry& r) {
                .error = "the condition must be"});
 
   r.define("Where")
-      .in("input", plain_types)
+      .in("input", plain_types, DType::bool_)
       .out("index", DType::int64)
       .shape([](InferContext& c) {
         const PartialShape& x = c.input(0);

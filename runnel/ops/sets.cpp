@@ -21,7 +21,7 @@ struct SetAttrs {
   std::string set_operation;
   bool validate_indices = true;
   static constexpr auto fields() {
-    return field_list(field("set_operation", &SetAttrs::set_operation),
+    return field_list(field("set_operation", &SetAttrs::set_operation, {.required = true}),
                       field("validate_indices", &SetAttrs::validate_indices));
   }
 };

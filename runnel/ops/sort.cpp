@@ -1,7 +1,9 @@
 // The largest elements, and sorting built on them.
 #include "runnel/ops/sort.h"
 
+#include <algorithm>
 #include <limits>
+#include <vector>
 
 #include "runnel/base/format.h"
 #include "runnel/kernels/cpu/top_k.h"
@@ -20,14 +22,12 @@ struct TopKAttrs {
   bool sorted = true;
   DType index_type = DType::int32;
   static constexpr auto fields() {
-    return field_list(field("sorted", &TopKAttrs::sorted), field("index_type", &TopKAttrs::index_type));
+    return field_list(field("sorted", &TopKAttrs::sorted),
+                      field("index_type", &TopKAttrs::index_type, {.types = narrow_index_types.mask}));
   }
 };
 
-constexpr auto top_k_shape = [](InferContext& c, const TopKAttrs& a) {
-  if (a.index_type != DType::int32 && a.index_type != DType::int64) {
-    throw invalid_argument("index_type must be int32 or int64, got {}", dtype_name(a.index_type));
-  }
+void top_k_shape(InferContext& c) {
   c.require_rank_at_least(0, 1);
   c.require_rank(1, 0);
   const auto k = c.constant_ints(1);
@@ -43,7 +43,7 @@ constexpr auto top_k_shape = [](InferContext& c, const TopKAttrs& a) {
   }
   c.output(0, out);
   c.output(1, out);
-};
+}
 
 // The size of the last dimension, as a scalar tensor.
 Tensor last_size(const Tensor& x) {
@@ -98,6 +98,7 @@ TopK sorted_along(const Tensor& x, int axis, bool down, const char* function) {
 void register_sort(Registry& r) {
   r.define<TopKAttrs>("TopKV2")
       .in("input", real_numbers)
+      .type("Tk", narrow_index_types, DType::int32)
       .in_host("k", "Tk")
       .out("values")
       .out("indices", "index_type")
@@ -110,8 +111,13 @@ void register_sort(Registry& r) {
         const int64_t rows = n == 0 ? 0 : c.in(0).num_elements() / n;
         if (c.output_dtype(1) == DType::int32) {
           cpu::top_k(c.in<T>(0), rows, n, k, c.out<T>(0), c.out<int32_t>(1));
-        } else {
+        } else if (c.output_dtype(1) == DType::int64) {
           cpu::top_k(c.in<T>(0), rows, n, k, c.out<T>(0), c.out<int64_t>(1));
+        } else {
+          std::vector<int32_t> wide(static_cast<size_t>(rows * k));
+          cpu::top_k(c.in<T>(0), rows, n, k, c.out<T>(0), wide.data());
+          std::transform(wide.begin(), wide.end(), c.out<int16_t>(1),
+                         [](int32_t i) { return static_cast<int16_t>(i); });
         }
       })
       .grad([](const GradCtx& g) {
@@ -121,6 +127,8 @@ void register_sort(Registry& r) {
       .sample({.in = {Tensor{3.f, 9.f, 1.f, 7.f}, Tensor(2)}, .out = {Tensor{9.f, 7.f}, Tensor{1, 3}}})
       .sample({.in = {Tensor{{3.f, 9.f, 1.f}, {7.f, 5.f, 6.f}}, Tensor(3)},
                .out = {Tensor{{9.f, 3.f, 1.f}, {7.f, 6.f, 5.f}}, Tensor{{1, 0, 2}, {0, 2, 1}}}})
+      .sample({.in = {Tensor{3.f, 9.f, 1.f}, Tensor(int16_t{1})}, .out = {Tensor{9.f}, Tensor{int16_t{1}}}},
+              {.index_type = DType::int16})
       .sample({.in = {Tensor{1.f, 2.f}, Tensor(3)}, .error = "no 3 largest"})
       .sample({.in = {Tensor{1.f, 2.f}, Tensor(-1)}, .error = "k is negative"})
       .sample({.in = {Tensor(1.f), Tensor(1)}, .error = "rank"});

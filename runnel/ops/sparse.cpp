@@ -69,7 +69,7 @@ void put_values(KernelContext& c, bool validate) {
 void register_sparse(Registry& r) {
   r.define<SparseToDenseAttrs>("SparseToDense")
       .type("T", data_types)
-      .type("Tindices", index_types, DType::int64)
+      .type("Tindices", index_types)
       .in("sparse_indices", "Tindices")
       .in_host("output_shape", "Tindices")
       .in("sparse_values", "T")
@@ -122,7 +122,7 @@ void register_sparse(Registry& r) {
       .sample({.in = {Tensor{1, 3}, Tensor{3}, Tensor{5.f, 6.f}, Tensor(1.f)}, .error = "is out of bounds"});
 
   r.define("SparseReorder")
-      .type("T", data_types)
+      .type("T", all_types)
       .in("input_indices", DType::int64)
       .in("input_values", "T")
       .in_host("input_shape", DType::int64)

@@ -17,7 +17,9 @@ namespace {
 
 struct SparseConcatAttrs {
   int64_t concat_dim = 0;
-  static constexpr auto fields() { return field_list(field("concat_dim", &SparseConcatAttrs::concat_dim)); }
+  static constexpr auto fields() {
+    return field_list(field("concat_dim", &SparseConcatAttrs::concat_dim, {.required = true}));
+  }
 };
 
 void require_inside(const int64_t* at, const Dims& shape, int64_t i) {
@@ -216,7 +218,7 @@ void register_sparse_rows(Registry& r) {
       .sample({.in = {places({0, 0}, 2), sizes({0, 3}), sizes({0})}, .error = "outside the shape"});
 
   r.define("SparseFillEmptyRows")
-      .type("T", data_types)
+      .type("T", all_types)
       .in("indices", DType::int64)
       .in("values", "T")
       .in_host("dense_shape", DType::int64)
@@ -255,8 +257,9 @@ void register_sparse_rows(Registry& r) {
       .sample({.in = {places({4, 0}, 2), Tensor{3.f}, sizes({4, 2}), Tensor(9.f)}, .error = "is not in [0, 4)"});
 
   r.define<SparseConcatAttrs>("SparseConcat")
-      .type("T", data_types)
+      .type("T", all_types)
       .in_list("indices", "N", DType::int64)
+      .at_least(2)
       .in_list("values", "N")
       .in_list("shapes", "N", DType::int64)
       .out("output_indices", DType::int64)
@@ -264,7 +267,6 @@ void register_sparse_rows(Registry& r) {
       .out("output_shape", DType::int64)
       .shape([](InferContext& c, const SparseConcatAttrs&) {
         const int n = c.num_inputs() / 3;
-        if (n < 2) throw invalid_argument("N must be 2 or more, got {}", n);
         int64_t rank = kUnknownDim;
         for (int k = 0; k < n; ++k) {
           c.require_rank(k, 2);

@@ -18,12 +18,16 @@ struct Base64Attrs {
   bool pad = false;
   static constexpr auto fields() { return field_list(field("pad", &Base64Attrs::pad)); }
 };
+constexpr AttrRule kErrors{.texts = "strict|replace|ignore"};
+constexpr AttrRule kOutputEncodings{.required = true, .texts = "UTF-8|UTF-16-BE|UTF-32-BE"};
+
 struct EncodeAttrs {
   std::string errors = "replace";
   std::string output_encoding;
   int64_t replacement_char = 0xFFFD;
   static constexpr auto fields() {
-    return field_list(field("errors", &EncodeAttrs::errors), field("output_encoding", &EncodeAttrs::output_encoding),
+    return field_list(field("errors", &EncodeAttrs::errors, kErrors),
+                      field("output_encoding", &EncodeAttrs::output_encoding, kOutputEncodings),
                       field("replacement_char", &EncodeAttrs::replacement_char));
   }
 };
@@ -35,8 +39,9 @@ struct TranscodeAttrs {
   bool replace_control_characters = false;
   static constexpr auto fields() {
     using A = TranscodeAttrs;
-    return field_list(field("input_encoding", &A::input_encoding), field("output_encoding", &A::output_encoding),
-                      field("errors", &A::errors), field("replacement_char", &A::replacement_char),
+    return field_list(field("input_encoding", &A::input_encoding, {.required = true}),
+                      field("output_encoding", &A::output_encoding, kOutputEncodings),
+                      field("errors", &A::errors, kErrors), field("replacement_char", &A::replacement_char),
                       field("replace_control_characters", &A::replace_control_characters));
   }
 };
@@ -80,21 +85,18 @@ Bytes base64_bytes(std::string_view text) {
   return out;
 }
 
-TextEncoding encoding_of(const std::string& name, bool output) {
+TextEncoding encoding_of(const std::string& name) {
   if (name == "UTF-8") return TextEncoding::utf8;
   if (name == "UTF-16-BE" || name == "UTF-16BE") return TextEncoding::utf16_be;
   if (name == "UTF-32-BE" || name == "UTF-32BE") return TextEncoding::utf32_be;
-  if (!output) {
-    if (name == "UTF-16-LE" || name == "UTF-16LE") return TextEncoding::utf16_le;
-    if (name == "UTF-32-LE" || name == "UTF-32LE") return TextEncoding::utf32_le;
-    if (name == "ISO-8859-1" || name == "latin1" || name == "LATIN1") return TextEncoding::latin1;
-    if (name == "US-ASCII" || name == "ASCII") return TextEncoding::ascii;
-    throw invalid_argument(
-        "input_encoding '{}' is not supported: UTF-8, UTF-16-BE, UTF-16-LE, UTF-32-BE, UTF-32-LE, "
-        "ISO-8859-1 and US-ASCII are",
-        name);
-  }
-  throw invalid_argument("output_encoding must be UTF-8, UTF-16-BE or UTF-32-BE, got '{}'", name);
+  if (name == "UTF-16-LE" || name == "UTF-16LE") return TextEncoding::utf16_le;
+  if (name == "UTF-32-LE" || name == "UTF-32LE") return TextEncoding::utf32_le;
+  if (name == "ISO-8859-1" || name == "latin1" || name == "LATIN1") return TextEncoding::latin1;
+  if (name == "US-ASCII" || name == "ASCII") return TextEncoding::ascii;
+  throw invalid_argument(
+      "input_encoding '{}' is not supported: UTF-8, UTF-16-BE, UTF-16-LE, UTF-32-BE, UTF-32-LE, "
+      "ISO-8859-1 and US-ASCII are",
+      name);
 }
 
 // Code points that Unicode gives no meaning ever.
@@ -112,15 +114,12 @@ void append(uint32_t c, TextEncoding encoding, std::string& out) {
   append_big_endian(0xDC00 + ((c - 0x10000) & 0x3FF), 2, out);
 }
 
-void check_errors(const std::string& errors, int64_t replacement) {
-  if (errors != "strict" && errors != "replace" && errors != "ignore") {
-    throw invalid_argument("errors must be strict, replace or ignore, got '{}'", errors);
-  }
+void check_replacement_char(int64_t replacement) {
   if (!is_code_point(replacement)) throw invalid_argument("replacement_char {} is no character", replacement);
 }
 
 void encode(KernelContext& c, const EncodeAttrs& a) {
-  const TextEncoding encoding = encoding_of(a.output_encoding, true);
+  const TextEncoding encoding = encoding_of(a.output_encoding);
   const int32_t* characters = c.in<int32_t>(0);
   const Dims splits = c.ints(1);
   const int64_t total = c.in(0).num_elements();
@@ -147,7 +146,7 @@ void encode(KernelContext& c, const EncodeAttrs& a) {
 }
 
 void transcode(KernelContext& c, const TranscodeAttrs& a) {
-  const TextEncoding from = encoding_of(a.input_encoding, false), to = encoding_of(a.output_encoding, true);
+  const TextEncoding from = encoding_of(a.input_encoding), to = encoding_of(a.output_encoding);
   for_each_string(c, [&](const Bytes& s) {
     std::string text;
     for (std::string_view rest = s; !rest.empty();) {
@@ -195,8 +194,7 @@ void register_string_encode(Registry& r) {
       .in_host("input_splits", "Tsplits")
       .out("output", DType::string)
       .shape([](InferContext& c, const EncodeAttrs& a) {
-        check_errors(a.errors, a.replacement_char);
-        encoding_of(a.output_encoding, true);
+        check_replacement_char(a.replacement_char);
         c.require_rank(0, 1);
         c.require_rank(1, 1);
         const int64_t splits = c.input(1).has_rank() ? c.input(1)[0] : kUnknownDim;
@@ -217,9 +215,8 @@ void register_string_encode(Registry& r) {
       .in("input", DType::string)
       .out("output", DType::string)
       .shape([](InferContext& c, const TranscodeAttrs& a) {
-        check_errors(a.errors, a.replacement_char);
-        encoding_of(a.output_encoding, true);
-        encoding_of(a.input_encoding, false);
+        check_replacement_char(a.replacement_char);
+        encoding_of(a.input_encoding);
         c.output(c.input(0));
       })
       .cpu([](KernelContext& c, const TranscodeAttrs& a) { transcode(c, a); })

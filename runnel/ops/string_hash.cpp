@@ -11,20 +11,18 @@ namespace {
 
 struct BucketAttrs {
   int64_t num_buckets = 1;
-  static constexpr auto fields() { return field_list(field("num_buckets", &BucketAttrs::num_buckets)); }
+  static constexpr auto fields() {
+    return field_list(field("num_buckets", &BucketAttrs::num_buckets, {.required = true, .minimum = 1}));
+  }
 };
 struct KeyedBucketAttrs {
   int64_t num_buckets = 1;
   std::vector<int64_t> key;
   static constexpr auto fields() {
-    return field_list(field("num_buckets", &KeyedBucketAttrs::num_buckets), field("key", &KeyedBucketAttrs::key));
+    return field_list(field("num_buckets", &KeyedBucketAttrs::num_buckets, {.required = true, .minimum = 1}),
+                      field("key", &KeyedBucketAttrs::key, {.required = true}));
   }
 };
-
-void check_buckets(InferContext& c, int64_t num_buckets) {
-  if (num_buckets < 1) throw invalid_argument("num_buckets must be positive, got {}", num_buckets);
-  c.output(c.input(0));
-}
 
 template <class Hash>
 void put_in_buckets(KernelContext& c, int64_t num_buckets, Hash hash) {
@@ -39,17 +37,17 @@ void register_string_hash(Registry& r) {
   r.define<BucketAttrs>("StringToHashBucketFast")
       .in("input", DType::string)
       .out("output", DType::int64)
-      .shape([](InferContext& c, const BucketAttrs& a) { check_buckets(c, a.num_buckets); })
+      .shape(like<0>)
       .cpu([](KernelContext& c, const BucketAttrs& a) { put_in_buckets(c, a.num_buckets, farm_fingerprint64); })
       .doc("A number in [0, num_buckets) for each string, the same in every program (FarmHash).")
       .sample({.in = {Tensor{"Hello", "TensorFlow", "2.x"}}, .out = {Tensor{int64_t{0}, int64_t{2}, int64_t{2}}}},
               {.num_buckets = 3})
-      .sample({.in = {Tensor{"a"}}, .error = "num_buckets must be positive"}, {.num_buckets = 0});
+      .sample({.in = {Tensor{"a"}}, .error = "'num_buckets' of 0 must be at least minimum 1"}, {.num_buckets = 0});
 
   r.define<BucketAttrs>("StringToHashBucket")
       .in("string_tensor", DType::string)
       .out("output", DType::int64)
-      .shape([](InferContext& c, const BucketAttrs& a) { check_buckets(c, a.num_buckets); })
+      .shape(like<0>)
       .cpu([](KernelContext& c, const BucketAttrs& a) {
         put_in_buckets(c, a.num_buckets, [](std::string_view s) { return murmur64(s, 0xDECAFCAFFEu); });
       })
@@ -61,7 +59,7 @@ void register_string_hash(Registry& r) {
       .out("output", DType::int64)
       .shape([](InferContext& c, const KeyedBucketAttrs& a) {
         if (a.key.size() != 2) throw invalid_argument("key must be 2 integers, got {}", a.key.size());
-        check_buckets(c, a.num_buckets);
+        c.output(c.input(0));
       })
       .cpu([](KernelContext& c, const KeyedBucketAttrs& a) {
         put_in_buckets(c, a.num_buckets, [&](std::string_view s) {

@@ -22,19 +22,25 @@ struct ReplaceAttrs {
 };
 struct StaticMatchAttrs {
   std::string pattern;
-  static constexpr auto fields() { return field_list(field("pattern", &StaticMatchAttrs::pattern)); }
+  static constexpr auto fields() {
+    return field_list(field("pattern", &StaticMatchAttrs::pattern, {.required = true}));
+  }
 };
 struct StaticReplaceAttrs {
   std::string pattern, rewrite;
   bool replace_global = true;
   static constexpr auto fields() {
-    return field_list(field("pattern", &StaticReplaceAttrs::pattern), field("rewrite", &StaticReplaceAttrs::rewrite),
+    return field_list(field("pattern", &StaticReplaceAttrs::pattern, {.required = true}),
+                      field("rewrite", &StaticReplaceAttrs::rewrite, {.required = true}),
                       field("replace_global", &StaticReplaceAttrs::replace_global));
   }
 };
+inline constexpr Types<float, double, int32_t, int64_t> spelled_types;
 struct NumberAttrs {
   DType out_type = DType::float32;
-  static constexpr auto fields() { return field_list(field("out_type", &NumberAttrs::out_type)); }
+  static constexpr auto fields() {
+    return field_list(field("out_type", &NumberAttrs::out_type, {.types = spelled_types.mask}));
+  }
 };
 struct AsStringAttrs {
   int64_t precision = -1;
@@ -206,23 +212,18 @@ void register_string_text(Registry& r) {
       .out("output", "out_type")
       .shape(like<0>)
       .cpu([](KernelContext& c) {
-        bool known = false;
-        Types<float, double, int32_t, int64_t>::for_each([&]<class T>() {
+        spelled_types.for_each([&]<class T>() {
           if (dtype_of<T> != c.output_dtype(0)) return;
-          known = true;
           for (int64_t i = 0; i < c.out().num_elements(); ++i) c.out<T>()[i] = parse_number<T>(c.in<Bytes>(0)[i]);
         });
-        if (!known) {
-          throw invalid_argument("out_type must be float32, float64, int32 or int64, got {}",
-                                 dtype_name(c.output_dtype(0)));
-        }
       })
       .doc("The numbers that the strings spell.")
       .sample({.in = {Tensor{"1.5", " -3 "}}, .out = {Tensor{1.5f, -3.f}}})
       .sample({.in = {Tensor{"0x10", "+5", "-inf"}}, .out = {Tensor{16.f, 5.f, -INFINITY}}})
       .sample({.in = {Tensor{"-Infinity"}}, .error = "is no float32"})
       .sample({.in = {Tensor{"+5"}}, .error = "is no int32"}, {.out_type = DType::int32})
-      .sample({.in = {Tensor{"x1"}}, .error = "'x1' is no float32"});
+      .sample({.in = {Tensor{"x1"}}, .error = "'x1' is no float32"})
+      .sample({.in = {Tensor{"1"}}, .error = "attr 'out_type' of int8"}, {.out_type = DType::int8});
 
   r.define<AsStringAttrs>("AsString")
       .in("input", plain_types)

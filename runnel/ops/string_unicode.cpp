@@ -19,10 +19,11 @@ struct DecodeAttrs {
   DType Tsplits = DType::int64;
   static constexpr auto fields() {
     using A = DecodeAttrs;
-    return field_list(field("input_encoding", &A::input_encoding), field("errors", &A::errors),
+    return field_list(field("input_encoding", &A::input_encoding, {.required = true}),
+                      field("errors", &A::errors, {.texts = "strict|replace|ignore"}),
                       field("replacement_char", &A::replacement_char),
                       field("replace_control_characters", &A::replace_control_characters),
-                      field("Tsplits", &A::Tsplits));
+                      field("Tsplits", &A::Tsplits, {.types = index_types.mask}));
   }
 };
 void check_replacement(int64_t c) {
@@ -39,9 +40,6 @@ TextEncoding decoded_encoding(const std::string& name) {
 }
 
 void decode_kernel(KernelContext& c, const DecodeAttrs& a) {
-  if (a.Tsplits != DType::int32 && a.Tsplits != DType::int64) {
-    throw invalid_argument("Tsplits must be int32 or int64, got {}", dtype_name(a.Tsplits));
-  }
   check_replacement(a.replacement_char);
   const TextEncoding encoding = decoded_encoding(a.input_encoding);
   std::vector<int64_t> splits{0};

@@ -27,17 +27,12 @@ struct StringSplitAttrs {
 };
 struct UnitAttrs {
   std::string unit = "BYTE";
-  static constexpr auto fields() { return field_list(field("unit", &UnitAttrs::unit)); }
+  static constexpr auto fields() { return field_list(field("unit", &UnitAttrs::unit, {.texts = "BYTE|UTF8_CHAR"})); }
 };
 struct EncodingAttrs {
   std::string encoding;
   static constexpr auto fields() { return field_list(field("encoding", &EncodingAttrs::encoding)); }
 };
-bool is_utf8_unit(const std::string& unit) {
-  if (unit != "BYTE" && unit != "UTF8_CHAR") throw invalid_argument("unit must be BYTE or UTF8_CHAR, got '{}'", unit);
-  return unit == "UTF8_CHAR";
-}
-
 const char* unit_name(strings::Unit unit) { return unit == strings::Unit::byte ? "BYTE" : "UTF8_CHAR"; }
 
 bool is_space(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
@@ -126,9 +121,9 @@ void change_case(KernelContext& c, const EncodingAttrs& a) {
 void register_strings(Registry& r) {
   r.define<JoinAttrs>("StringJoin")
       .in_list("inputs", "N", DType::string)
+      .at_least(0)
       .out("output", DType::string)
       .shape([](InferContext& c) {
-        if (c.num_inputs() == 0) throw invalid_argument("nothing to join");
         PartialShape all = PartialShape{};
         for (int i = 0; i < c.num_inputs(); ++i) {
           if (c.input(i).rank() == 0) continue;  // a scalar goes with every element
@@ -149,6 +144,7 @@ void register_strings(Registry& r) {
       .doc("Joins corresponding strings of the inputs; scalars go with every element.")
       .sample({.in = {Tensor{"a", "b"}, Tensor("-"), Tensor{"c", "d"}}, .out = {Tensor{"a.-.c", "b.-.d"}}},
               {.separator = "."})
+      .sample({.in = {}, .out = {Tensor("")}}, {.separator = "."})
       .sample({.in = {Tensor{"a", "b"}, Tensor{"c"}}, .error = "incompatible"});
 
   r.define<StringSplitAttrs>("StringSplitV2")
@@ -194,7 +190,7 @@ void register_strings(Registry& r) {
       .out("output", DType::int32)
       .shape(like<0>)
       .cpu([](KernelContext& c, const UnitAttrs& a) {
-        const bool utf8 = is_utf8_unit(a.unit);
+        const bool utf8 = a.unit == "UTF8_CHAR";
         for (int64_t i = 0; i < c.out().num_elements(); ++i) {
           const Bytes& s = c.in<Bytes>(0)[i];
           c.out<int32_t>()[i] = static_cast<int32_t>(utf8 ? utf8_length(s) : static_cast<int64_t>(s.size()));
@@ -203,7 +199,7 @@ void register_strings(Registry& r) {
       .doc("The length of each string in bytes or characters.")
       .sample({.in = {Tensor{"h\xc3\xa9", ""}}, .out = {Tensor{3, 0}}})
       .sample({.in = {Tensor{"h\xc3\xa9", ""}}, .out = {Tensor{2, 0}}}, {.unit = "UTF8_CHAR"})
-      .sample({.in = {Tensor{"h"}}, .error = "BYTE or UTF8_CHAR"}, {.unit = "WORD"});
+      .sample({.in = {Tensor{"h"}}, .error = "\"BYTE\", \"UTF8_CHAR\""}, {.unit = "WORD"});
 
   r.define<UnitAttrs>("Substr")
       .type("T", index_types)
@@ -218,7 +214,7 @@ void register_strings(Registry& r) {
         c.output(broadcast_shapes(c.input(0), c.input(1).has_rank() ? c.input(1) : c.input(2)));
       })
       .cpu([]<class T>(KernelContext& c, const UnitAttrs& a) {
-        const bool utf8 = is_utf8_unit(a.unit);
+        const bool utf8 = a.unit == "UTF8_CHAR";
         const auto text = broadcast_positions(c.in(0).shape(), c.out().shape());
         const auto pos = broadcast_positions(c.in(1).shape(), c.out().shape());
         const auto len = broadcast_positions(c.in(2).shape(), c.out().shape());

@@ -17,7 +17,9 @@ struct ListAttrs {
 
 struct ElementShapeAttrs {
   DType shape_type = DType::invalid;
-  static constexpr auto fields() { return field_list(field("shape_type", &ElementShapeAttrs::shape_type)); }
+  static constexpr auto fields() {
+    return field_list(field("shape_type", &ElementShapeAttrs::shape_type, {.types = index_types.mask}));
+  }
 };
 
 struct SetItemAttrs {
@@ -126,7 +128,7 @@ void register_tensor_list_items(Registry& r) {
   const Tensor scalar_item = Tensor::empty(DType::int32, {0});
 
   r.define<ListAttrs>("EmptyTensorList")
-      .type("shape_type", index_types, DType::int32)
+      .type("shape_type", index_types)
       .in_host("element_shape", "shape_type")
       .in_host("max_num_elements", DType::int32)
       .out("handle", DType::variant)
@@ -143,7 +145,7 @@ void register_tensor_list_items(Registry& r) {
               {.element_dtype = DType::float32});
 
   r.define<ListAttrs>("TensorListReserve")
-      .type("shape_type", index_types, DType::int32)
+      .type("shape_type", index_types)
       .in_host("element_shape", "shape_type")
       .in_host("num_elements", DType::int32)
       .out("handle", DType::variant)

@@ -184,6 +184,7 @@ void register_tensor_list_whole(Registry& r) {
   r.define("TensorListFromTensor")
       .type("element_dtype", all_types)
       .in("tensor")
+      .type("shape_type", index_types)
       .in_host("element_shape", "shape_type")
       .out("output_handle", DType::variant)
       .shape(scalar_shape)
@@ -274,6 +275,7 @@ void register_tensor_list_whole(Registry& r) {
       .type("element_dtype", all_types)
       .in("tensor")
       .in_host("indices", DType::int32)
+      .type("shape_type", index_types)
       .in_host("element_shape", "shape_type")
       .in_host("num_elements", DType::int32)
       .out("output_handle", DType::variant)
@@ -335,6 +337,7 @@ void register_tensor_list_whole(Registry& r) {
   r.define("TensorListSplit")
       .type("element_dtype", all_types)
       .in("tensor")
+      .type("shape_type", index_types)
       .in_host("element_shape", "shape_type")
       .in_host("lengths", DType::int64)
       .out("output_handle", DType::variant)
@@ -381,7 +384,7 @@ void register_tensor_list_whole(Registry& r) {
           {.in = {Tensor{1.f, 2.f, 3.f}, Tensor{-1}, Tensor::empty(DType::int64, {0})}, .error = "add up to the 3"});
 
   r.define<WholeListAttrs>("TensorListConcatV2")
-      .type("shape_type", index_types, DType::int32)
+      .type("shape_type", index_types)
       .in("input_handle", DType::variant)
       .in_host("element_shape", "shape_type")
       .in_host("leading_dims", DType::int64)

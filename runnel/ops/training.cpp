@@ -184,7 +184,7 @@ void define_sparse(Registry& r, const char* name) {
   b.in("var", DType::resource);
   for (const char* slot : Rule::slots) b.in(slot, DType::resource);
   for (int i = 0; i <= static_cast<int>(Rule::scalars.size()); ++i) {
-    if (i == Rule::grad_after) b.in(Rule::grad, "T").in_host("indices", "Tindices");
+    if (i == Rule::grad_after) b.in(Rule::grad, "T").type("Tindices", index_types).in_host("indices", "Tindices");
     if (i < static_cast<int>(Rule::scalars.size())) b.in(Rule::scalars[static_cast<size_t>(i)], "T");
   }
   b.shape([](InferContext&) {}).stateful().doc(Rule::doc);

@@ -31,6 +31,15 @@ struct SlotAttrs {
   }
 };
 
+struct FtrlAttrs {
+  bool use_locking = false;
+  bool multiply_linear_by_lr = false;  // then `linear` holds lr times what it held
+  static constexpr auto fields() {
+    return field_list(field("use_locking", &FtrlAttrs::use_locking),
+                      field("multiply_linear_by_lr", &FtrlAttrs::multiply_linear_by_lr));
+  }
+};
+
 struct GradientDescent {
   using Attrs = LockAttrs;
   static constexpr std::array<const char*, 0> slots{};
@@ -233,7 +242,7 @@ struct AdaMax {
 // The op for rows checks its scalars, and bounds by l1 where the dense one chooses: they differ for NaN.
 template <bool with_shrinkage, bool rows = false>
 struct FtrlRule {
-  using Attrs = LockAttrs;
+  using Attrs = FtrlAttrs;
   static constexpr std::array slots{"accum", "linear"};
   static constexpr auto scalars = [] {
     if constexpr (with_shrinkage) {
@@ -248,7 +257,7 @@ struct FtrlRule {
       "Follow the regularised leader: accum += grad^2; linear += grad - (accum_new^-lr_power - accum^-lr_power) / lr "
       "* var; var minimises the regularised sum.";
   template <class C>
-  static auto prepare(const C* h, const Attrs&) {
+  static auto prepare(const C* h, const Attrs& a) {
     const C shrinkage = with_shrinkage ? h[3] : C(0);
     const C power = with_shrinkage ? h[4] : h[3];
     if constexpr (rows) {
@@ -259,13 +268,14 @@ struct FtrlRule {
       }
       if (!(power <= C(0))) throw invalid_argument("lr_power must not be positive, got {}", power);
     }
-    return [lr = h[0], l1 = h[1], l2 = h[2], shrinkage, power](C* x, C g) {
-      const C shrunk = g + C(2) * shrinkage * x[0];
+    const C times = a.multiply_linear_by_lr ? h[0] : C(1), by = a.multiply_linear_by_lr ? C(1) : h[0];
+    return [times, by, l1 = h[1] * times, l2 = h[2] * times, shrinkage, power](C* x, C g) {
+      const C shrunk = (g + C(2) * shrinkage * x[0]) * times;
       const C accum = x[1] + g * g;
       const C new_power = std::pow(accum, -power);
-      const C sigma = (new_power - std::pow(x[1], -power)) / lr;
+      const C sigma = (new_power - std::pow(x[1], -power)) / by;
       x[2] += shrunk - sigma * x[0];
-      const C quadratic = new_power / lr + C(2) * l2;
+      const C quadratic = new_power / by + C(2) * l2;
       if constexpr (rows) {
         const C bounded = x[2] > l1 ? l1 : x[2] < -l1 ? -l1 : x[2];
         x[0] = (bounded - x[2]) / quadratic;

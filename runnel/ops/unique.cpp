@@ -13,18 +13,17 @@ namespace {
 
 struct UniqueAttrs {
   DType out_idx = DType::int32;
-  static constexpr auto fields() { return field_list(field("out_idx", &UniqueAttrs::out_idx)); }
+  static constexpr auto fields() {
+    return field_list(field("out_idx", &UniqueAttrs::out_idx, {.types = index_types.mask}));
+  }
 };
 
-constexpr auto unique_shape = [](InferContext& c, const UniqueAttrs& a) {
-  if (a.out_idx != DType::int32 && a.out_idx != DType::int64) {
-    throw invalid_argument("out_idx must be int32 or int64, got {}", dtype_name(a.out_idx));
-  }
+void unique_shape(InferContext& c) {
   c.require_rank(0, 1);
   c.output(0, PartialShape{kUnknownDim});
   c.output(1, c.input(0).has_rank() ? c.input(0) : PartialShape{kUnknownDim});
   if (c.num_outputs() > 2) c.output(2, PartialShape{kUnknownDim});
-};
+}
 
 template <class T>
 uint64_t hash_of(const T& x) {

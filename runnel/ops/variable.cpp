@@ -74,8 +74,9 @@ struct SubtractFromValue {
 
 VariableSlot& variable_slot(const Tensor& handle) {
   if (!handle.defined() || handle.dtype() != DType::resource) {
-    throw invalid_argument("a variable's handle needed (resource), got {}",
-                           handle.defined() ? dtype_name(handle.dtype()) : "nothing: the Variable was never made");
+    throw invalid_argument(
+        "a variable's handle needed (resource), got {}",
+        handle.defined() ? dtype_name(handle.dtype()) : "nothing: the Variable was never made, or was moved from");
   }
   const Tensor* known = handle.known_value();
   if (!known) {

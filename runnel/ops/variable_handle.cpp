@@ -20,8 +20,8 @@ struct HandleAttrs {
   static constexpr auto fields() {
     using A = HandleAttrs;
     return field_list(field("container", &A::container), field("shared_name", &A::shared_name),
-                      field("debug_name", &A::debug_name), field("dtype", &A::dtype), field("shape", &A::shape),
-                      field("allowed_devices", &A::allowed_devices));
+                      field("debug_name", &A::debug_name), field("dtype", &A::dtype),
+                      field("shape", &A::shape, {.required = true}), field("allowed_devices", &A::allowed_devices));
   }
 };
 struct DestroyAttrs {

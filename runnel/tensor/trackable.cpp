@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <unordered_set>
+#include <utility>
 
 #include "runnel/base/format.h"
 #include "runnel/tensor/saved_graph.h"
@@ -29,6 +30,7 @@ Trackable::~Trackable() {
     if (!holder) continue;
     std::erase_if(holder->object->edges_, [&](const Edge& e) { return e.object == this && !e.owner; });
     holder->object->changed_at_ = ++num_changes;
+    holder->object->part_ended();
   }
 }
 
@@ -118,9 +120,14 @@ const Trackable::Edge* Trackable::find_edge(std::string_view name) const {
 
 void Trackable::add(Edge edge) {
   if (Trackable& shared = node(); &shared != this) return shared.add(std::move(edge));
-  if (const Edge* known = find_edge(edge.name)) {
-    if (known->object == edge.object) return;
-    throw invalid_argument("[Trackable] the name '{}' leads to another part already: choose another name", edge.name);
+  const auto known = std::find_if(edges_.begin(), edges_.end(), [&](const Edge& e) { return e.name == edge.name; });
+  if (known != edges_.end()) {
+    if (known->object != edge.object) {
+      throw invalid_argument("[Trackable] the name '{}' leads to another part already: choose another name", edge.name);
+    }
+    if (!known->owner)
+      known->owner = std::move(edge.owner);  // handed over by pointer this time: it is kept from now on
+    return;
   }
   const std::string name = edge.name;
   Trackable& part = *edge.object;
@@ -175,13 +182,19 @@ void Trackable::show_edge(size_t place, const std::string& name) {
 void Trackable::take_place(size_t place) {
   std::vector<Edge>& all = node().edges_;
   if (place + 1 == all.size()) return;  // there was none
-  all[place] = std::move(all.back());
+  // The old part may end with its edge, and take other edges to it along: the list is in order by then.
+  const Edge old = std::exchange(all[place], std::move(all.back()));
   all.pop_back();
   changed();
 }
 
 void Trackable::untrack(std::string_view name) {
-  if (std::erase_if(node().edges_, [&](const Edge& edge) { return edge.name == name; }) > 0) changed();
+  std::vector<Edge>& all = node().edges_;
+  const auto found = std::find_if(all.begin(), all.end(), [&](const Edge& edge) { return edge.name == name; });
+  if (found == all.end()) return;
+  const Edge old = std::move(*found);  // as above
+  all.erase(found);
+  changed();
 }
 
 void Trackable::move_last_edge(size_t place) {

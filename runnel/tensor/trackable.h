@@ -63,8 +63,9 @@ class RUNNEL_API Trackable {
   virtual bool holds_weights() const { return true; }
 
   // A part that is a member of this object. The edge follows the part when that is moved (a std::vector that grows) and
-  // goes when it is gone. A name that is taken is an Error unless it leads to the same part. A value that waits under
-  // the name (see SavedGraph) is the part's from then on; so below.
+  // goes when it is gone: of a local variable, at the end of its scope. What is to stay is handed over by shared_ptr. A
+  // name that is taken is an Error unless it leads to the same part. A value that waits under the name (see SavedGraph)
+  // is the part's from then on; so below.
   void track(const std::string& name, Trackable& part);
   void track(const std::string& name, std::shared_ptr<Trackable> part);
   // Variables, tables and iterators: what their handle refers to.
@@ -133,6 +134,8 @@ class RUNNEL_API Trackable {
     size_t node;
   };
   void add(Edge edge);
+  // A part that was registered by its address has ended, and its edge is gone.
+  virtual void part_ended() {}
   void check_no_part_of(const Trackable& other) const;
   void changed();
   // How an edge is replaced: the old one stands without a name, and goes when the new one, the last, takes its place.
@@ -173,6 +176,7 @@ class RUNNEL_API TrackableList : public Trackable {
  private:
   void check_index(size_t index, size_t last) const;
   void renumber();
+  void part_ended() override { renumber(); }
 };
 
 // Parts by key, as TensorFlow tracks a Python dict.

@@ -26,6 +26,7 @@ inline constexpr Types<int8_t, int16_t, int32_t, int64_t> signed_integers;
 inline constexpr Types<uint8_t, uint16_t, uint32_t, uint64_t> unsigned_integers;
 inline constexpr Types<std::complex<float>, std::complex<double>> complexes;
 inline constexpr Types<int32_t, int64_t> index_types;
+inline constexpr Types<int16_t, int32_t, int64_t> narrow_index_types;  // where TensorFlow takes small ones too
 inline constexpr Types<bool> booleans;
 inline constexpr Types<Bytes> strings_only;
 inline constexpr auto integers = signed_integers + unsigned_integers;

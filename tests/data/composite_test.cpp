@@ -202,7 +202,7 @@ TEST(Composite, SpecsSayWhatComesOut) {
 
 TEST(Composite, WhatCannotBeBatchedSaysSo) {
   const SparseTensor vector = sparse_of({1}),
-                     matrix{Tensor{{int64_t{0}, int64_t{0}}}, Tensor{1}, Tensor{int64_t{1}, int64_t{1}}};
+                     matrix{Tensor{{int64_t{0}, int64_t{0}}}, Tensor::of<int64_t>({1}), Tensor{int64_t{1}, int64_t{1}}};
   expect_error([&] { from_tensors(vector).concatenate(from_tensors(matrix)).batch(2).make_iterator().next(); },
                Code::invalid_argument, "rank 1 and 2");
   const IndexedSlices slices{Tensor{{1.f}}, Tensor{0}, Tensor{4, 1}};

@@ -4,7 +4,10 @@
 #include <cmath>
 #include <functional>
 
+#include "runnel/function/traced_blocks.h"
 #include "runnel/runnel.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/small_stack.h"
 
 namespace runnel {
 namespace {
@@ -186,6 +189,86 @@ TEST(Recursion, TheDerivativeOfItselfInsideItselfSaysWhatToDo) {
   } catch (const Error& e) {
     EXPECT_NE(std::string(e.what()).find("take the gradient outside"), std::string::npos) << e.what();
   }
+}
+
+// A function that goes into itself without end through a step of the library, which calls what it is given.
+using Endless = std::function<Tensor(const Tensor&)>;
+using EndlessStep = std::function<Tensor(const Endless& self, const Tensor& x)>;
+
+void expect_stack_error(const EndlessStep& step, bool also_traced) {
+  Endless self;
+  self = [&](const Tensor& x) { return step(self, x); };
+  test::on_small_stack([&] {
+    test::expect_error([&] { self(Tensor(1.f)); }, Code::resource_exhausted, "used up the stack");
+    if (!also_traced) return;
+    auto traced = function([&](const Tensor& x) { return self(x); });
+    test::expect_error([&] { traced(Tensor(1.f)); }, Code::resource_exhausted, "must come to an end");
+  });
+}
+
+TEST(Recursion, WithoutEndThroughControlFlowIsAnError) {
+  expect_stack_error(
+      [](const Endless& self, const Tensor& x) {
+        return cond(
+            x > 0, [&] { return self(x); }, [&] { return x + 0; });
+      },
+      true);
+  expect_stack_error(
+      [](const Endless& self, const Tensor& x) {
+        return switch_case(cast(x, DType::int32), {[&] { return x + 0; }, [&] { return self(x); }});
+      },
+      true);
+  expect_stack_error(
+      [](const Endless& self, const Tensor& x) {
+        return case_({Case{x > 0, [&] { return self(x); }}}, [&] { return x + 0; });
+      },
+      true);
+  expect_stack_error(
+      [](const Endless& self, const Tensor& x) {
+        return while_loop([](const Tensor& y) { return y < 2; }, [&](const Tensor& y) { return self(y) + 1; }, x);
+      },
+      true);
+  expect_stack_error([](const Endless& self, const Tensor& x) { return map_fn(self, expand_dims(x, 0))[0]; }, true);
+  expect_stack_error(
+      [](const Endless& self, const Tensor& x) {
+        return foldl([&](const Tensor& sum, const Tensor& e) { return sum + self(e); }, expand_dims(x, 0), x);
+      },
+      true);
+}
+
+TEST(Recursion, WithoutEndThroughBlocksIsAnError) {
+  expect_stack_error(
+      [](const Endless& self, const Tensor& x) {
+        Tensor y = x;
+        IF(x > 0) { y = self(x); }
+        return y;
+      },
+      true);
+  expect_stack_error(
+      [](const Endless& self, const Tensor& x) {
+        Tensor y = x;
+        WHILE(y < 2) { y = self(y) + 1; }
+        return y;
+      },
+      true);
+}
+
+TEST(Recursion, WithoutEndThroughCallbacksIsAnError) {
+  expect_stack_error(
+      [](const Endless& self, const Tensor& x) {
+        return host_call([&](const std::vector<Tensor>& in) { return std::vector<Tensor>{self(in[0])}; }, {x},
+                         {DType::float32})[0];
+      },
+      false);
+  expect_stack_error(
+      [](const Endless& self, const Tensor& x) {
+        return custom_gradient(
+            [&](const std::vector<Tensor>& in) -> CustomGradient {
+              return {self(in[0]), [](const Tensor& dy) { return Gradients{dy}; }};
+            },
+            {x});
+      },
+      false);
 }
 
 }  // namespace

@@ -261,6 +261,25 @@ TEST(GraphDef, RefusesWhatMakesNoGraph) {
   expect_error([] { from_graph_def(node("a", "Const", {})); }, Code::invalid_argument, "attribute 'dtype'");
 }
 
+TEST(GraphDef, AttributesMustBeWhatTheirOpsAllow) {
+  const auto t = traced({{3}}, [](const auto& x) {
+    return std::vector<Tensor>{pad(x[0], Tensor{{1, 1}}, "REFLECT"), x[0]};
+  });
+  std::string bytes = t.graph->to_graph_def();
+  const size_t at = bytes.find("REFLECT");
+  ASSERT_NE(at, std::string::npos);
+  bytes.replace(at, 7, "REFLEXT");
+  expect_error([&] { from_graph_def(bytes); }, Code::invalid_argument,
+               "[MirrorPad] Value for attr 'mode' of \"REFLEXT\" is not in the list of allowed values");
+
+  std::string nameless = t.graph->to_graph_def();
+  const size_t key = nameless.find("\x0a\x04mode");  // of the map of attributes
+  ASSERT_NE(key, std::string::npos);
+  nameless.replace(key + 2, 4, "mood");
+  expect_error([&] { from_graph_def(nameless); }, Code::invalid_argument,
+               "node 'MirrorPad' (MirrorPad) says nothing of attribute 'mode'");
+}
+
 TEST(GraphDef, DamagedBytesGiveAnErrorOrAGraph) {
   const auto t = traced({{2, 2}}, [](const auto& x) {
     TensorArray ta(float32, 2);

@@ -1,16 +1,21 @@
-"""Our op definitions beside TensorFlow's: names, inputs, outputs, attributes, types and defaults."""
+"""Our op definitions beside TensorFlow's: names, inputs, outputs, attributes, their types, defaults and allowed values.
+
+No differences are: types that TensorFlow's definition lists and none of its kernels takes on the CPU, and attributes
+whose names begin with an underscore, which any node may have."""
+import functools
 import json
 import subprocess
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.framework import kernels
 
 from tensorflow_calls import default_value, op_def
 
 # Kinds of difference, the graver first.
 KINDS = ["inputs", "outputs", "attribute missing here", "attribute here only", "attribute type", "default",
          "default here only", "default in TensorFlow only", "types missing here", "types here only", "stateful",
-         "allowed values not declared", "minimum not declared"]
+         "allowed values", "minimum"]
 
 
 def our_definitions(program):
@@ -20,6 +25,21 @@ def our_definitions(program):
 
 def dtype_name(number):
     return tf.as_dtype(number).name if number else ""
+
+
+@functools.lru_cache(maxsize=None)
+def cpu_kernels(op):
+    """By kernel: {attribute: the types that it is for}."""
+    found = kernels.get_registered_kernels_for_op(op).kernel
+    return [{c.name: {dtype_name(t) for t in c.allowed_values.list.type} for c in k.constraint}
+            for k in found if k.device_type == "CPU"]
+
+
+def computed_types(op, attribute, types):
+    """Those of the types that some kernel takes; all of them for ops that the runtime runs without one."""
+    if not cpu_kernels(op):
+        return types
+    return set().union(*(types & kernel.get(attribute, types) for kernel in cpu_kernels(op)))
 
 
 def their_arg(arg):
@@ -51,6 +71,8 @@ def plain(kind, value):
 def same_default(kind, ours, theirs):
     if kind == "float":
         return np.float32(float(ours)) == np.float32(theirs)
+    if kind == "list(float)":
+        return len(ours) == len(theirs) and all(same_default("float", a, b) for a, b in zip(ours, theirs))
     return ours == theirs
 
 
@@ -80,7 +102,7 @@ class Comparison:
             else:
                 self.add("attribute missing here", f"{name}: {attr.type}")
         for name, attr in mine.items():
-            if name not in its:
+            if name not in its and not name.startswith("_"):
                 self.add("attribute here only", f"{name}: {attr['type']}")
         if bool(self.ours["stateful"]) != self.theirs.is_stateful:
             self.add("stateful", f"{self.ours['stateful']} here, {self.theirs.is_stateful} in TensorFlow")
@@ -99,25 +121,31 @@ class Comparison:
                 self.add("default", f"{name} = {mine['default']!r} here, {theirs!r} in TensorFlow")
         elif "default" in mine:
             self.add("default here only", f"{name} = {mine['default']!r}")
+        self.allowed(name, mine, its)
+        # A list is never shorter than empty: TensorFlow says so of some.
+        least = its.minimum if its.has_minimum and (its.minimum > 0 or its.type == "int") else None
+        if mine.get("minimum") != least:
+            self.add("minimum", f"{name}: {mine.get('minimum', 'none')} here, "
+                                f"{'none' if least is None else least} in TensorFlow")
+
+    def allowed(self, name, mine, its):
         allowed = its.allowed_values.list
-        if its.type in ("type", "list(type)") and "allowed" in mine:
+        if its.type in ("type", "list(type)"):
             theirs = {dtype_name(t) for t in allowed.type} & self.known_types or set(self.known_types)
-            ours = set(mine["allowed"])
-            if theirs - ours:
-                self.add("types missing here", f"{name}: {', '.join(sorted(theirs - ours))}")
+            ours = set(mine.get("allowed", self.known_types))
+            missing = computed_types(self.theirs.name, name, theirs - ours) if its.type == "type" else theirs - ours
+            if missing:
+                self.add("types missing here", f"{name}: {', '.join(sorted(missing))}")
             if ours - theirs:
                 self.add("types here only", f"{name}: {', '.join(sorted(ours - theirs))}")
-        elif allowed.type or allowed.s:
-            values = [dtype_name(t) for t in allowed.type] or [s.decode() for s in allowed.s]
-            self.add("allowed values not declared", f"{name}: {', '.join(values)}")
-        if its.has_minimum and (its.minimum > 0 or its.type == "int"):
-            self.add("minimum not declared", f"{name} >= {its.minimum}" if its.type == "int"
-                     else f"at least {its.minimum} in {name}")
+        elif set(mine.get("allowed", [])) != {s.decode() for s in allowed.s}:
+            theirs = ", ".join(s.decode() for s in allowed.s)
+            self.add("allowed values", f"{name}: {', '.join(mine.get('allowed', []))} here, {theirs} in TensorFlow")
 
 
 def compare(ours):
     """[(op, kind, text)], and the names of the ops that TensorFlow has not."""
-    known = {t for op in ours for a in op["attributes"] for t in a.get("allowed", [])}
+    known = {t for op in ours for a in op["attributes"] if "type" in a["type"] for t in a.get("allowed", [])}
     found, absent = [], []
     for op in ours:
         if op_def(op["name"]) is None:

@@ -77,6 +77,12 @@ def main():
     kinds = {kind for _, kind, _ in Comparison(ours).run({"float32", "float64", "int8"})}
     if kinds != {"inputs", "default", "types missing here", "types here only"}:
         failures.append(f"definitions: {kinds}")
+    ours = {"name": "Conv3D", "stateful": False, "inputs": [], "outputs": [],
+            "attributes": [{"name": "padding", "type": "string", "allowed": ["SAME"]},
+                           {"name": "strides", "type": "list(int)", "minimum": 4}]}
+    kinds = {kind for _, kind, _ in Comparison(ours).run({"float32"})}
+    if kinds != {"inputs", "outputs", "attribute missing here", "allowed values", "minimum"}:
+        failures.append(f"rules of definitions: {kinds}")
     for failure in failures:
         print("FAILED:", failure)
     return 1 if failures else 0

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <iostream>
+#include <string>
+#include <vector>
 
 #include "runnel/keras/keras.h"
 #include "runnel/runnel.h"
@@ -76,6 +78,20 @@ void compile_and_fit(keras::Model& model, const Tensor& x, const Tensor& y, cons
   std::cout << result["accuracy"] << "\n" << result << "\n";               // 0.9612, and [0.1204, 0.9612]
   std::cout << result[1] << "\n";                                          // 0.9612: in the order of metrics_names()
   Tensor probabilities = model.predict(x_test);
+}
+
+void keep(keras::Model& model) {
+  const std::string json = model.to_json();                                // what the layers are and how they are connected
+  int number = 0;
+  for (const Tensor& value : model.get_weights()) io::write_file("weights/" + std::to_string(number++), io::serialize_tensor(value));
+
+  const auto again = keras::model_from_json(json);                         // elsewhere: the same model with other weights
+  std::vector<Tensor> values;
+  for (const Variable& weight : again->weights()) {
+    const Tensor bytes = io::read_file("weights/" + std::to_string(values.size()));
+    values.push_back(io::parse_tensor(bytes, weight.dtype()));
+  }
+  again->set_weights(values);
 }
 
 struct OwnStep : keras::Model {

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runnel/keras/layer.h"
+#include "runnel/keras/layer_of.h"
 #include "runnel/runnel.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/tensors.h"

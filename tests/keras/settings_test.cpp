@@ -254,7 +254,8 @@ const Setting& setting(const std::string& of, const std::string& name) {
 TEST(KerasSettings, TypesAndDefaults) {
   EXPECT_EQ(class_settings("Model.fit").at(0).kind, "method");
   EXPECT_EQ(class_settings("TFRecordDataset").at(0).kind, "dataset");
-  EXPECT_EQ(setting("Model.fit", "batch_size").default_value, Config(32));
+  EXPECT_EQ(setting("Model.fit", "batch_size").type, "optional(int)");  // 32, but datasets come in batches
+  EXPECT_EQ(setting("Model.fit", "epochs").default_value, Config(1));
   EXPECT_EQ(setting("Model.fit", "class_weight").type, "dict(int, float)");
   // What has no form that can be written has no default.
   for (const auto& [name, type] : std::vector<std::pair<std::string, std::string>>{

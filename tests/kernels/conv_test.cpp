@@ -167,6 +167,14 @@ std::vector<ConvShape> shapes() {
       shape2(2, 10, 10, 5, 7, 3, 2),
       shape2(2, 11, 10, 5, 7, 2, 3),  // stride > kernel
       shape2(2, 11, 11, 32, 32, 1, 3),
+      shape2(2, 12, 10, 6, 9, 1, 2),  // one tap that skips pixels, channels that fill no vector
+      shape2(8, 20, 12, 5, 1, 1, 2),
+      shape2(2, 9, 8, 20, 8, 1, 2),
+      shape2(4, 14, 14, 64, 128, 1, 2),
+      shape2(2, 11, 11, 12, 8, 1, 2, 1, 0, 4),
+      shape2(2, 1, 1, 16, 16, 3, 1, 1, 1),  // taps that meet only padding
+      shape2(4, 2, 2, 32, 32, 5, 1, 1, 2),
+      shape2(4, 64, 1, 32, 32, 3, 1, 1, 1),
       shape2(2, 15, 15, 4, 8, 3, 1, 2, 2),  // dilation
       shape2(2, 15, 15, 16, 16, 3, 1, 3, 3),
       shape2(2, 20, 20, 20, 20, 3, 2, 2, 1),
@@ -209,6 +217,9 @@ std::vector<ConvShape> shapes() {
     v.push_back(s);
     s.stride = {1, 2, 2};
     v.push_back(s);
+    s.kernel = {1, 1, 1}, s.pad_before = s.pad_after = {0, 0, 0}, s.stride = {2, 1, 2};
+    v.push_back(s);
+    s.kernel = {2, 3, 3}, s.pad_before = {1, 1, 1}, s.pad_after = {0, 1, 1};
     s.stride = {1, 1, 1}, s.in_channels = s.out_channels = 16, s.in = {12, 12, 12}, s.batch = 1;
     s.dilation = {2, 1, 1};
     v.push_back(s);

@@ -51,7 +51,7 @@ void check_bf16_product(const Bf16Product& t) {
   const Values c = multiply(t, a, b);
   set_num_threads(2);
   const Values again = multiply(t, a, b);
-  ASSERT_EQ(0, std::memcmp(c.data(), again.data(), c.size() * sizeof(BFloat16)));
+  ASSERT_TRUE(c.empty() || std::memcmp(c.data(), again.data(), c.size() * sizeof(BFloat16)) == 0);
   for (int64_t q = 0; q < t.batch; ++q) {
     const BFloat16* pa = a.data() + (t.share_a ? 0 : q * size_a);
     const BFloat16* pb = b.data() + (t.share_b ? 0 : q * size_b);

@@ -10,6 +10,7 @@
 namespace runnel {
 namespace {
 
+using testing::AnyOf;
 using testing::HasSubstr;
 using Attrs = std::vector<std::pair<std::string, AttrValue>>;
 using Types = std::vector<DType>;
@@ -31,15 +32,17 @@ TEST(Dispatch, AttributesMustRepeatWhatTheListsOfInputsAre) {
               HasSubstr("attribute T says"));
   EXPECT_THAT(error_of("ShapeN", {f, f}, {{"N", int64_t{3}}}),
               HasSubstr("[ShapeN] input has 2 tensors, attribute N says 3"));
-  EXPECT_THAT(error_of("Assert", {Tensor(true), f}, {{"T", Types{}}}), HasSubstr("attribute T says []"));
+  EXPECT_THAT(error_of("Assert", {Tensor(true), f}, {{"T", Types{}}}),
+              HasSubstr("Length for attr 'T' of 0 must be at least minimum 1"));
   EXPECT_EQ(error_of("ShapeN", {f, f}, {{"N", int64_t{2}}}), "no error");
 }
 
 TEST(Dispatch, NumbersOfOutputsThatCannotBeAreErrors) {
   const Tensor two{1.f, 2.f};
   for (const int64_t n : {int64_t{-1}, INT64_MIN, INT64_MAX}) {
-    EXPECT_THAT(error_of("Unpack", {two}, {{"num", n}}), HasSubstr("attribute num")) << n;
-    EXPECT_THAT(error_of("Split", {Tensor(0), two}, {{"num_split", n}}), HasSubstr("attribute num_split")) << n;
+    EXPECT_THAT(error_of("Unpack", {two}, {{"num", n}}), AnyOf(HasSubstr("attr 'num'"), HasSubstr("attribute num")))
+        << n;
+    EXPECT_THAT(error_of("Split", {Tensor(0), two}, {{"num_split", n}}), HasSubstr("num_split")) << n;
     EXPECT_THAT(error_of("SplitV", {two, Tensor{1, 1}, Tensor(0)}, {{"num_split", n}}), HasSubstr("num_split")) << n;
   }
   EXPECT_THROW(split(two, -1), Error);

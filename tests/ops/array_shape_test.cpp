@@ -42,7 +42,7 @@ TEST(Shapes, SayWhatIsWrong) {
   expect_error([&] { expand_dims(x, 4); }, Code::invalid_argument, "[ExpandDims] axis 4 is out of range for rank 3");
   expect_error([&] { ensure_shape(x, {3, 2}); }, Code::invalid_argument, "[EnsureShape] the shape is [2,3], not [3,2]");
   expect_error([&] { reshape(x, {4, -1}); }, Code::invalid_argument, "[Reshape] 6 elements do not fit [4,?]");
-  expect_error([&] { shape(x, float32); }, Code::invalid_argument, "out_type must be int32 or int64");
+  expect_error([&] { shape(x, float32); }, Code::invalid_argument, "attr 'out_type' of float32 is not in the list");
 }
 
 TEST(Constants, HaveDtypeAndShape) {

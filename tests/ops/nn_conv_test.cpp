@@ -197,7 +197,7 @@ TEST(NnConv, SameBitsWithOneAndTwoThreads) {
 TEST(NnConv, Errors) {
   const Tensor x = random_tensor({1, 4, 4, 3});
   const Tensor w = random_tensor({3, 3, 3, 2});
-  expect_error([&] { nn::conv2d(x, w, {.padding = "FULL"}); }, Code::invalid_argument, "got \"FULL\"");
+  expect_error([&] { nn::conv2d(x, w, {.padding = "FULL"}); }, Code::invalid_argument, "of \"FULL\"");
   expect_error([&] { nn::conv2d(x, random_tensor({3, 3, 2, 2})); }, Code::invalid_argument, "[1,4,4,3] and [3,3,2,2]");
   expect_error([&] { nn::conv2d(x, random_tensor({9, 3, 3, 2})); }, Code::invalid_argument, "negative size");
   expect_error([&] { nn::conv2d(x, random_tensor({3, 3, 3})); }, Code::invalid_argument, "filter must have rank 4");

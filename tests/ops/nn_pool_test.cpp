@@ -131,7 +131,7 @@ TEST(NnPool, SameBitsWithOneAndTwoThreads) {
 
 TEST(NnPool, Errors) {
   const Tensor x = random_tensor({1, 4, 4, 3});
-  expect_error([&] { nn::max_pool(x, {.padding = "same"}); }, Code::invalid_argument, "got \"same\"");
+  expect_error([&] { nn::max_pool(x, {.padding = "same"}); }, Code::invalid_argument, "of \"same\"");
   expect_error([&] { nn::max_pool(x, {.ksize = {9}, .strides = {1}}); }, Code::invalid_argument, "negative size");
   expect_error([&] { nn::max_pool(x, {.ksize = {0}}); }, Code::invalid_argument, "positive");
   expect_error([&] { nn::avg_pool(x, {.ksize = {2, 2, 2}}); }, Code::invalid_argument, "ksize must have");

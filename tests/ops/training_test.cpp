@@ -3,7 +3,9 @@
 
 #include <cmath>
 #include <functional>
+#include <utility>
 
+#include "runnel/op/dispatch.h"
 #include "runnel/runnel.h"
 
 namespace runnel {
@@ -185,6 +187,26 @@ TEST(Training, RowsEqualDenseWhereZeroGradientsDoNothing) {
   compare([](auto& v, const Gradient& g) { training::apply_adamax(v[0], v[1], v[2], adam_at(1), g); }, 0);
   compare([](auto& v, const Gradient& g) { training::apply_adam_with_amsgrad(v[0], v[1], v[2], v[3], adam_at(1), g); },
           0);
+}
+
+// The slot then holds lr times what it held, and the variable ends at the same place.
+TEST(Training, FtrlWithItsSlotTimesTheRate) {
+  const auto updated = [](bool times) {
+    const Variable v(Tensor{1.f, -1.f, 0.5f}), accum(Tensor{0.1f, 0.1f, 0.1f}), linear(Tensor{0.f, 0.f, 0.f});
+    for (const Tensor& g : {Tensor{0.5f, -2.f, 0.f}, Tensor{0.25f, 1.f, -0.75f}}) {
+      call_op("ResourceApplyFtrlV2",
+              {v.handle(), accum.handle(), linear.handle(), g, Tensor(0.5f), Tensor(0.01f), Tensor(0.02f),
+               Tensor(0.03f), Tensor(-0.5f)},
+              {{"multiply_linear_by_lr", times}});
+    }
+    return std::pair(v.value().to_vector<float>(), linear.value().to_vector<float>());
+  };
+  const auto [plain, linear] = updated(false);
+  const auto [same, halved] = updated(true);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_NEAR(same[i], plain[i], 1e-5) << i;
+    EXPECT_NEAR(halved[i], linear[i] / 2, 1e-5) << i;
+  }
 }
 
 // Ftrl works a row out anew from its slots whatever the gradient: only the named rows can equal the dense update, and

@@ -1,5 +1,7 @@
 // What every declaration must say.
+#include <memory>
 #include <set>
+#include <string>
 
 #include "tests/suite/suite.h"
 
@@ -28,7 +30,17 @@ void check_declaration(const OpDef& op) {
     }
   }
   for (const ArgSpec& arg : op.inputs) EXPECT_TRUE(names.insert(arg.name).second) << op.name << ": " << arg.name;
+  const std::shared_ptr<void> defaults = op.attrs.make ? op.attrs.make() : nullptr;
   for (const AttrSpec& attr : op.attrs.specs) {
+    const std::string type = attr_type_name(attr.default_value);
+    EXPECT_TRUE(attr.texts.empty() || type.ends_with("string") || type.ends_with("string)"))
+        << op.name << "." << attr.name;
+    EXPECT_TRUE(attr.types == 0 || type == "type" || type == "list(type)") << op.name << "." << attr.name;
+    EXPECT_TRUE(attr.minimum == AttrRule::kNoMinimum || type == "int" || type.starts_with("list("))
+        << op.name << "." << attr.name;
+    if (attr.has_default()) {
+      EXPECT_NO_THROW(attr.check(defaults.get())) << op.name << "." << attr.name;
+    }
     EXPECT_FALSE(attr.name.empty());
     EXPECT_TRUE(names.insert(attr.name).second) << op.name << " has two things called " << attr.name;
   }

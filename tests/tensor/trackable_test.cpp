@@ -100,6 +100,54 @@ TEST(TrackableEdges, OfListsAreRenumbered) {
   test::expect_error([&] { list.insert(3, a); }, Code::out_of_range, "has 2 elements");
 }
 
+TEST(TrackableEdges, GoWithPartsThatEnd) {
+  PlainNode node;
+  TrackableList list;
+  PlainNode stays;
+  {
+    PlainNode local;
+    node.track("local", local);
+    list.append(local);
+    list.append(stays);
+    EXPECT_THAT(edge_names_of(node), ElementsAre("local"));
+  }
+  EXPECT_TRUE(node.edges().empty());
+  EXPECT_THAT(edge_names_of(list), ElementsAre("0"));
+  EXPECT_EQ(list.find_edge("0")->object, &stays);
+  list.append(scalar_variable(1));
+  EXPECT_THAT(edge_names_of(list), ElementsAre("0", "1"));
+}
+
+TEST(TrackableEdges, KeepWhatIsHandedOverByPointer) {
+  PlainNode node;
+  {
+    const auto part = std::make_shared<PlainNode>();
+    node.track("part", *part);
+    node.track("part", part);  // the same part, now to be kept
+    EXPECT_EQ(part.use_count(), 2);
+  }
+  EXPECT_NE(node.find_edge("part"), nullptr);
+}
+
+// The last pointer to a part goes with one edge, and other edges to it with the part.
+TEST(TrackableEdges, OfOnePartGoTogether) {
+  PlainNode node;
+  const auto add_part = [&] {
+    const auto part = std::make_shared<PlainNode>();
+    node.track("by_address", *part);
+    node.track("by_pointer", part);
+    node.track("other", scalar_variable(1));
+  };
+  add_part();
+  node.untrack("by_pointer");
+  EXPECT_THAT(edge_names_of(node), ElementsAre("other"));
+  node.untrack("other");
+  add_part();
+  node.replace("by_pointer", scalar_variable(2));
+  EXPECT_THAT(edge_names_of(node), ElementsAre("by_pointer", "other"));
+  EXPECT_NE(node.find_edge("by_pointer")->handle.num_elements(), 0);
+}
+
 TEST(TrackableEdges, OfDictsGoByKey) {
   TrackableDict dict;
   const Variable a = scalar_variable(1), b = scalar_variable(2);

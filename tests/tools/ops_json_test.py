@@ -30,18 +30,26 @@ def check(op):
     expect(len(attributes) == len(op["attributes"]), name, "names an attribute twice")
     for attribute in op["attributes"]:
         expect(attribute["type"] in TYPES, name, attribute)
-        expect(set(attribute) <= {"name", "type", "default", "allowed"}, name, attribute)
+        expect(set(attribute) <= {"name", "type", "default", "allowed", "minimum"}, name, attribute)
+        default = attribute.get("default")
         if "allowed" in attribute:
-            expect(attribute["allowed"] and set(attribute["allowed"]) <= DTYPES, name, attribute)
-            expect("default" not in attribute or attribute["default"] in attribute["allowed"], name, attribute)
+            kind = attribute["type"].removeprefix("list(").removesuffix(")")
+            expect(kind in ("type", "string") and attribute["allowed"], name, attribute)
+            expect(kind == "string" or set(attribute["allowed"]) <= DTYPES, name, attribute)
+            chosen = default if isinstance(default, list) else [] if default is None else [default]
+            expect(set(chosen) <= set(attribute["allowed"]), name, attribute)
+        if "minimum" in attribute:
+            expect(attribute["type"] == "int" or attribute["type"].startswith("list("), name, attribute)
+            size = len(default) if isinstance(default, list) else default
+            expect(size is None or size >= attribute["minimum"], name, attribute)
     for arg in op["inputs"] + op["outputs"]:
         expect(arg["name"] and isinstance(arg["list"], bool), name, arg)
         expect(("type" in arg) != ("type_attr" in arg), name, arg)
         expect("type" not in arg or arg["type"] in DTYPES, name, arg)
         expect("type_attr" not in arg or arg["type_attr"] in attributes, name, arg)
         expect("number_attr" not in arg or arg["number_attr"] in attributes, name, arg)
-    typed = [a for a in op["attributes"] if "allowed" in a]
-    expect(op["dtypes"] == (typed[0]["allowed"] if typed else []), name, "has the dtypes", op["dtypes"])
+    typed = [a["allowed"] for a in op["attributes"] if a["type"] == "type" and "allowed" in a]
+    expect(not op["dtypes"] or op["dtypes"] == typed[0], name, "has the dtypes", op["dtypes"])
     expect(isinstance(op["gradient"], bool), name)
     expect(op["doc"], name, "has no doc")
 
@@ -61,6 +69,10 @@ keep = [a for a in total["attributes"] if a["name"] == "keep_dims"]
 expect(keep == [{"name": "keep_dims", "type": "bool", "default": False}], total)
 pack = next(op for op in listed if op["name"] == "Pack")
 expect(pack["inputs"][0]["list"] and pack["inputs"][0]["number_attr"] == "N", pack)
+expect({"name": "N", "type": "int", "minimum": 1} in pack["attributes"], pack)
+conv = {a["name"]: a for a in next(op for op in listed if op["name"] == "Conv3D")["attributes"]}
+expect(conv["padding"] == {"name": "padding", "type": "string", "allowed": ["SAME", "VALID"]}, conv)
+expect(conv["strides"] == {"name": "strides", "type": "list(int)", "minimum": 5}, conv)
 
 for failure in failures:
     print("FAILED:", failure)

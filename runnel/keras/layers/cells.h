@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "runnel/keras/layer.h"
+#include "runnel/keras/layer_of.h"
 
 namespace runnel::keras {
 

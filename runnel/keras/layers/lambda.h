@@ -3,7 +3,7 @@
 #include <concepts>
 #include <functional>
 
-#include "runnel/keras/layer.h"
+#include "runnel/keras/layer_of.h"
 
 namespace runnel::keras {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "runnel/keras/layer.h"
+#include "runnel/keras/layer_of.h"
 
 // Layers that change images at random while training and pass them on otherwise. Inputs are one image or a batch.
 namespace runnel::keras {

@@ -53,13 +53,15 @@ struct RecurrentLayer::Result {
 };
 
 void RecurrentLayer::prepare() {
-  set_input_spec({.min_ndim = 3});
+  set_input_spec(
+      {.min_ndim = 3, .means = settings().time_major ? "[steps, batch, features]" : "[batch, steps, features]"});
   set_supports_masking(true);
   cell_ = add_layer("cell", make_cell());
   track_empty("state_spec");
 }
 
 void RecurrentLayer::build(const PartialShape& input) {
+  check_shape(input);  // of the sequence alone, where initial states come with it
   known_dim(input, -1);
   const int64_t batch = input[settings().time_major ? 1 : 0];
   Dims step{batch};

@@ -1,4 +1,4 @@
-#include "runnel/keras/layer.h"
+#include "runnel/keras/layer_of.h"
 #include "runnel/keras/layers/activation_layers.h"
 #include "runnel/keras/layers/dense.h"
 #include "runnel/keras/layers/merge.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "runnel/keras/layer.h"
+#include "runnel/keras/layer_of.h"
 
 namespace runnel::keras {
 

@@ -128,7 +128,7 @@ void Bidirectional::reset_states() {
 void TimeDistributed::prepare() {
   if (!options_.layer) throw invalid_argument("[TimeDistributed] no layer was given");
   layer = add_layer("layer", LayerPtr(options_.layer));
-  set_input_spec({.min_ndim = 3});
+  set_input_spec({.min_ndim = 3, .means = "[batch, steps, ...]"});
   set_supports_masking(true);
 }
 

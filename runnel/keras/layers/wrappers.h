@@ -2,7 +2,7 @@
 
 #include <concepts>
 
-#include "runnel/keras/layer.h"
+#include "runnel/keras/layer_of.h"
 
 namespace runnel::keras {
 

@@ -5,6 +5,7 @@
 
 #include "runnel/base/parallel.h"
 #include "runnel/kernels/cpu/conv_outer.h"
+#include "runnel/kernels/cpu/conv_pixels.h"
 #include "runnel/kernels/cpu/conv_plan.h"
 #include "runnel/kernels/cpu/gemm_bf16.h"
 #include "runnel/kernels/cpu/scratch.h"
@@ -12,7 +13,8 @@
 // Which of oneDNN's ways runs a shape is a fixed rule, fitted offline on an AVX-512 machine (Ice Lake) and on AVX2
 // (Zen 3, and Ice Lake held to AVX2); never timed at run time, so results do not depend on the day.
 //
-// - 1x1, stride 1: a matrix product (GEMM 130-146 GF against 81-87 of the 1x1 backward primitives on NHWC).
+// - 1x1, stride 1: a matrix product (GEMM 130-146 GF against 81-87 of the 1x1 backward primitives on NHWC); other
+//   strides: the same of the pixels that are met (conv_pixels.h).
 // - Forward: NHWC activations with weights as oneDNN likes them. Blocked activations plus reorders never won.
 // - Backward data: with AVX-512, stride 1 and at least 16 input channels, as the forward convolution of dy with the
 // taps
@@ -157,6 +159,13 @@ void conv_forward(const ConvShape& s, const float* x, const float* w, float* y, 
     return gemm_f32(false, false, s.batch * s.out_spatial(), s.out_channels, s.in_channels, 1.0f, x, s.in_channels, w,
                     s.out_channels, 0.0f, y, s.out_channels, epilogue);
   }
+  if (conv_skips_pixels(s)) {
+    const ConvShape met = met_shape(s);
+    ScratchFrame frame;
+    float* pixels = frame.get<float>(met.in_size());
+    take_met_pixels(s, x, pixels);
+    return conv_forward(met, pixels, w, y, epilogue);
+  }
   const auto plan = forward_plan(s);
   if (plan->usable) return run_activations(*plan, false, x, w, y, epilogue);
   conv_forward_plain<float>(s, x, w, y);
@@ -164,7 +173,7 @@ void conv_forward(const ConvShape& s, const float* x, const float* w, float* y, 
 }
 
 int64_t conv_packed_size(const ConvShape& s) {
-  if (s.out_size() == 0 || s.in_size() == 0 || s.weight_size() == 0 || conv_is_matmul(s)) return 0;
+  if (s.out_size() == 0 || s.in_size() == 0 || s.weight_size() == 0 || conv_is_matmul(s) || conv_skips_pixels(s)) return 0;
   const auto plan = forward_plan(s);
   if (!plan->usable) return 0;
   for (const ConvPart& part : plan->parts) {
@@ -197,6 +206,13 @@ void conv_backward_data(const ConvShape& s, const float* dy, const float* w, flo
     return gemm_f32(false, true, s.batch * s.out_spatial(), s.in_channels, s.out_channels, 1.0f, dy, s.out_channels, w,
                     s.out_channels, 0.0f, dx, s.in_channels);
   }
+  if (conv_skips_pixels(s)) {
+    const ConvShape met = met_shape(s);
+    ScratchFrame frame;
+    float* pixels = frame.get<float>(met.in_size());
+    conv_backward_data(met, dy, w, pixels);
+    return put_met_pixels(s, pixels, dx);
+  }
   if (run_backward_data(s, dy, w, dx)) return;
   conv_backward_data_plain<float>(s, dy, w, dx);
 }
@@ -208,6 +224,13 @@ bool conv_forward_bf16(const ConvShape& s, const BFloat16* x, const BFloat16* w,
                       s.out_channels, 0, y, s.out_channels, 0);
     return true;
   }
+  if (conv_skips_pixels(s)) {
+    const ConvShape met = met_shape(s);
+    ScratchFrame frame;
+    auto* pixels = frame.get<BFloat16>(met.in_size());
+    take_met_pixels(s, x, pixels);
+    return conv_forward_bf16(met, pixels, w, y);
+  }
   const auto plan = conv_plan(ConvKind::forward, s, ConvLayout::nhwc, false, conv_type<BFloat16>);
   if (plan->usable) run_activations(*plan, false, x, w, y);
   return plan->usable;
@@ -218,6 +241,14 @@ bool conv_backward_data_bf16(const ConvShape& s, const BFloat16* dy, const BFloa
   if (conv_is_matmul(s)) {
     gemm_batched_bf16(1, false, true, s.batch * s.out_spatial(), s.in_channels, s.out_channels, dy, s.out_channels, 0,
                       w, s.out_channels, 0, dx, s.in_channels, 0);
+    return true;
+  }
+  if (conv_skips_pixels(s)) {
+    const ConvShape met = met_shape(s);
+    ScratchFrame frame;
+    auto* pixels = frame.get<BFloat16>(met.in_size());
+    if (!conv_backward_data_bf16(met, dy, w, pixels)) return false;
+    put_met_pixels(s, pixels, dx);
     return true;
   }
   return run_backward_data(s, dy, w, dx);

@@ -3,6 +3,7 @@
 
 #include "runnel/base/parallel.h"
 #include "runnel/kernels/cpu/conv_outer.h"
+#include "runnel/kernels/cpu/conv_pixels.h"
 #include "runnel/kernels/cpu/conv_plan.h"
 #include "runnel/kernels/cpu/convert.h"
 #include "runnel/kernels/cpu/gemm_bf16.h"
@@ -21,6 +22,18 @@ ConvLayout weights_layout(const ConvShape& s, bool bf16) {
   if (dnnl_setup() || s.groups != 1) return ConvLayout::nhwc;
   const bool large = s.out_spatial() >= 48 * 48 && s.in_channels > 2;
   return large || s.in_channels >= 64 ? ConvLayout::any : ConvLayout::nhwc;
+}
+
+// Is every tap of the kernel over the input for some output? To the others oneDNN writes nothing.
+bool all_taps_meet_input(const ConvShape& s) {
+  for (int d = 0; d < s.dims; ++d) {
+    for (int64_t tap = 0; tap < s.kernel[d]; ++tap) {
+      const int64_t first = tap * s.dilation[d] - s.pad_before[d];
+      const int64_t skipped = first >= 0 ? 0 : (-first + s.stride[d] - 1) / s.stride[d];  // outputs before the input
+      if (skipped >= s.out(d) || first + skipped * s.stride[d] >= s.in[d]) return false;
+    }
+  }
+  return true;
 }
 
 // dw = the sum of `pieces` gradients of `size` floats in the layout of ConvPart::lanes16.
@@ -75,6 +88,7 @@ bool run_backward_weights(const ConvShape& s, const T* x, const T* dy, float* dw
     const T* py = laid_out(part.y, dy + piece.y_offset, piece_frame);
     float* own = partial + i * partial_size;
     void* pw = shared || part.w.same ? own : piece_frame.bytes(part.w.inner.get_size());
+    if (!all_taps_meet_input(part.shape)) std::memset(pw, 0, part.w.inner.get_size());
     run_primitive(part.primitive, part.scratchpad,
                   {{DNNL_ARG_SRC, &part.x.inner, px},
                    {DNNL_ARG_DIFF_DST, &part.y.inner, py},
@@ -112,6 +126,13 @@ void conv_backward_weights(const ConvShape& s, const float* x, const float* dy, 
     return gemm_f32(true, false, s.in_channels, s.out_channels, s.batch * s.out_spatial(), 1.0f, x, s.in_channels, dy,
                     s.out_channels, 0.0f, dw, s.out_channels);
   }
+  if (conv_skips_pixels(s)) {
+    const ConvShape met = met_shape(s);
+    ScratchFrame frame;
+    float* pixels = frame.get<float>(met.in_size());
+    take_met_pixels(s, x, pixels);
+    return conv_backward_weights(met, pixels, dy, dw);
+  }
   if (run_backward_weights(s, x, dy, dw)) return;
   conv_backward_weights_plain<float>(s, x, dy, dw);
 }
@@ -124,6 +145,12 @@ bool conv_backward_weights_bf16(const ConvShape& s, const BFloat16* x, const BFl
     return true;
   }
   ScratchFrame frame;
+  if (conv_skips_pixels(s)) {
+    const ConvShape met = met_shape(s);
+    auto* pixels = frame.get<BFloat16>(met.in_size());
+    take_met_pixels(s, x, pixels);
+    return conv_backward_weights_bf16(met, pixels, dy, dw);
+  }
   auto* sum = frame.get<float>(s.weight_size());
   if (!run_backward_weights(s, x, dy, sum)) return false;
   parallel_for(s.weight_size(), 1 << 15,

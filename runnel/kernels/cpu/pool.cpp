@@ -249,7 +249,9 @@ void avg_pool_backward(const PoolShape& shape, const T* dy, T* dx) {
   backward<T, false>(shape, nullptr, nullptr, dy, dx);
 }
 
-#define RUNNEL_MAX(T) template RUNNEL_API void max_pool_forward<T>(const PoolShape&, const T*, T*);
+#define RUNNEL_MAX(T)                                                           \
+  template RUNNEL_API void max_pool_forward<T>(const PoolShape&, const T*, T*); \
+  template RUNNEL_API void max_pool_backward<T>(const PoolShape&, const T*, const T*, const T*, T*);
 RUNNEL_MAX(float)
 RUNNEL_MAX(double)
 RUNNEL_MAX(int8_t)
@@ -261,9 +263,8 @@ RUNNEL_MAX(uint16_t)
 RUNNEL_MAX(uint32_t)
 RUNNEL_MAX(uint64_t)
 #undef RUNNEL_MAX
-#define RUNNEL_POOL(T)                                                                               \
-  template RUNNEL_API void max_pool_backward<T>(const PoolShape&, const T*, const T*, const T*, T*); \
-  template RUNNEL_API void avg_pool_forward<T>(const PoolShape&, const T*, T*);                      \
+#define RUNNEL_POOL(T)                                                          \
+  template RUNNEL_API void avg_pool_forward<T>(const PoolShape&, const T*, T*); \
   template RUNNEL_API void avg_pool_backward<T>(const PoolShape&, const T*, T*);
 RUNNEL_POOL(float)
 RUNNEL_POOL(double)

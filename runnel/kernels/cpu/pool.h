@@ -36,9 +36,10 @@ struct PoolShape {
 template <class T>
 RUNNEL_API void max_pool_forward(const PoolShape& shape, const T* x, T* y);
 // The gradient of an output goes to the first cell of its window, in row-major order, that holds the maximum.
-// T: float, double.
+// T: as above.
 template <class T>
 RUNNEL_API void max_pool_backward(const PoolShape& shape, const T* x, const T* y, const T* dy, T* dx);
+// T: float, double.
 template <class T>
 RUNNEL_API void avg_pool_forward(const PoolShape& shape, const T* x, T* y);
 template <class T>

@@ -1,0 +1,71 @@
+// The steps of training and testing as functions, and calls of one of them.
+#include <utility>
+
+#include "runnel/base/format.h"
+#include "runnel/function/function.h"
+#include "runnel/keras/call_scope.h"
+#include "runnel/keras/training.h"
+#include "runnel/op/composed.h"
+
+namespace runnel::keras {
+
+StepLogs Model::not_empty(const char* step, StepLogs logs) const {
+  if (!logs.empty()) return logs;
+  throw make_error(Code::failed_precondition,
+                   "[{}] the step of model '{}' returns nothing to show: return {{{{\"loss\", loss}}}}, or "
+                   "compute_metrics(batch, y_pred)",
+                   step, name());
+}
+
+// The steps as functions: a trace for each of the first shapes of a batch, then one for all.
+Model::Training& Model::prepare_steps() {
+  Training& t = training();
+  forget_if_changed();
+  if (t.train) return t;
+  t.train = [this](const Nest& x, const Nest& y, const Tensor& w) {
+    const TracedLosses nothing_stays;
+    Training& training = this->training();
+    const Training::StepScope scope(training);
+    StepLogs logs = train_step({x, y, w});
+    if (training.after_step.num_weights == 0) training.after_step = {trainable_variables(), weights().size()};
+    return not_empty("train_step", std::move(logs));
+  };
+  t.test = [this](const Nest& x, const Nest& y, const Tensor& w) {
+    const TracedLosses nothing_stays;
+    return not_empty("test_step", test_step({x, y, w}));
+  };
+  if (t.options.run_eagerly) return t;
+  // Batches of many lengths soon share one trace.
+  t.train = function(t.train, {.name = "train_function", .reduce_retracing = true});
+  t.test = function(t.test, {.name = "test_function", .reduce_retracing = true});
+  return t;
+}
+
+// Keras's object graphs have the traced step under two names, without values.
+void Model::track_train_function() {
+  if (find_edge("train_function")) return;
+  const auto step = std::make_shared<TrackableList>();
+  track("train_tf_function", step);
+  track("train_function", step);
+}
+
+Logs Model::train_on_batch(const NestArg& x, const NestArg& y, const Tensor& sample_weight, bool reset,
+                           SourceSite where) {
+  return called_from(where, [&] {
+    Training& steps = prepare_steps();
+    warn_of_changed_trainable("train_on_batch");
+    if (reset) reset_metrics();
+    return Logs(steps.train(x, y, sample_weight));
+  });
+}
+
+Logs Model::test_on_batch(const NestArg& x, const NestArg& y, const Tensor& sample_weight, bool reset,
+                          SourceSite where) {
+  return called_from(where, [&] {
+    Training& steps = prepare_steps();
+    if (reset) reset_metrics();
+    return Logs(steps.test(x, y, sample_weight));
+  });
+}
+
+}  // namespace runnel::keras
