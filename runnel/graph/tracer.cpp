@@ -44,10 +44,11 @@ Tracer::Tracer(std::string name, Tracer* parent)
   if (parent_) {
     depth_ = parent_->depth_ + 1;
     if (depth_ > kMostNested) {
-      throw make_error(Code::resource_exhausted,
-                       "[{}] {} bodies of conditionals, loops and functions stand inside one another: what calls itself "
-                       "must come to an end",
-                       outermost().graph_->name(), kMostNested);
+      throw make_error(
+          Code::resource_exhausted,
+          "[{}] {} bodies of conditionals, loops and functions stand inside one another: what calls itself "
+          "must come to an end",
+          outermost().graph_->name(), kMostNested);
     }
     epoch_ = parent_->epoch_;  // what the enclosing function made is a constant here too
     allow_variables = parent_->allow_variables;

@@ -248,8 +248,7 @@ void register_counts(Registry& r) {
       .sample({.in = {Tensor::of<int64_t>({9}, Shape{1, 1}), Tensor{1}, longs({3}), Tensor(4), none},
                .error = "indices[0, 0] = 9"});
 
-  with_sparse_counts(
-      r.define<SparseCountAttrs>("DenseCountSparseOutput").type("T", index_types).in("values", "T"))
+  with_sparse_counts(r.define<SparseCountAttrs>("DenseCountSparseOutput").type("T", index_types).in("values", "T"))
       .shape([](InferContext& c) {
         const PartialShape& v = c.input(0);
         if (v.has_rank() && (v.rank() < 1 || v.rank() > 2))
