@@ -72,7 +72,7 @@ TEST(DecodeCsv, Columns) {
   EXPECT_EQ(decode_csv("7", {Tensor{0}})[0].shape(), Shape{});
   expect_error([] { decode_csv("99999999999", {Tensor{0}}); }, Code::invalid_argument, "does not fit int32");
   expect_error([] { decode_csv("1.5", {Tensor{0}}); }, Code::invalid_argument, "field 0: '1.5' is no int32");
-  expect_error([] { decode_csv("1", {Tensor{true}}); }, Code::invalid_argument, "not bool");
+  expect_error([] { decode_csv("1", {Tensor{true}}); }, Code::invalid_argument, "'OUT_TYPE' of bool is not");
   expect_error(
       [] {
         decode_csv("1,2", {Tensor{0}, Tensor{0}}, {.field_delim = "ab"});

@@ -87,6 +87,7 @@ struct Variation {
       return;
     }
     if (!lossless || (c.op->stateful && !error)) return;
+    if (is_complex(native) && to == DType::string) return;  // a number may be computed with, its text is only moved
     const std::vector<Tensor> wanted = expected(to, in);
     std::vector<Cast> casts;
     bool all_fit = true;
