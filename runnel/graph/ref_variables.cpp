@@ -148,12 +148,6 @@ class RefRewriter {
 }  // namespace
 
 void use_resource_variables(pb::GraphDef& def) {
-  for (const pb::NodeDef& node : def.node()) {
-    if (!makes_variable(node.op())) continue;
-    if (!node.attr().contains("dtype")) {
-      throw invalid_argument("[from_graph_def] variable '{}' has no dtype", node.name());
-    }
-  }
   RefRewriter(def).run();
 }
 

@@ -142,15 +142,19 @@ TEST(Functions, ThatAreNotThereAreErrors) {
       all_refused(op, {index, x}, empty, "attribute 'branches' names no function");
     }
     for (const char* op : {"If", "StatelessIf"}) {
-      all_refused(op, {yes, x}, {{"Tin", floats}, {"Tout", floats}}, "attribute 'then_branch' names no function");
+      all_refused(op, {yes, x},
+                  {{"Tin", floats}, {"Tout", floats}, {"then_branch", FuncAttr{}}, {"else_branch", FuncAttr{}}},
+                  "attribute 'then_branch' names no function");
     }
     for (const char* op : {"While", "StatelessWhile"}) {
-      all_refused(op, {x}, {{"T", floats}}, "attribute 'cond' names no function");
+      all_refused(op, {x}, {{"T", floats}, {"cond", FuncAttr{}}, {"body", FuncAttr{}}},
+                  "attribute 'cond' names no function");
     }
     for (const char* op : {"PartitionedCall", "StatefulPartitionedCall"}) {
-      all_refused(op, {x}, {{"Tin", floats}, {"Tout", floats}}, "attribute 'f' names no function");
+      all_refused(op, {x}, {{"Tin", floats}, {"Tout", floats}, {"f", FuncAttr{}}}, "attribute 'f' names no function");
     }
-    all_refused("_CustomGradient", {x}, {{"Tin", floats}, {"Tout", floats}, {"has_grad", std::vector<int64_t>{}}},
+    all_refused("_CustomGradient", {x},
+                {{"Tin", floats}, {"Tout", floats}, {"f", FuncAttr{}}, {"has_grad", std::vector<int64_t>{}}},
                 "attribute 'f' names no function");
   }
 }
@@ -218,9 +222,17 @@ TEST(Bucketize, ComparesIntegersAsFloats) {
 }
 
 TEST(AsString, IsAsLongAsItNeeds) {
-  EXPECT_EQ(strings::as_string(Tensor(1e300), {.precision = 400}).item<std::string>().size(), 301u + 1u + 400u);
+  EXPECT_EQ(strings::as_string(Tensor::of<double>({1e300}), {.precision = 400}).item<std::string>().size(),
+            301u + 1u + 400u);
   EXPECT_EQ(strings::as_string(Tensor(1.5f), {.precision = 600}).item<std::string>(), "1.5" + std::string(599, '0'));
   EXPECT_EQ(strings::as_string(Tensor(1.5f), {.width = 60000}).item<std::string>().size(), 60000u);
+}
+
+TEST(Ragged, RangesEndWhereIntegersDo) {
+  const auto parts =
+      call_op("RaggedRange", {Tensor(2147483646), Tensor(2147483647), Tensor(2147483647)}, {{"Tsplits", DType::int64}});
+  EXPECT_EQ(parts[0].to_vector<int64_t>(), (std::vector<int64_t>{0, 1}));
+  EXPECT_EQ(parts[1].to_vector<int32_t>(), (std::vector<int32_t>{2147483646}));
 }
 
 TEST(Ragged, RowsOfValuesAreInOrder) {
