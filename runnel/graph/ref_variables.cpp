@@ -147,8 +147,6 @@ class RefRewriter {
 
 }  // namespace
 
-void use_resource_variables(pb::GraphDef& def) {
-  RefRewriter(def).run();
-}
+void use_resource_variables(pb::GraphDef& def) { RefRewriter(def).run(); }
 
 }  // namespace runnel

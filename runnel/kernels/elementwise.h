@@ -70,8 +70,8 @@ struct Elementwise {
   static void ternary(KernelContext& c, const L& attrs) {
     using Out = Stored<E, R>;
     const Tensor &x = c.in(0), &y = c.in(1), &z = c.in(2);
-    cpu::ternary_broadcast<F, E, E, E, Out>(elements<E>(x), sizes(x), elements<E>(y), sizes(y), elements<E>(z), sizes(z),
-                                            c.out<Out>(), sizes(c.out()), attrs);
+    cpu::ternary_broadcast<F, E, E, E, Out>(elements<E>(x), sizes(x), elements<E>(y), sizes(y), elements<E>(z),
+                                            sizes(z), c.out<Out>(), sizes(c.out()), attrs);
   }
 };
 

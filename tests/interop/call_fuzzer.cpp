@@ -1,6 +1,6 @@
-// call_fuzzer: millions of random calls of every op, right and wrong ones, eagerly with derivatives and in graphs. Meant
-// for the build with AddressSanitizer: whatever a call does, it ends with values or with a runnel::Error.
-// Calls run in processes of their own; one that dies, hangs, leaks or throws something else is printed with its call.
+// call_fuzzer: millions of random calls of every op, right and wrong ones, eagerly with derivatives and in graphs.
+// Meant for the build with AddressSanitizer: whatever a call does, it ends with values or with a runnel::Error. Calls
+// run in processes of their own; one that dies, hangs, leaks or throws something else is printed with its call.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -145,8 +145,10 @@ void run_op(const OpDef& op, int64_t from, int64_t to, const Options& options, c
     } else {
       const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
       std::cerr << "call_fuzzer: " << op.name << " number " << progress->number
-                << (signal == SIGALRM ? " hangs" : signal != 0 ? " dies of a signal" : " ends the process") << ": "
-                << text_of(call_number(op, stated, pool, options.seed, progress->number)) << '\n';
+                << (signal == SIGALRM ? " hangs"
+                    : signal != 0     ? " dies of a signal"
+                                      : " ends the process")
+                << ": " << text_of(call_number(op, stated, pool, options.seed, progress->number)) << '\n';
     }
     if (++died >= kMostDeathsPerOp) {
       std::cerr << "call_fuzzer: " << op.name << " died " << died << " times; the rest of it is left out\n";

@@ -27,8 +27,8 @@ std::vector<DType> data_dtypes();  // all but handles
 // One attribute gets a value that one of its name has elsewhere, or one near its own, or a wrong one.
 void reset_attribute(Call& call, const AttributePool& pool, Random& r);
 
-// A call drawn from the declaration of the op alone: dtypes and numbers of inputs that it allows, or, now and then, not;
-// shapes of a few sizes, so that some of them fit together.
+// A call drawn from the declaration of the op alone: dtypes and numbers of inputs that it allows, or, now and then,
+// not; shapes of a few sizes, so that some of them fit together.
 Call drawn(const OpDef& op, const AttributePool& pool, Random& r);
 
 // One of the calls, changed in a few ways. Most still make sense, some are wrong on purpose.

@@ -173,7 +173,8 @@ void conv_forward(const ConvShape& s, const float* x, const float* w, float* y, 
 }
 
 int64_t conv_packed_size(const ConvShape& s) {
-  if (s.out_size() == 0 || s.in_size() == 0 || s.weight_size() == 0 || conv_is_matmul(s) || conv_skips_pixels(s)) return 0;
+  if (s.out_size() == 0 || s.in_size() == 0 || s.weight_size() == 0 || conv_is_matmul(s) || conv_skips_pixels(s))
+    return 0;
   const auto plan = forward_plan(s);
   if (!plan->usable) return 0;
   for (const ConvPart& part : plan->parts) {
