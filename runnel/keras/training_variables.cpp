@@ -32,8 +32,10 @@ void Model::warn_of_strays(const GradientTape& tape) const {
 // alone. Layers that were not there then, and what is set while training runs, count as they are.
 void Model::with_compiled_trainable(const char* who, const std::function<void()>& train) {
   const TrainableFlags before = restore_compiled_trainable(who);
+  const uint64_t change = last_trainable_change();
   try {
     train();
+    if (last_trainable_change() != change) record_trainable();  // a step or callback meant it so: nothing to warn of
   } catch (...) {
     exchange_trainable(before);
     throw;
