@@ -150,12 +150,13 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
   static bool any_weights_in(const Layer& layer);
   // `trainable` of layers, by their numbers.
   using TrainableFlags = std::unordered_map<uint64_t, bool>;
-  // What this layer and those in it have when a model is compiled: what set_trainable said before counts from now on.
-  TrainableFlags record_trainable();
+  TrainableFlags trainable_flags() const;  // of this layer and those in it
+  // What set_trainable said of them before was meant for what comes now: a compile.
+  void accept_trainable();
   // Those of this layer and the layers in it that are among `flags` get what that says, each for itself. Returns what
   // the layers had where that was something else.
   TrainableFlags exchange_trainable(const TrainableFlags& flags);
-  // Was set_trainable of one of these layers called after the last compile of any model they are in?
+  // Did set_trainable change one of these layers after the last compile of any model they are in?
   bool has_new_trainable(const TrainableFlags& flags) const;
   void set_supports_masking(bool supports) { supports_masking_ = supports; }
   // Inputs are brought to the compute dtype unless a layer switches that off (labels, indices).

@@ -23,17 +23,19 @@ void Layer::set_trainable(bool trainable) {
   }
 }
 
-Layer::TrainableFlags Layer::record_trainable() {
+Layer::TrainableFlags Layer::trainable_flags() const {
   TrainableFlags flags;
-  for (const Layer* layer : all_layers()) {
-    flags.emplace(layer->id_, layer->trainable_);
-    const_cast<Layer*>(layer)->trainable_is_new_ = false;
-  }
+  for (const Layer* layer : all_layers()) flags.emplace(layer->id_, layer->trainable_);
   return flags;
+}
+
+void Layer::accept_trainable() {
+  for (const Layer* layer : all_layers()) const_cast<Layer*>(layer)->trainable_is_new_ = false;
 }
 
 Layer::TrainableFlags Layer::exchange_trainable(const TrainableFlags& flags) {
   TrainableFlags before;
+  if (flags.empty()) return before;
   for (const Layer* layer : all_layers()) {
     const auto wanted = flags.find(layer->id_);
     if (wanted == flags.end() || wanted->second == layer->trainable_) continue;

@@ -58,7 +58,8 @@ void Model::set_training(CompileOptions options) {
   }
   training_->loss_metric = std::make_shared<metrics::Mean>("loss");
   training_->seen_trainable_change = last_trainable_change();
-  training_->compiled_trainable = record_trainable();
+  training_->compiled_trainable = trainable_flags();
+  accept_trainable();
   prediction_ = nullptr;  // it was traced as the options before said
   replace("optimizer", std::shared_ptr<Trackable>(training_->optimizer));
 }

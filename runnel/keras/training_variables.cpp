@@ -35,7 +35,7 @@ void Model::with_compiled_trainable(const char* who, const std::function<void()>
   const uint64_t change = last_trainable_change();
   try {
     train();
-    if (last_trainable_change() != change) record_trainable();  // a step or callback meant it so: nothing to warn of
+    if (last_trainable_change() != change) accept_trainable();  // a step or callback meant it so: nothing to warn of
   } catch (...) {
     exchange_trainable(before);
     throw;
@@ -43,17 +43,18 @@ void Model::with_compiled_trainable(const char* who, const std::function<void()>
   exchange_trainable(before);
 }
 
-// Returns what the layers had.
+// Returns what the layers had; nothing where they are as they were at compile.
 Layer::TrainableFlags Model::restore_compiled_trainable(const char* who) {
   Training& t = training();
   const uint64_t change = last_trainable_change();
   if (t.seen_trainable_change == change) return {};
-  TrainableFlags before = exchange_trainable(t.compiled_trainable);
-  if (before.empty()) {
+  TrainableFlags before = trainable_flags();
+  const TrainableFlags changed = exchange_trainable(t.compiled_trainable);
+  if (changed.empty()) {
     t.seen_trainable_change = change;
-  } else if (!t.warned_of_trainable && has_new_trainable(before)) {
-    warn_of_changed_trainable(who, before);
+    return {};
   }
+  if (!t.warned_of_trainable && has_new_trainable(changed)) warn_of_changed_trainable(who, changed);
   return before;
 }
 
