@@ -1,8 +1,12 @@
 #include "runnel/keras/batches.h"
 
+#include <algorithm>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "runnel/base/format.h"
+#include "runnel/data/node.h"
 #include "runnel/op/composed.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
@@ -13,6 +17,23 @@ namespace runnel::keras {
 namespace {
 
 Nest weight_nest(const Tensor& weight) { return weight.defined() ? Nest(weight) : Nest(); }
+
+// Does a stage of the pipeline make batches, with none after it that takes them apart?
+bool makes_batches(const data::DatasetNode& node) {
+  static const std::set<std::string> kBatching{"Batch",       "ParallelBatch", "PaddedBatch",
+                                               "RaggedBatch", "Rebatch",       "BucketBySequenceLength"};
+  const std::string name = node.name();
+  if (kBatching.contains(name)) return true;
+  if (name == "Unbatch") return false;
+  return std::ranges::any_of(node.inputs(), [](const data::NodePtr& input) { return makes_batches(*input); });
+}
+
+// A batch that is missing shows in a dimension that is missing.
+bool speaks_of_shapes(const Error& e) {
+  const std::string text = e.what();
+  const std::vector<const char*> words{"shape", "dimension", "rank", "size", "axis"};
+  return std::ranges::any_of(words, [&](const char* word) { return text.find(word) != std::string::npos; });
+}
 
 }  // namespace
 
@@ -61,7 +82,7 @@ TrainingBatch unpack_batch(const char* who, const Nest& element) {
 }
 
 Error with_batch_advice(const Error& e, const data::AnyDataset& dataset) {
-  if (e.code() != Code::invalid_argument) return e;
+  if (e.code() != Code::invalid_argument || !speaks_of_shapes(e) || makes_batches(*dataset.node())) return e;
   const std::vector<TensorSpec> parts = nest::flatten(dataset.element_spec());
   std::string shapes;
   std::set<int64_t> sizes;
@@ -70,8 +91,9 @@ Error with_batch_advice(const Error& e, const data::AnyDataset& dataset) {
     sizes.insert(part.shape[0]);
     shapes += (shapes.empty() ? "" : ", ") + part.str();
   }
-  // The parts of a batch are equally long; samples of one dimension are vectors.
-  if (parts.empty() || (sizes.size() == 1 && parts[0].shape.rank() > 1)) return e;
+  // The parts of a batch are equally long. One part alone, a vector, is a sample rather than a batch of numbers.
+  const bool equally_long = parts.size() > 1 ? sizes.size() == 1 : parts.empty() || parts[0].shape.rank() > 1;
+  if (equally_long) return e;
   return e.reworded(
       fmt::format("{}\n  the dataset seems to give single samples, not batches: an element is {}. Group them: "
                   "dataset.batch(32)",

@@ -227,7 +227,6 @@ History Model::fit(const NestArg& x, const NestArg& y, const FitOptions& options
 
 History Model::fit_samples(const Nest& x, const Nest& y, const FitOptions& options) {
   prepare_steps();
-  warn_of_changed_trainable("fit");
   track_train_function();
   SampleData train(x, y, options.sample_weight);
   std::optional<SampleData> validation = options.validation_data;
@@ -248,7 +247,9 @@ History Model::fit_samples(const Nest& x, const Nest& y, const FitOptions& optio
     train = part(0, kept);
   }
   if (validation) refuse_validation_batch_size(*validation, options);
-  return Fitting(*this, options).fit(train, validation);
+  History history;
+  with_compiled_trainable("fit", [&] { history = Fitting(*this, options).fit(train, validation); });
+  return history;
 }
 
 History Model::fit(const data::AnyDataset& batches, const FitOptions& options, SourceSite where) {
@@ -261,8 +262,9 @@ History Model::fit(const data::AnyDataset& batches, const FitOptions& options, S
     refuse_batch_size("fit", "batch_size", options.batch_size);
     refuse_sample_weight("fit", options.sample_weight);
     if (options.validation_data) refuse_validation_batch_size(*options.validation_data, options);
-    warn_of_changed_trainable("fit");
-    return Fitting(*this, options).fit(batches, options.validation_data);
+    History history;
+    with_compiled_trainable("fit", [&] { history = Fitting(*this, options).fit(batches, options.validation_data); });
+    return history;
   });
 }
 

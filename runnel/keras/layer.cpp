@@ -17,8 +17,6 @@
 namespace runnel::keras {
 namespace {
 
-std::atomic<uint64_t> num_trainable_changes{0};
-
 uint64_t next_layer_id() {
   static std::atomic<uint64_t> last{0};
   return ++last;
@@ -75,8 +73,9 @@ Layer::Layer(Layer&& other) noexcept(false)
       name_(std::move(other.name_)),
       policy_(std::move(other.policy_)),
       batch_input_shape_(std::move(other.batch_input_shape_)),
-      id_(next_layer_id()),
+      id_(std::exchange(other.id_, next_layer_id())),
       trainable_(other.trainable_),
+      trainable_is_new_(other.trainable_is_new_),
       built_(std::exchange(other.built_, false)),
       prepared_(std::exchange(other.prepared_, false)),
       supports_masking_(other.supports_masking_),
@@ -93,10 +92,12 @@ Layer& Layer::operator=(Layer&& other) noexcept(false) {
   if (this == &other) return *this;
   Trackable::operator=(std::move(other));
   CallLosses::forget(id_);
+  id_ = std::exchange(other.id_, next_layer_id());
   name_ = std::move(other.name_);
   policy_ = std::move(other.policy_);
   batch_input_shape_ = std::move(other.batch_input_shape_);
   trainable_ = other.trainable_;
+  trainable_is_new_ = other.trainable_is_new_;
   built_ = std::exchange(other.built_, false);
   prepared_ = std::exchange(other.prepared_, false);
   supports_masking_ = other.supports_masking_;
@@ -116,14 +117,6 @@ Layer::~Layer() { CallLosses::forget(id_); }
 const std::string& Layer::name() const {
   if (name_.empty()) name_ = unique_name(to_snake_case(class_name()));
   return name_;
-}
-
-uint64_t Layer::last_trainable_change() { return num_trainable_changes; }
-
-void Layer::set_trainable(bool trainable) {
-  trainable_ = trainable;
-  ++num_trainable_changes;
-  for (Layer* layer : sublayers()) layer->set_trainable(trainable);
 }
 
 // --- calls ---

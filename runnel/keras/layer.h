@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -93,7 +94,7 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
   // A layer that is not trainable has no trainable weights, nor have the layers in it.
   bool trainable() const { return trainable_; }
   virtual void set_trainable(bool trainable);
-  // Every call of set_trainable in the process has a number: the last one.
+  // Every change of what is trainable has a number: the last one in the process.
   static uint64_t last_trainable_change();
   bool supports_masking() const { return supports_masking_; }
   const Policy& dtype_policy() const { return policy_; }
@@ -145,6 +146,18 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
   void check_shape(const PartialShape& input) const;  // an Error unless it fits the spec
   // An Error for a layer whose content another object has by now.
   void refuse_moved_from() const;
+  // Has it weights? Also of a layer whose content another object has by now, which has none.
+  static bool any_weights_in(const Layer& layer);
+  // `trainable` of layers, by their numbers.
+  using TrainableFlags = std::unordered_map<uint64_t, bool>;
+  TrainableFlags trainable_flags() const;  // of this layer and those in it
+  // What set_trainable said of them before was meant for what comes now: a compile.
+  void accept_trainable();
+  // Those of this layer and the layers in it that are among `flags` get what that says, each for itself. Returns what
+  // the layers had where that was something else.
+  TrainableFlags exchange_trainable(const TrainableFlags& flags);
+  // Did set_trainable change one of these layers after the last compile of any model they are in?
+  bool has_new_trainable(const TrainableFlags& flags) const;
   void set_supports_masking(bool supports) { supports_masking_ = supports; }
   // Inputs are brought to the compute dtype unless a layer switches that off (labels, indices).
   void set_autocast(bool autocast) { autocast_ = autocast; }
@@ -200,8 +213,9 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
   mutable std::string name_;  // empty: chosen when it is first asked for
   Policy policy_;
   PartialShape batch_input_shape_ = PartialShape::unknown();
-  const uint64_t id_;  // no other layer of this process has it
+  uint64_t id_;  // no other layer of this process has it; it goes where the layer is moved
   bool trainable_ = true;
+  bool trainable_is_new_ = false;  // set_trainable changed it, and no model with the layer was compiled since
   bool built_ = false;
   bool prepared_ = false;
   bool supports_masking_ = false;

@@ -38,6 +38,7 @@ std::vector<const Layer*> Layer::all_layers() const {
 }
 
 std::vector<Tensor> Layer::losses() const {
+  refuse_moved_from();
   std::vector<Tensor> all;
   for (const Layer* layer : all_layers()) {
     const std::vector<Tensor> added = CallLosses::of(layer->id_);

@@ -130,18 +130,27 @@ void Layer::collect_all_weights(std::vector<Variable>& out) const {
 }
 
 std::vector<Variable> Layer::trainable_weights() const {
+  refuse_moved_from();
   std::vector<Variable> out;
   collect_weights(true, true, out);
   return out;
 }
 
 std::vector<Variable> Layer::non_trainable_weights() const {
+  refuse_moved_from();
   std::vector<Variable> out;
   collect_weights(false, true, out);
   return out;
 }
 
+bool Layer::any_weights_in(const Layer& layer) {
+  std::vector<Variable> all;
+  layer.collect_all_weights(all);
+  return !all.empty();
+}
+
 std::vector<Variable> Layer::weights() const {
+  refuse_moved_from();
   std::vector<Variable> out;
   collect_all_weights(out);
   return out;

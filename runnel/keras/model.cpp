@@ -53,7 +53,7 @@ std::vector<Trackable::Edge> Model::children() const {
   std::vector<Edge> all;
   size_t number = 0, with_weights = 0;
   for (Layer* layer : numbered_layers()) {
-    if (!layer->weights().empty()) {
+    if (any_weights_in(*layer)) {
       all.push_back({fmt::format("layer_with_weights-{}", with_weights++), layer, nullptr, {}});
     }
     all.push_back({fmt::format("layer-{}", number++), layer, nullptr, {}});

@@ -67,6 +67,7 @@ class RUNNEL_API Model : public Layer {
 
   // How the model is to be trained. May be called again; weights stay, the optimizer is the new one. A model whose
   // policy is mixed_float16 scales its loss: the optimizer becomes a mixed_precision::LossScaleOptimizer around it.
+  // What is trainable now is trained, also where set_trainable says otherwise later; call compile again for that.
   void compile(CompileOptions options, SourceSite where = SourceSite::current());
   bool compiled() const { return training_ != nullptr; }
   Optimizer& optimizer() const;
@@ -120,7 +121,7 @@ class RUNNEL_API Model : public Layer {
   bool stop_training = false;  // set by callbacks
 
   // One step, to be replaced for training of your own; it is traced once per shape of the batch unless run_eagerly.
-  // What it returns is shown: an Error where that is nothing.
+  // What it returns is shown; it may be nothing.
   virtual StepLogs train_step(const TrainingBatch& batch);
   virtual StepLogs test_step(const TrainingBatch& batch);
   virtual Nest predict_step(const Nest& x);
@@ -148,9 +149,9 @@ class RUNNEL_API Model : public Layer {
   void update_metrics(const TrainingBatch& batch, const Nest& y_pred);
   std::vector<Metric*> reported_metrics();
   static StepLogs results_of(const std::vector<Metric*>& all);
-  std::vector<Variable> variables_to_train();
-  void warn_of_changed_trainable(const char* who);
-  StepLogs not_empty(const char* step, StepLogs logs) const;
+  void with_compiled_trainable(const char* who, const std::function<void()>& train);
+  TrainableFlags restore_compiled_trainable(const char* who);
+  void warn_of_changed_trainable(const char* who, const TrainableFlags& changed);
   void set_training(CompileOptions options);
   void warn_of_strays(const GradientTape& tape) const;
   void track_train_function();

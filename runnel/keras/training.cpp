@@ -57,6 +57,9 @@ void Model::set_training(CompileOptions options) {
     training_->optimizer = std::make_shared<mixed_precision::LossScaleOptimizer>(training_->optimizer);
   }
   training_->loss_metric = std::make_shared<metrics::Mean>("loss");
+  training_->seen_trainable_change = last_trainable_change();
+  training_->compiled_trainable = trainable_flags();
+  accept_trainable();
   prediction_ = nullptr;  // it was traced as the options before said
   replace("optimizer", std::shared_ptr<Trackable>(training_->optimizer));
 }
@@ -79,8 +82,6 @@ void Model::forget_training_functions() {
   prediction_ = nullptr;
   if (!training_) return;
   training_->train = training_->test = nullptr;
-  training_->trained.clear();
-  training_->after_step = {};
 }
 
 // Steps and predictions that were traced before a layer in the model was assigned would go on with its old weights.

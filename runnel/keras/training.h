@@ -38,31 +38,10 @@ struct Model::Training {
   std::vector<Output> outputs;
   Step train, test;
 
-  // What was trainable in a model with so many weights. See Model::variables_to_train.
-  struct Trainable {
-    std::vector<Variable> variables;
-    size_t num_weights = 0;
-  };
-  std::vector<Trainable> trained;      // by every apply_gradients of the step
-  Trainable after_step;                // when the first step was over
-  uint64_t seen_trainable_change = 0;  // the last_trainable_change() when that was compared with the model
+  // What was trainable when the model was compiled. See Model::with_compiled_trainable.
+  TrainableFlags compiled_trainable;
+  uint64_t seen_trainable_change = 0;  // the last_trainable_change() when the layers were found to agree with that
   bool warned_of_trainable = false;
-  bool in_step = false;
-  size_t num_applied = 0;  // in the step that is being made
-  // While it lives, a step is being made.
-  class StepScope {
-   public:
-    explicit StepScope(Training& training) : training_(training) {
-      training_.in_step = true;
-      training_.num_applied = 0;
-    }
-    ~StepScope() { training_.in_step = false; }
-    StepScope(const StepScope&) = delete;
-    StepScope& operator=(const StepScope&) = delete;
-
-   private:
-    Training& training_;
-  };
 };
 
 }  // namespace runnel::keras

@@ -2,7 +2,20 @@
 
 #include <utility>
 
+#include "runnel/base/error.h"
+#include "runnel/base/format.h"
+
 namespace runnel::keras {
+namespace {
+
+// {{"price", "mse"}, {"price", "mae"}}: one of the two would be lost.
+template <class Map, class Value>
+void add_named(Map& map, const std::string& name, const Value& value) {
+  if (map.emplace(name, value).second) return;
+  throw invalid_argument("[compile] the output '{}' is named twice: give each name once", name);
+}
+
+}  // namespace
 
 template <class T>
 PerOutput<T>::PerOutput() = default;
@@ -10,7 +23,7 @@ template <class T>
 PerOutput<T>::PerOutput(std::initializer_list<T> each) : all_(each), listed_(true) {}
 template <class T>
 PerOutput<T>::PerOutput(std::initializer_list<Named> named) {
-  for (const Named& each : named) named_.insert_or_assign(each.name, each.value);
+  for (const Named& each : named) add_named(named_, each.name, each.value);
 }
 template <class T>
 PerOutput<T>::PerOutput(std::map<std::string, T> named) : named_(std::move(named)) {}
@@ -52,7 +65,7 @@ template class PerOutput<double>;
 MetricList::MetricList() = default;
 MetricList::MetricList(std::initializer_list<MetricArg> all) : all(all) {}
 MetricList::MetricList(std::initializer_list<Named> by_output) {
-  for (const Named& each : by_output) this->by_output.insert_or_assign(each.name, each.metrics.all);
+  for (const Named& each : by_output) add_named(this->by_output, each.name, each.metrics.all);
 }
 MetricList::MetricList(std::vector<MetricArg> all) : all(std::move(all)) {}
 MetricList::MetricList(std::map<std::string, std::vector<MetricArg>> by_output) : by_output(std::move(by_output)) {}

@@ -9,14 +9,6 @@
 
 namespace runnel::keras {
 
-StepLogs Model::not_empty(const char* step, StepLogs logs) const {
-  if (!logs.empty()) return logs;
-  throw make_error(Code::failed_precondition,
-                   "[{}] the step of model '{}' returns nothing to show: return {{{{\"loss\", loss}}}}, or "
-                   "compute_metrics(batch, y_pred)",
-                   step, name());
-}
-
 // The steps as functions: a trace for each of the first shapes of a batch, then one for all.
 Model::Training& Model::prepare_steps() {
   Training& t = training();
@@ -24,15 +16,11 @@ Model::Training& Model::prepare_steps() {
   if (t.train) return t;
   t.train = [this](const Nest& x, const Nest& y, const Tensor& w) {
     const TracedLosses nothing_stays;
-    Training& training = this->training();
-    const Training::StepScope scope(training);
-    StepLogs logs = train_step({x, y, w});
-    if (training.after_step.num_weights == 0) training.after_step = {trainable_variables(), weights().size()};
-    return not_empty("train_step", std::move(logs));
+    return train_step({x, y, w});
   };
   t.test = [this](const Nest& x, const Nest& y, const Tensor& w) {
     const TracedLosses nothing_stays;
-    return not_empty("test_step", test_step({x, y, w}));
+    return test_step({x, y, w});
   };
   if (t.options.run_eagerly) return t;
   // Batches of many lengths soon share one trace.
@@ -53,9 +41,10 @@ Logs Model::train_on_batch(const NestArg& x, const NestArg& y, const Tensor& sam
                            SourceSite where) {
   return called_from(where, [&] {
     Training& steps = prepare_steps();
-    warn_of_changed_trainable("train_on_batch");
     if (reset) reset_metrics();
-    return Logs(steps.train(x, y, sample_weight));
+    Logs logs;
+    with_compiled_trainable("train_on_batch", [&] { logs = Logs(steps.train(x, y, sample_weight)); });
+    return logs;
   });
 }
 

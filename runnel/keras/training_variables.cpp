@@ -1,7 +1,7 @@
 // What a step of training changes.
 #include <algorithm>
 #include <set>
-#include <utility>
+#include <vector>
 
 #include "runnel/base/format.h"
 #include "runnel/base/log.h"
@@ -27,43 +27,64 @@ void Model::warn_of_strays(const GradientTape& tape) const {
       name(), names);
 }
 
-// What was trainable when a step was first made after compile stays so, as in Keras: a step that is traced again, for
-// batches of another size, trains the same as the others. Layers may have been built since then.
-std::vector<Variable> Model::variables_to_train() {
-  Training& t = training();
-  if (!t.in_step) return trainable_variables();
-  if (t.num_applied == t.trained.size()) t.trained.emplace_back();
-  Training::Trainable& known = t.trained[t.num_applied++];
-  if (const size_t count = weights().size(); known.variables.empty() || known.num_weights != count) {
-    known = {trainable_variables(), count};
+// As in Keras, training has every layer as it was when the model was compiled, and leaves it as it was before. A
+// discriminator that was frozen after its own compile, for that of the model around it, trains when it is trained
+// alone. Layers that were not there then, and what is set while training runs, count as they are.
+void Model::with_compiled_trainable(const char* who, const std::function<void()>& train) {
+  const TrainableFlags before = restore_compiled_trainable(who);
+  const uint64_t change = last_trainable_change();
+  try {
+    train();
+    if (last_trainable_change() != change) accept_trainable();  // a step or callback meant it so: nothing to warn of
+  } catch (...) {
+    exchange_trainable(before);
+    throw;
   }
-  return known.variables;
+  exchange_trainable(before);
 }
 
-void Model::warn_of_changed_trainable(const char* who) {
+// Returns what the layers had; nothing where they are as they were at compile.
+Layer::TrainableFlags Model::restore_compiled_trainable(const char* who) {
   Training& t = training();
   const uint64_t change = last_trainable_change();
-  if (std::exchange(t.seen_trainable_change, change) == change) return;
-  const auto& [before, num_weights] = t.after_step;
-  if (t.warned_of_trainable || num_weights == 0 || num_weights != weights().size()) return;
+  if (t.seen_trainable_change == change) return {};
+  TrainableFlags before = trainable_flags();
+  const TrainableFlags changed = exchange_trainable(t.compiled_trainable);
+  if (changed.empty()) {
+    t.seen_trainable_change = change;
+    return {};
+  }
+  if (!t.warned_of_trainable && has_new_trainable(changed)) warn_of_changed_trainable(who, changed);
+  return before;
+}
+
+// The layers are as they were at compile; `changed` is what had become of them. What another model was compiled with
+// since then was meant for that one.
+void Model::warn_of_changed_trainable(const char* who, const TrainableFlags& changed) {
+  const std::vector<Variable> compiled = trainable_variables();
+  const TrainableFlags flags = exchange_trainable(changed);
   const std::vector<Variable> now = trainable_variables();
+  exchange_trainable(flags);
   const auto same = [](const Variable& a, const Variable& b) { return &a.slot() == &b.slot(); };
-  if (std::ranges::equal(now, before, same)) return;
-  t.warned_of_trainable = true;
+  const bool has_weights = !weights().empty();  // else they are made by the first step
+  if (has_weights && std::ranges::equal(now, compiled, same)) return;
+  training().warned_of_trainable = true;
   log_warning(
       "[{}] Discrepancy between trainable weights and collected trainable weights, did you set `model.trainable` "
-      "without calling `model.compile` after? Model '{}' goes on training the {} weights that were trainable when its "
-      "training began; now {} are: call compile again for that to count",
-      who, name(), before.size(), now.size());
+      "without calling `model.compile` after? Model '{}' goes on training {} trainable when it was compiled{}: call "
+      "compile again for the change to count",
+      who, name(), has_weights ? fmt::format("the {} weights that were", compiled.size()) : "what was",
+      has_weights ? fmt::format("; now {} are", now.size()) : "");
 }
 
 void Model::apply_gradients(const Tensor& loss, GradientTape& tape) {
   Optimizer& optimizer = *training().optimizer;
-  const std::vector<Variable> variables = variables_to_train();
+  const std::vector<Variable> variables = trainable_variables();
   if (variables.empty()) {
     const bool is_frozen = !weights().empty();
     throw make_error(Code::failed_precondition, "[fit] model '{}' has no trainable weights. {}", name(),
-                     is_frozen ? "All its layers are frozen: set_trainable(true) of those that are to be trained"
+                     is_frozen ? "All its layers are frozen: set_trainable(true) of those that are to be trained, then "
+                                 "compile"
                                : "Layers that are members must be registered: keras::Dense dense{this, \"dense\", "
                                  "{...}}; those held by shared_ptr are handed to track(\"name\", layer)");
   }

@@ -291,6 +291,7 @@ TEST(Advice, OfFit) {
   Sequential frozen = three_classes();
   frozen(ones({1, 2}));
   frozen.set_trainable(false);
+  frozen.compile({.optimizer = "sgd", .loss = "sparse_categorical_crossentropy"});
   expect_error(
       [&] {
         frozen.fit(ones({4, 2}), Tensor{0, 1, 2, 0}, {.verbose = 0});

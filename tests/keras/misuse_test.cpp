@@ -5,7 +5,9 @@
 
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "runnel/keras/keras.h"
 #include "runnel/runnel.h"
@@ -192,6 +194,123 @@ TEST(Trainable, ChangesCountWithTheNextCompile) {
   EXPECT_EQ(kernel(), frozen);
 }
 
+std::vector<float> first_weight_of(const Layer& layer) { return layer.weights().at(0).value().to_vector<float>(); }
+
+TEST(Trainable, IsThatOfCompileAlsoInTheFirstStep) {
+  Sequential model(
+      {Input({2}), Dense({.units = 2, .name = "first"}), BatchNormalization({.name = "norm"}), Dense({.units = 1})});
+  model.compile({.optimizer = optimizers::SGD(0.1), .loss = "mse"});
+  Layer& first = model.get_layer("first");
+  Layer& norm = model.get_layer("norm");
+  first.set_trainable(false);
+  norm.set_trainable(false);
+  const Tensor x{{1.f, 2.f}, {3.f, 5.f}, {-1.f, 4.f}}, y{{1.f}, {7.f}, {-2.f}};
+  const auto before = first_weight_of(first);
+  const auto mean = [&] { return norm.weights().at(2).value().to_vector<float>(); };
+  EXPECT_THAT(mean(), ElementsAre(0, 0));
+  const std::string told = told_by([&] { model.fit(x, y, {.verbose = 0}); });
+  EXPECT_THAT(told, AllOf(HasSubstr("Discrepancy between trainable weights"), HasSubstr("[fit]"),
+                          HasSubstr("training the 6 weights that were trainable when it was compiled; now 2 are")));
+  EXPECT_NE(first_weight_of(first), before);
+  EXPECT_THAT(mean(), Not(ElementsAre(0, 0)));
+  // Outside of training it is what was set.
+  EXPECT_FALSE(first.trainable());
+  EXPECT_FALSE(norm.trainable());
+  EXPECT_EQ(model.trainable_variables().size(), 2u);
+  const auto after_fit = first_weight_of(first);
+  EXPECT_EQ(told_by([&] { model.train_on_batch(x, y); }), "") << "told once";
+  EXPECT_NE(first_weight_of(first), after_fit);
+  // Also after a step that failed.
+  EXPECT_THROW(model.train_on_batch(ones({3, 5}), y), Error);
+  EXPECT_FALSE(first.trainable());
+}
+
+TEST(Trainable, OfLayersThatAreBuiltAfterCompile) {
+  const Tensor x = ones({4, 2}), y = ones({4, 1}) * 3;
+  const auto make = [] {
+    return Sequential({Dense({.units = 2, .kernel_initializer = "ones", .name = "first"}),
+                       Dense({.units = 1, .kernel_initializer = "ones"})});
+  };
+  Sequential model = make();
+  model.compile({.optimizer = optimizers::SGD(0.1), .loss = "mse"});
+  Layer& first = model.get_layer("first");
+  first.set_trainable(false);
+  EXPECT_THAT(told_by([&] { model.fit(x, y, {.verbose = 0}); }),
+              HasSubstr("training what was trainable when it was compiled"));
+  EXPECT_THAT(first_weight_of(first), Not(ElementsAre(1, 1, 1, 1)));
+  // The other way round; and the record goes where the model is moved.
+  Sequential made = make();
+  made.get_layer("first").set_trainable(false);
+  made.compile({.optimizer = optimizers::SGD(0.1), .loss = "mse"});
+  Sequential thawed = std::move(made);
+  Layer& kept = thawed.get_layer("first");
+  kept.set_trainable(true);
+  EXPECT_THAT(told_by([&] { thawed.train_on_batch(x, y); }), HasSubstr("[train_on_batch] Discrepancy"));
+  EXPECT_THAT(first_weight_of(kept), ElementsAre(1, 1, 1, 1));
+  EXPECT_THAT(first_weight_of(thawed.get_layer(1)), Not(ElementsAre(1, 1)));
+  EXPECT_TRUE(kept.trainable());
+}
+
+// The discriminator is frozen for the model around it, after its own compile.
+TEST(Trainable, OfADiscriminatorInAGan) {
+  const auto discriminator =
+      std::make_shared<Sequential>(std::vector<LayerPtr>{std::make_shared<Dense>(DenseOptions{.units = 1})});
+  discriminator->build_for_shape({-1, 4});
+  discriminator->compile({.optimizer = "sgd", .loss = "mse"});
+  discriminator->set_trainable(false);
+  const auto generator = std::make_shared<Dense>(DenseOptions{.units = 4});
+  const Tensor in = Input({3});
+  Model gan(in, (*discriminator)((*generator)(in)));
+  gan.compile({.optimizer = "sgd", .loss = "mse"});
+  for (int round = 0; round < 2; ++round) {
+    const auto d = first_weight_of(*discriminator), g = first_weight_of(*generator);
+    EXPECT_EQ(told_by([&] { discriminator->train_on_batch(ones({2, 4}), ones({2, 1}) * 9); }), "");
+    const auto trained = first_weight_of(*discriminator);
+    EXPECT_NE(trained, d);
+    EXPECT_EQ(first_weight_of(*generator), g);
+    EXPECT_FALSE(discriminator->trainable());
+    EXPECT_TRUE(discriminator->trainable_variables().empty());
+    EXPECT_EQ(told_by([&] { gan.train_on_batch(ones({2, 3}), ones({2, 1}) * 9); }), "");
+    EXPECT_EQ(first_weight_of(*discriminator), trained);
+    EXPECT_NE(first_weight_of(*generator), g);
+  }
+}
+
+struct Alternates : Model {
+  Tensor call(const Tensor& x, const CallArgs&) override { return a(x) + b(x); }
+  StepLogs train_step(const TrainingBatch& batch) override {
+    const bool first = num_steps++ % 2 == 0;
+    a.set_trainable(first);
+    b.set_trainable(!first);
+    return Model::train_step(batch);
+  }
+  Dense a{this, "a", {.units = 1, .use_bias = false}};
+  Dense b{this, "b", {.units = 1, .use_bias = false}};
+  int num_steps = 0;
+};
+
+TEST(Trainable, OfAStepOfOnesOwnIsWhatItSays) {
+  const Tensor x = ones({4, 3}), y = ones({4, 1}) * 50;
+  Alternates model;
+  model.build_for_shape({-1, 3});
+  model.compile({.optimizer = "sgd", .loss = "mse", .run_eagerly = true});
+  model.optimizer().build(model.trainable_variables());
+  for (int round = 0; round < 2; ++round) {
+    const auto a = first_weight_of(model.a), b = first_weight_of(model.b);
+    EXPECT_EQ(told_by([&] { model.train_on_batch(x, y); }), "");
+    const auto trained = first_weight_of(model.a);
+    EXPECT_NE(trained, a);
+    EXPECT_EQ(first_weight_of(model.b), b);
+    EXPECT_EQ(told_by([&] { model.fit(x, y, {.verbose = 0}); }), "");
+    EXPECT_EQ(first_weight_of(model.a), trained);
+    EXPECT_NE(first_weight_of(model.b), b);
+  }
+  // Keras's optimizers, too, know only the variables of the first step.
+  model.compile({.optimizer = "sgd", .loss = "mse", .run_eagerly = true});
+  model.train_on_batch(x, y);
+  expect_error([&] { model.train_on_batch(x, y); }, Code::not_found, "call build() with all variables first");
+}
+
 // --- what is said of samples ---
 
 TEST(DatasetsOfBatches, TakeNothingThatIsForSamples) {
@@ -225,6 +344,25 @@ TEST(DatasetsOfBatches, ThatAreNoneSaySo) {
   wrong.compile({.optimizer = "sgd", .loss = "mse"});
   EXPECT_THAT(refusal_of([&] { wrong.fit(samples.batch(2), {.verbose = 0}); }), Not(HasSubstr("single samples")));
   expect_error([&] { small_regressor()(ones({2})); }, Code::invalid_argument, "expand_dims(x, 0) makes a batch of it");
+}
+
+TEST(DatasetsOfBatches, WithWrongValuesAreNotTakenForSamples) {
+  Sequential model({Embedding({.input_dim = 10, .output_dim = 4}), Dense({.units = 3})});
+  model.compile({.optimizer = "sgd", .loss = losses::SparseCategoricalCrossentropy({.from_logits = true})});
+  const Tensor ids = zeros({64}, DType::int32), labels = ones({64}, DType::int32) * 7;
+  const auto batched = data::from_tensor_slices(ids, labels).batch(32, true);
+  EXPECT_THAT(refusal_of([&] { model.fit(batched, {.verbose = 0}); }),
+              AllOf(HasSubstr("7"), Not(HasSubstr("single samples"))));
+  const auto one_batch = data::from_tensors(std::tuple{ids, labels});  // without a stage that made it one
+  EXPECT_THAT(refusal_of([&] { model.evaluate(one_batch, {.verbose = 0}); }),
+              AllOf(HasSubstr("7"), Not(HasSubstr("single samples"))));
+  // Batches that do not fit are batches.
+  Sequential wrong({Input({5}), Dense({.units = 1})});
+  wrong.compile({.optimizer = "sgd", .loss = "mse"});
+  const auto vectors = data::from_tensor_slices(ones({4}), ones({4, 3})).batch(2, true);
+  EXPECT_THAT(refusal_of([&] { wrong.fit(vectors.prefetch(1), {.verbose = 0}); }), Not(HasSubstr("single samples")));
+  const auto taken_apart = data::from_tensor_slices(ones({4, 2}), ones({4, 1})).batch(2, true).unbatch();
+  EXPECT_THAT(refusal_of([&] { wrong.fit(taken_apart, {.verbose = 0}); }), HasSubstr("single samples"));
 }
 
 TEST(Shapes, OfSequences) {
@@ -303,18 +441,24 @@ struct ShowsNothing : Model {
     Model::train_step(batch);
     return {};
   }
-  Dense dense{this, "dense", {.units = 1}};
+  StepLogs test_step(const TrainingBatch& batch) override {
+    Model::test_step(batch);
+    return {};
+  }
+  Dense dense{this, "dense", {.units = 1, .kernel_initializer = "ones"}};
 };
 
-TEST(MetricsOfAModel, AStepThatReturnsNoneIsAnError) {
-  ShowsNothing model;
-  model.compile({.optimizer = "sgd", .loss = "mse"});
-  expect_error(
-      [&] {
-        model.fit(ones({4, 2}), ones({4, 1}), {.verbose = 0});
-      },
-      Code::failed_precondition,
-      "[train_step] the step of model 'shows_nothing' returns nothing to show: return {{\"loss\", loss}}");
+TEST(MetricsOfAModel, MayBeNone) {
+  for (const bool run_eagerly : {false, true}) {
+    ShowsNothing model;
+    model.compile({.optimizer = optimizers::SGD(0.1), .loss = "mse", .run_eagerly = run_eagerly});
+    const History history = model.fit(ones({4, 2}), ones({4, 1}), {.epochs = 2, .verbose = 0});
+    EXPECT_THAT(history.epoch, ElementsAre(0, 1));
+    EXPECT_TRUE(history.history.empty());
+    EXPECT_THAT(first_weight_of(model.dense), Not(ElementsAre(1, 1)));
+    EXPECT_TRUE(model.train_on_batch(ones({4, 2}), ones({4, 1})).empty());
+    EXPECT_TRUE(model.evaluate(ones({4, 2}), ones({4, 1}), {.verbose = 0}).empty());
+  }
 }
 
 // --- objects that were moved from ---
@@ -334,6 +478,12 @@ TEST(MovedFrom, SaysSo) {
   refused([&] { model.summary(); }, "Sequential");
   refused([&] { model.add(Dense({.units = 1})); }, "Sequential");
   refused([&] { model.to_json(); }, "Sequential");
+  refused([&] { model.weights(); }, "Sequential");
+  refused([&] { model.get_weights(); }, "Sequential");
+  refused([&] { model.trainable_variables(); }, "Sequential");
+  refused([&] { model.non_trainable_weights(); }, "Sequential");
+  refused([&] { model.losses(); }, "Sequential");
+  refused([&] { model.set_trainable(false); }, "Sequential");
   model = small_regressor();
   model.fit(x, y, {.verbose = 0});
 
@@ -343,6 +493,8 @@ TEST(MovedFrom, SaysSo) {
   refused([&] { dense(x); }, "Dense");
   refused([&] { dense.set_weights({}); }, "Dense");
   refused([&] { dense.get_config(); }, "Dense");
+  refused([&] { dense.get_weights(); }, "Dense");
+  refused([&] { dense.set_trainable(false); }, "Dense");
   EXPECT_EQ(elsewhere(x).shape(), (Shape{4, 1}));
   std::swap(dense, elsewhere);
   EXPECT_EQ(dense(x).shape(), (Shape{4, 1}));
@@ -378,6 +530,22 @@ TEST(OutputsByName, StandInBraces) {
   model.compile({.loss = "mse", .metrics = {{"cost", "mae"}}});
   expect_error([&] { model.evaluate(x, y, {.verbose = 0}); }, Code::invalid_argument,
                "metrics are given for output 'cost', which model");
+}
+
+TEST(OutputsByName, AreGivenOnce) {
+  Sequential model = small_regressor();
+  const std::string text = "[compile] the output 'price' is named twice";
+  expect_error([&] { model.compile({.loss = {{"price", "mse"}, {"price", "mae"}}}); }, Code::invalid_argument, text);
+  expect_error(
+      [&] {
+        model.compile({.loss = "mse", .metrics = {{"price", {"mse"}}, {"price", {"mae"}}}});
+      },
+      Code::invalid_argument, text);
+  expect_error(
+      [&] {
+        model.compile({.loss = "mse", .loss_weights = {{"price", 2}, {"price", 0.5}}});
+      },
+      Code::invalid_argument, text);
 }
 
 }  // namespace
