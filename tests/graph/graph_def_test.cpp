@@ -141,6 +141,32 @@ TEST(GraphDef, ATableWithoutANameIsItsNodes) {
   EXPECT_EQ(run(other, {Tensor{1.f}})[0].item<int64_t>(), 1);
 }
 
+TEST(GraphDef, ATableWithoutANameStaysWithoutOneWhenItIsWritten) {
+  const auto t = traced({{kUnknownDim}}, [](const auto& x) {
+    const Tensor keys = cast(x[0], DType::int64);
+    const Tensor table =
+        call_op("MutableHashTableV2", {}, {{"key_dtype", DType::int64}, {"value_dtype", DType::int64}})[0];
+    call_op("LookupTableInsertV2", {table, keys, keys});
+    return call_op("LookupTableSizeV2", {table});
+  });
+  auto first = from_graph_def(t.graph->to_graph_def());
+  EXPECT_EQ(run(first, {Tensor{1.f}})[0].item<int64_t>(), 1);
+  const std::string again = first->to_graph_def();
+  const auto nodes = nodes_of(again);
+  const NodeView& table = nodes.at("MutableHashTableV2");
+  EXPECT_EQ(table.op, "MutableHashTableV2");
+  EXPECT_EQ(table.attrs.at("shared_name"), std::string_view("\x12\x00", 2));
+
+  const auto second = from_graph_def(again), third = from_graph_def(again);
+  EXPECT_EQ(run(second, {Tensor{1.f}})[0].item<int64_t>(), 1);
+  EXPECT_EQ(run(second, {Tensor{2.f}})[0].item<int64_t>(), 2);  // found again by another plan of the graph
+  EXPECT_EQ(run(third, {Tensor{3.f}})[0].item<int64_t>(), 1);
+  EXPECT_EQ(run(first, {Tensor{4.f}})[0].item<int64_t>(), 2);
+  first.reset();
+  EXPECT_EQ(run(second, {Tensor{5.f}})[0].item<int64_t>(), 3);  // nothing of it went with another graph
+  EXPECT_EQ(run(third, {Tensor{6.f}})[0].item<int64_t>(), 2);
+}
+
 TEST(GraphDef, AVariableWithoutADtypeIsAnError) {
   const auto field = [](char key, const std::string& bytes) {
     return std::string{key, static_cast<char>(bytes.size())} + bytes;
