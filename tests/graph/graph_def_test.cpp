@@ -197,6 +197,21 @@ TEST(GraphDef, CallsThatDoNotFitTheirFunctionAreErrors) {
   refused({x}, one, two, {PartialShape{3}}, "output 0 has shape [2], the op says [3]");
 }
 
+TEST(GraphDef, OnlyCallsAddWhatAFunctionHasCaptured) {
+  const auto inner = traced({{kUnknownDim}}, [](const auto& x) { return std::vector<Tensor>{x[0] * 2}; });
+  const auto closed = std::make_shared<GraphFunction>(inner.graph);
+  closed->captures = {Tensor{1.f, 2.f}};
+  const std::vector<DType> none, one{DType::float32};
+  const auto out = call_op("PartitionedCall", {}, {{"Tin", none}, {"Tout", one}, {"f", func_attr(closed)}});
+  EXPECT_THAT(out[0].to_vector<float>(), ElementsAre(2, 4));
+  test::expect_error(
+      [&] {
+        call_op("If", {Tensor(true)},
+                {{"Tin", none}, {"Tout", one}, {"then_branch", func_attr(closed)}, {"else_branch", func_attr(closed)}});
+      },
+      Code::invalid_argument, "takes 1 inputs, got 0");
+}
+
 TEST(GraphDef, FunctionsStandInTheLibrary) {
   const auto inner = traced({{kUnknownDim}}, [](const auto& x) {
     const auto parts = unstack(stack({x[0], x[0] * 3}));
