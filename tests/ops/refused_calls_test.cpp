@@ -122,6 +122,17 @@ void expect_passes(const E& thrown) {
   expect_thrown([&] { loop(x); });
   const auto mapped = data::from_tensors(x).map([&](const Tensor& in) { return call(in); });
   expect_thrown([&] { mapped.make_iterator().next(); });
+  // A pipeline that a graph reads, whose callable throws by itself.
+  const auto failing = data::from_tensors(x).map([&](const Tensor& in) -> Tensor {
+    if (!in.is_symbolic()) throw thrown;  // its dtype is found by tracing it
+    return in;
+  });
+  auto sum = function([&](const Tensor& in) {
+    Tensor total = in;
+    for (const Tensor& element : failing) total = total + element;
+    return total;
+  });
+  expect_thrown([&] { sum(x); });
   expect_thrown([&] {
     GradientTape tape;
     tape.watch(x);

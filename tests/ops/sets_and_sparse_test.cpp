@@ -157,7 +157,8 @@ TEST(Ctc, RowsWithoutLabelsAreBlankAllTheTime) {
   EXPECT_EQ(none.to_vector<float>()[1], 0);
   const std::vector<float> dx = tape.gradient(none, x).value().to_vector<float>();
   for (size_t i = 0; i < dx.size(); ++i) {
-    if (i / 3 % 2 == 1) EXPECT_EQ(dx[i], 0) << i;
+    if (i / 3 % 2 == 0) continue;  // of the first row
+    EXPECT_EQ(dx[i], 0) << i;
   }
   test::expect_error(
       [&] {
