@@ -24,8 +24,9 @@ Error invalid_argument(fmt::format_string<Args...> text, Args&&... args) {
 }
 
 // Inside of a catch block: the Error that is being handled. Memory that is not there, and sizes that no container can
-// have, are Errors too; every other exception goes on.
-Error current_error();
+// have, are Errors too; every other exception goes on. Where code of the program may have thrown (`of_program`), all
+// that is no Error goes on: it is the program's to catch.
+RUNNEL_API Error current_error(bool of_program = false);
 
 // "1,2,3": the sizes and axes of messages. Compiled once, where fmt::join would be in every file.
 std::string comma_separated(std::span<const int64_t> values);

@@ -303,6 +303,7 @@ void register_data_iterators(Registry& r) {
       .shape(scalar_shape)
       .cpu([](KernelContext& c) { c.forward(0, AnyIterator(from_variant(c.in(0))).handle()); })
       .forwards()
+      .runs_code()
       .stateful()
       .doc("Begins a pass over a dataset.");
   r.define("_IteratorHasNext")
@@ -310,6 +311,7 @@ void register_data_iterators(Registry& r) {
       .out("has_next", DType::bool_)
       .shape(scalar_shape)
       .cpu([](KernelContext& c) { *c.out<bool>() = iterator_of(c.in(0)).has_next(); })
+      .runs_code()
       .stateful()
       .doc("Is there another element? It is computed, and kept for IteratorGetNext.");
   r.define<GetNextAttrs>("IteratorGetNext")
@@ -339,6 +341,7 @@ void register_data_iterators(Registry& r) {
         }
       })
       .forwards()
+      .runs_code()
       .stateful()
       .doc("The next element of an iterator; at the end an error.");
 }

@@ -2,6 +2,7 @@
 
 // The two kinds of datasets: Dataset<T...>, whose elements have C++ types, and AnyDataset, whose elements are known at
 // run time only.
+#include <concepts>
 #include <functional>
 #include <optional>
 #include <string>
@@ -16,6 +17,7 @@
 #include "runnel/data/nodes.h"
 #include "runnel/data/traced_pass.h"
 #include "runnel/data/transformations.h"
+#include "runnel/tensor/structure.h"
 
 namespace runnel::data {
 
@@ -144,6 +146,11 @@ class Dataset : public Transformations<Dataset<T...>> {
   using dataset_type = Dataset;  // of a TFRecordDataset too: what its transformations give
   Dataset() = default;           // to be assigned before it is used
   explicit Dataset(NodePtr node) : Base(std::move(node)) {}
+  // Lists of a class of their own are lists: the rows of csv() as std::vector<Tensor>.
+  template <class E>
+    requires(sizeof...(T) == 1 && !std::same_as<Dataset<E>, Dataset> && runnel::structure::is_vector<value_type> &&
+             std::derived_from<E, value_type>)
+  Dataset(const Dataset<E>& lists) : Base(lists.node()) {}  // NOLINT: implicit
 
   // f of every element. A runnel::function runs as its graph, and where all its ops work element by element, on whole
   // batches.

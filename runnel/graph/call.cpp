@@ -27,7 +27,7 @@ void no_value(KernelContext& c) {
 }
 
 void run_call(KernelContext& c, const CallAttrs& a) {
-  const GraphFunction& f = called_function(a.f, "f", c.inputs());
+  const GraphFunction& f = called_function(a.f, "f", c.inputs(), true);
   const auto n = static_cast<size_t>(c.num_outputs());
   require_outputs(f, "f", {c.output_dtypes(), n});
   if (!stack_has_room()) {
@@ -37,11 +37,13 @@ void run_call(KernelContext& c, const CallAttrs& a) {
                      a.f.name);
   }
   const Plan& plan = f.plan();
-  std::vector<const Tensor*> all(c.inputs().begin(), c.inputs().end());
-  if (c.num_inputs() != plan.num_inputs()) {
+  if (c.num_inputs() == plan.num_inputs()) {
+    plan.run(c.inputs(), c.outputs());
+  } else {
+    std::vector<const Tensor*> all(c.inputs().begin(), c.inputs().end());
     for (const Tensor& t : f.captures) all.push_back(&t);
+    plan.run(all, c.outputs());
   }
-  plan.run(all, c.outputs());
   require_stated_shapes(a.output_shapes, {c.outputs(), n});
 }
 
@@ -58,6 +60,7 @@ auto define_call(Registry& r, const char* name) {
       .forwards()
       .cpu([](KernelContext& c, const CallAttrs& a) { run_call(c, a); })
       .any_device()
+      .runs_code()
       .grad([](const GradCtx& g, const CallAttrs&) { return call_gradient(g); });
 }
 

@@ -70,6 +70,7 @@ void define_if(B b) {
         run_branch(c, a.else_branch, "else_branch", a.output_shapes);
       })
       .any_device()
+      .runs_code()
       .grad([](const GradCtx& g, const IfAttrs&) { return branch_gradient(g); })
       .doc("One of two functions of the inputs.");
 }
@@ -91,6 +92,7 @@ void define_case(B b) {
         run_branch(c, a.branches[static_cast<size_t>(i < 0 || i >= n ? n - 1 : i)], "branches", a.output_shapes);
       })
       .any_device()
+      .runs_code()
       .grad([](const GradCtx& g, const CaseAttrs&) { return branch_gradient(g); })
       .doc("One of several functions of the inputs.");
 }

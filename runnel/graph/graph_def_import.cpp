@@ -2,7 +2,6 @@
 #include <google/protobuf/stubs/logging.h>
 #include <runnel_pb/graph.pb.h>
 
-#include <atomic>
 #include <charconv>
 #include <limits>
 #include <map>
@@ -16,7 +15,7 @@
 #include "runnel/graph/tracer.h"
 #include "runnel/op/attr_proto.h"
 #include "runnel/op/registry.h"
-#include "runnel/ops/named_resources.h"
+#include "runnel/ops/lookup_table.h"
 #include "runnel/tensor/tensor_proto.h"
 
 namespace runnel {
@@ -115,7 +114,6 @@ class Importer {
   std::vector<std::string> missing_inputs(const pb::NodeDef& def) const;
   void make(const pb::NodeDef& def);
   SharedAttrs attrs_of(const OpDef& op, const pb::NodeDef& def);
-  void name_table(const OpDef& op, const pb::NodeDef& def, void* attrs);
 
   static size_t first_output(const Made& made, const InputName& name, const std::string& user) {
     size_t at = 0;
@@ -264,26 +262,10 @@ void complete_control_flow(const OpDef& op, const pb::NodeDef& def, void* values
 }
 
 // A table that a graph makes without a name is its node's: every run finds it again, and it goes with the graph.
-class TableOfNode : public FunctionBody {
- public:
-  TableOfNode(std::string container, std::string name) : container_(std::move(container)), name_(std::move(name)) {}
-  ~TableOfNode() override { forget_resource("table", container_, name_); }
-  TableOfNode(const TableOfNode&) = delete;
-  TableOfNode& operator=(const TableOfNode&) = delete;
-
- private:
-  const std::string container_, name_;
-};
-
-void Importer::name_table(const OpDef& op, const pb::NodeDef& def, void* attrs) {
+void own_table(const OpDef& op, const pb::NodeDef& def, void* attrs) {
   if (op.name != "HashTableV2" && op.name != "MutableHashTableV2") return;
-  const AttrSpec& shared = *op.attrs.find("shared_name");
-  if (!std::get<std::string>(shared.get(attrs)).empty()) return;
-  static std::atomic<uint64_t> made = 0;
-  const std::string name = fmt::format("{}#{}", def.name(), ++made);
-  shared.set(attrs, name);
-  graph().keep.push_back(
-      std::make_shared<TableOfNode>(std::get<std::string>(op.attrs.find("container")->get(attrs)), name));
+  auto& table = *static_cast<TableAttrs*>(attrs);
+  if (table.shared_name.empty()) table.own = std::make_shared<NodeTable>(def.name());
 }
 
 SharedAttrs Importer::attrs_of(const OpDef& op, const pb::NodeDef& def) {
@@ -314,7 +296,7 @@ SharedAttrs Importer::attrs_of(const OpDef& op, const pb::NodeDef& def) {
     }
   }
   complete_control_flow(op, def, values.get());
-  name_table(op, def, values.get());
+  own_table(op, def, values.get());
   return values;
 }
 

@@ -171,12 +171,14 @@ void require_function(const FuncAttr& f, const char* attribute) {
   throw make_error(Code::not_found, "attribute '{}': there is no function '{}' in this program", attribute, f.name);
 }
 
-const GraphFunction& called_function(const FuncAttr& f, const char* attribute, std::span<const Tensor* const> inputs) {
+const GraphFunction& called_function(const FuncAttr& f, const char* attribute, std::span<const Tensor* const> inputs,
+                                     bool adds_captures) {
   require_function(f, attribute);
   const GraphFunction* function = graph_function(f);
   if (!function) throw make_error(Code::failed_precondition, "the function '{}' does not exist any more", f.name);
   const std::vector<Node*>& parameters = function->graph().inputs();
-  if (inputs.size() != parameters.size() && inputs.size() + function->captures.size() != parameters.size()) {
+  const size_t added = adds_captures ? function->captures.size() : 0;
+  if (inputs.size() != parameters.size() && inputs.size() + added != parameters.size()) {
     throw invalid_argument("the function '{}' takes {} inputs, got {}", f.name, parameters.size(), inputs.size());
   }
   for (size_t i = 0; i < inputs.size(); ++i) {

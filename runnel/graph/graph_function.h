@@ -103,9 +103,10 @@ RUNNEL_API bool has_side_effects(const FuncAttr& f);
 
 // For the ops that call functions. In their shape functions: an Error where the attribute names no function.
 RUNNEL_API void require_function(const FuncAttr& f, const char* attribute);
-// In their kernels: the function, an Error where it is gone, or does not take inputs of these dtypes.
+// In their kernels: the function, an Error where it is gone, or does not take inputs of these dtypes. Calls add what
+// the function has captured to inputs that lack it (`adds_captures`); branches and loops get it as inputs.
 RUNNEL_API const GraphFunction& called_function(const FuncAttr& f, const char* attribute,
-                                                std::span<const Tensor* const> inputs);
+                                                std::span<const Tensor* const> inputs, bool adds_captures = false);
 // An Error where the function gives other outputs than these dtypes say, whose place is made already.
 RUNNEL_API void require_outputs(const GraphFunction& f, const char* attribute, std::span<const DType> dtypes);
 // The shapes that an attribute states for the outputs: of nothing more than it says is anything known.

@@ -46,8 +46,9 @@ Tracer::Tracer(std::string name, Tracer* parent)
     if (depth_ > kMostNested) {
       throw make_error(
           Code::resource_exhausted,
-          "[{}] {} bodies of conditionals, loops and functions stand inside one another: what calls itself "
-          "must come to an end",
+          "[{}] bodies of conditionals, loops and functions stand more than {} deep inside one another, which is the "
+          "most that can be traced. The usual cause is a function that calls itself without end: what calls itself "
+          "must come to an end that tracing sees, or be written as while_loop",
           outermost().graph_->name(), kMostNested);
     }
     epoch_ = parent_->epoch_;  // what the enclosing function made is a constant here too

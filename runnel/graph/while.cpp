@@ -55,6 +55,7 @@ void define_while(B b) {
       .forwards()
       .cpu([](KernelContext& c, const WhileAttrs& a) { run_while(c, a); })
       .any_device()
+      .runs_code()
       .grad([](const GradCtx& g, const WhileAttrs& a) { return while_gradient(g, a); })
       .doc("body(input) again and again while cond(input) holds.");
 }

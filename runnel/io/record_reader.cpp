@@ -113,20 +113,24 @@ struct RecordReader::State {
     block->mark.emplace(window, path, at);
   }
 
-  // What stands there in the place of a first record that makes no sense.
+  // What stands there in the place of a first record that makes no sense. Any file may be cut inside its first header:
+  // of one that short, only bytes that can hardly be a length tell another kind.
   std::string no_record_file() const {
-    if (compression != Compression::none) {
-      return fmt::format("; what the {} data holds is no TFRecord file", compression_name(compression));
-    }
-    if (is_gzip(window)) return "; the file looks like GZIP: open it with that compression";
+    const bool cut = window.size() < kRecordHeader;
     // Before zlib, whose first two bytes may be letters.
     const auto readable = [](std::byte b) {
       const auto c = static_cast<unsigned char>(b);
       return (c >= 0x20 && c < 0x7f) || (c >= '\t' && c <= '\r');
     };
-    constexpr size_t kSome = 64;
-    if (std::ranges::all_of(window.first(std::min(window.size(), kSome)), readable))
-      return "; this does not look like a TFRecord file, but like text";
+    constexpr size_t kSome = 64, kLength = sizeof(uint64_t);
+    const bool text = std::ranges::all_of(window.first(std::min(window.size(), kSome)), readable) &&
+                      (!cut || window.size() >= kLength);
+    if (cut && !text && !is_gzip(window)) return "";
+    if (compression != Compression::none) {
+      return fmt::format("; what the {} data holds is no TFRecord file", compression_name(compression));
+    }
+    if (is_gzip(window)) return "; the file looks like GZIP: open it with that compression";
+    if (text) return "; this does not look like a TFRecord file, but like text";
     if (is_zlib(window)) return "; the file looks like ZLIB: open it with that compression";
     return "; this does not look like a TFRecord file (or it is compressed: open it with compression GZIP or ZLIB)";
   }

@@ -179,6 +179,7 @@ class OpBuilder {
   OpBuilder& forwards() { return flag(&OpDef::forwards); }
   OpBuilder& reads_variable() { return flag(&OpDef::reads_variable); }
   OpBuilder& any_device() { return flag(&OpDef::any_device); }
+  OpBuilder& runs_code() { return flag(&OpDef::runs_code); }
 
  private:
   template <class... Ts, class K>

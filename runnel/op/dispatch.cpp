@@ -270,7 +270,7 @@ void dispatch(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outputs
       }
     }
   } catch (...) {
-    throw located(current_error(), op, inputs, where);
+    throw located(current_error(op.runs_code), op, inputs, where);
   }
   if (context.recorder) context.recorder->record(op, inputs, attrs, outputs, num_outputs);
 }

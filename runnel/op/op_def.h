@@ -101,6 +101,8 @@ struct RUNNEL_API OpDef {
   // The host's kernel serves tensors of every device: it holds them, hands them on or runs graphs of them, and what it
   // has to read it asks for on the host.
   bool any_device = false;
+  // The kernel runs code of the program, or functions that may: exceptions that are no Error are the program's own.
+  bool runs_code = false;
 
   // What passes over graphs go by:
   SameFn same_as = nullptr;

@@ -137,6 +137,7 @@ void register_control(Registry& r) {
       .forwards()
       .cpu([](KernelContext& c, const HostCallAttrs& a) { call_host(c, a); })
       .any_device()
+      .runs_code()
       .stateful()
       .doc("Calls back into the program.");
 }

@@ -356,18 +356,21 @@ Tensor ctc_loss(const Operand& labels, const Operand& logits, const Operand& lab
     Tensor all = labels.value();
     Tensor lengths = label_length.value();
     const Tensor x = logits.value(), times = logit_length.value();
+    Tensor op_times = times;
     const auto loss_of = [&] {
       const Tensor at = where(sequence_mask(lengths, cast(shape(all)[1], lengths.dtype())));
-      return ctc_loss(SparseTensor{at, gather_nd(all, at), shape(all, DType::int64)}, x, times, o);
+      return ctc_loss(SparseTensor{at, gather_nd(all, at), shape(all, DType::int64)}, x, op_times, o);
     };
     if (all_positive(lengths)) return loss_of();
-    // A row without labels has the blank at all times. The op, which refuses it, gets some label for it.
+    // A row without labels has the blank at all times. The op, which refuses it, gets some label for it, and a time for
+    // that label.
     const int64_t blank = blank_of(x.partial_shape(), o);
     const Tensor empty = equal(lengths, zeros_like(lengths));
     const Tensor column = cast(zeros_like(reshape(lengths, {-1, 1})), all.dtype());
     all = concat({all, column}, 1);
     all = where(expand_dims(empty, 1), blank == 0 ? ones_like(all) : zeros_like(all), all);
     lengths = maximum(lengths, ones_like(lengths));
+    op_times = where(empty, maximum(times, ones_like(times)), times);
     const Tensor blanks = log_softmax(x)(ellipsis, static_cast<int>(blank));
     const Tensor steps = o.logits_time_major ? transpose(blanks, {1, 0}) : blanks;
     const Tensor counted = sequence_mask(times, cast(shape(steps)[1], times.dtype()));

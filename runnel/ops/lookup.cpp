@@ -97,7 +97,12 @@ class TypedTable : public Table {
       const V& value = values.data<V>()[i];
       const auto [it, fresh] = to.map.try_emplace(key, to.order.size());
       if (fresh) {
-        to.order.push_back({key, value, true});
+        try {
+          to.order.push_back({key, value, true});
+        } catch (...) {
+          to.map.erase(it);  // no key without a row, whatever memory there is
+          throw;
+        }
         ++to.live;
       } else if (refuse_change && !(to.order[it->second].value == value)) {
         throw invalid_argument("{} is given two values for key number {}", describe(), i);

@@ -1,6 +1,9 @@
 // Tables as graphs make them: by name, filled from tensors or from a file.
 #include <algorithm>
 #include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <string>
 
 #include "runnel/base/env.h"
 #include "runnel/base/format.h"
@@ -18,19 +21,6 @@
 namespace runnel {
 namespace {
 
-struct TableAttrs {
-  std::string container;
-  std::string shared_name;
-  bool use_node_name_sharing = false;
-  DType key_dtype = DType::invalid;
-  DType value_dtype = DType::invalid;
-  static constexpr auto fields() {
-    using A = TableAttrs;
-    return field_list(field("container", &A::container), field("shared_name", &A::shared_name),
-                      field("use_node_name_sharing", &A::use_node_name_sharing), field("key_dtype", &A::key_dtype),
-                      field("value_dtype", &A::value_dtype));
-  }
-};
 struct AnonymousTableAttrs {
   DType key_dtype = DType::invalid;
   DType value_dtype = DType::invalid;
@@ -57,12 +47,21 @@ struct TextFileAttrs {
 constexpr int64_t kWholeLine = -2;
 constexpr int64_t kLineNumber = -1;
 
+std::shared_ptr<Table> find_or_make_table(const TableAttrs& a, bool fixed) {
+  const auto make = [&](const std::string& name) { return make_table(name, a.key_dtype, a.value_dtype, fixed); };
+  if (a.shared_name.empty() && a.own) {
+    const std::lock_guard lock(a.own->mutex);
+    if (!a.own->table) a.own->table = make(a.own->node);
+    return a.own->table;
+  }
+  const std::string shown = a.shared_name.empty() ? (fixed ? "hash_table" : "MutableHashTable") : a.shared_name;
+  return std::static_pointer_cast<Table>(
+      named_resource("table", a.container, a.shared_name, [&] { return make(shown); }));
+}
+
 template <bool fixed>
 void table_by_name(KernelContext& c, const TableAttrs& a) {
-  const std::string shown = a.shared_name.empty() ? (fixed ? "hash_table" : "MutableHashTable") : a.shared_name;
-  auto object = named_resource("table", a.container, a.shared_name,
-                               [&] { return make_table(shown, a.key_dtype, a.value_dtype, fixed); });
-  auto table = std::static_pointer_cast<Table>(object);
+  const std::shared_ptr<Table> table = find_or_make_table(a, fixed);
   if (table->key_dtype != a.key_dtype || table->value_dtype != a.value_dtype || table->fixed != fixed) {
     throw invalid_argument("{} maps {} to {}, this asks for another table from {} to {}", table->describe(),
                            dtype_name(table->key_dtype), dtype_name(table->value_dtype), dtype_name(a.key_dtype),

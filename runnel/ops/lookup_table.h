@@ -43,6 +43,31 @@ class Table : public Object, public Trackable {
   std::vector<SavableValue> savable_values() override;
 };
 
+// The table of one node of a graph that gives it no name: the node's first run makes it, later ones find it again, and
+// it goes with the attributes of the node and of its copies.
+struct NodeTable {
+  explicit NodeTable(std::string node) : node(std::move(node)) {}
+  const std::string node;
+  std::mutex mutex;
+  std::shared_ptr<Table> table;
+};
+
+// Of the ops that make tables by name.
+struct TableAttrs {
+  std::string container;
+  std::string shared_name;
+  bool use_node_name_sharing = false;
+  DType key_dtype = DType::invalid;
+  DType value_dtype = DType::invalid;
+  std::shared_ptr<NodeTable> own;  // no field: it is never written, and what reads a written graph gets one of its own
+  static constexpr auto fields() {
+    using A = TableAttrs;
+    return field_list(field("container", &A::container), field("shared_name", &A::shared_name),
+                      field("use_node_name_sharing", &A::use_node_name_sharing), field("key_dtype", &A::key_dtype),
+                      field("value_dtype", &A::value_dtype));
+  }
+};
+
 struct TableExportAttrs {
   DType Tkeys = DType::invalid;
   DType Tvalues = DType::invalid;

@@ -35,14 +35,4 @@ bool forget_resource(const Object* object) {
   return std::erase_if(all.objects, [&](const auto& entry) { return entry.second.get() == object; }) > 0;
 }
 
-void forget_resource(const char* kind, const std::string& container, const std::string& name) {
-  std::shared_ptr<Object> last;  // it goes after the lock
-  NamedResources& all = named_resources();
-  const std::lock_guard lock(all.mutex);
-  const auto it = all.objects.find({kind, container, name});
-  if (it == all.objects.end()) return;
-  last = std::move(it->second);
-  all.objects.erase(it);
-}
-
 }  // namespace runnel

@@ -16,7 +16,5 @@ std::shared_ptr<Object> named_resource(const char* kind, const std::string& cont
                                        FunctionRef<std::shared_ptr<Object>()> make);
 // Forgets the name of an object; false when it has none.
 bool forget_resource(const Object* object);
-// Forgets the object of that name, if there is one.
-void forget_resource(const char* kind, const std::string& container, const std::string& name);
 
 }  // namespace runnel

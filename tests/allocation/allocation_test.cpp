@@ -4,18 +4,23 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <exception>
 #include <new>
+#include <vector>
 
 #include "runnel/autodiff/tape.h"
+#include "runnel/ops/lookup.h"
 #include "runnel/ops/math.h"
 #include "runnel/tensor/allocator.h"
 
 namespace {
 
 std::atomic<int64_t> allocations{0};
+thread_local int64_t fails_in = 0;  // the number of the next allocation that finds no memory; 0: none
 
 void* counted(size_t bytes) {
   allocations.fetch_add(1, std::memory_order_relaxed);
+  if (fails_in > 0 && --fails_in == 0) throw std::bad_alloc();
   if (void* p = std::malloc(bytes == 0 ? 1 : bytes)) return p;
   throw std::bad_alloc();
 }
@@ -84,6 +89,36 @@ TEST(AllocationTest, ALiteralMakesNone) {
   Tensor z;
   EXPECT_EQ(allocations_of(1000, [&] { z = 2 * x + 0.5f; }), 0);
   EXPECT_EQ(z.host<float>()[0], 2.5f);
+}
+
+TEST(AllocationTest, ATableStaysWholeWithoutMemory) {
+  std::vector<int64_t> numbers(20);
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<int64_t>(i);
+  const Tensor all = Tensor::of<int64_t>(numbers), missing(int64_t{-1});
+  int failed = 0;
+  for (int64_t n = 1; n < 60; ++n) {
+    lookup::MutableHashTable table(DType::int64, DType::int64, missing);
+    table.insert(Tensor{int64_t{100}}, Tensor{int64_t{100}});
+    fails_in = n;
+    try {
+      table.insert(all, all);
+    } catch (const std::exception&) {
+      ++failed;
+    }
+    fails_in = 0;
+    table.insert(Tensor{int64_t{200}, int64_t{300}}, Tensor{int64_t{200}, int64_t{300}});
+    const std::vector<int64_t> found = table.lookup(all).to_vector<int64_t>();
+    int64_t there = 3;
+    for (size_t i = 0; i < found.size(); ++i) {
+      if (found[i] == -1) continue;
+      EXPECT_EQ(found[i], numbers[i]) << "allocation " << n;
+      ++there;
+    }
+    EXPECT_EQ(table.size(), there);
+    const auto [keys, values] = table.export_contents();
+    EXPECT_EQ(keys.to_vector<int64_t>(), values.to_vector<int64_t>());
+  }
+  EXPECT_GT(failed, 20);
 }
 
 TEST(AllocationTest, RecordingGrowsOnlyTheTape) {

@@ -424,6 +424,9 @@ TEST_F(Tables, ARowKnowsHowManyFieldsItHas) {
   EXPECT_EQ((*rows.batch(2).make_iterator().next())[1].shape(), (Shape{1}));
   const auto doubled = function([](CsvFields row) { return row[1] * 2; });
   EXPECT_EQ(rows.map(doubled).make_iterator().next()->item<float>(), 5.f);
+  const Dataset<std::vector<Tensor>> plain = rows;
+  EXPECT_EQ(plain.make_iterator().next()->at(1).item<float>(), 2.5f);
+  static_assert(!std::is_convertible_v<Dataset<Tensor>, Dataset<std::vector<Tensor>>>);
 }
 
 TEST_F(Tables, NamesAndDtypesAreFound) {

@@ -236,6 +236,18 @@ TEST(Recursion, WithoutEndThroughControlFlowIsAnError) {
       true);
 }
 
+TEST(Recursion, TheMostThatBodiesMayBeNestedIsNamed) {
+  std::function<Tensor(const Tensor&, int)> nested = [&](const Tensor& x, int n) -> Tensor {
+    if (n == 0) return x + 1;
+    return cond(
+        x > 0, [&] { return nested(x, n - 1); }, [&] { return x + 0; });
+  };
+  auto shallow = function([&](const Tensor& x) { return nested(x, 40); });
+  EXPECT_EQ(shallow(Tensor(1.f)).item<float>(), 2);
+  auto deep = function([&](const Tensor& x) { return nested(x, 300); });
+  test::expect_error([&] { deep(Tensor(1.f)); }, Code::resource_exhausted, "more than 256 deep inside one another");
+}
+
 TEST(Recursion, WithoutEndThroughBlocksIsAnError) {
   expect_stack_error(
       [](const Endless& self, const Tensor& x) {

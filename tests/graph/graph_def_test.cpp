@@ -141,6 +141,32 @@ TEST(GraphDef, ATableWithoutANameIsItsNodes) {
   EXPECT_EQ(run(other, {Tensor{1.f}})[0].item<int64_t>(), 1);
 }
 
+TEST(GraphDef, ATableWithoutANameStaysWithoutOneWhenItIsWritten) {
+  const auto t = traced({{kUnknownDim}}, [](const auto& x) {
+    const Tensor keys = cast(x[0], DType::int64);
+    const Tensor table =
+        call_op("MutableHashTableV2", {}, {{"key_dtype", DType::int64}, {"value_dtype", DType::int64}})[0];
+    call_op("LookupTableInsertV2", {table, keys, keys});
+    return call_op("LookupTableSizeV2", {table});
+  });
+  auto first = from_graph_def(t.graph->to_graph_def());
+  EXPECT_EQ(run(first, {Tensor{1.f}})[0].item<int64_t>(), 1);
+  const std::string again = first->to_graph_def();
+  const auto nodes = nodes_of(again);
+  const NodeView& table = nodes.at("MutableHashTableV2");
+  EXPECT_EQ(table.op, "MutableHashTableV2");
+  EXPECT_EQ(table.attrs.at("shared_name"), std::string_view("\x12\x00", 2));
+
+  const auto second = from_graph_def(again), third = from_graph_def(again);
+  EXPECT_EQ(run(second, {Tensor{1.f}})[0].item<int64_t>(), 1);
+  EXPECT_EQ(run(second, {Tensor{2.f}})[0].item<int64_t>(), 2);  // found again by another plan of the graph
+  EXPECT_EQ(run(third, {Tensor{3.f}})[0].item<int64_t>(), 1);
+  EXPECT_EQ(run(first, {Tensor{4.f}})[0].item<int64_t>(), 2);
+  first.reset();
+  EXPECT_EQ(run(second, {Tensor{5.f}})[0].item<int64_t>(), 3);  // nothing of it went with another graph
+  EXPECT_EQ(run(third, {Tensor{6.f}})[0].item<int64_t>(), 2);
+}
+
 TEST(GraphDef, AVariableWithoutADtypeIsAnError) {
   const auto field = [](char key, const std::string& bytes) {
     return std::string{key, static_cast<char>(bytes.size())} + bytes;
@@ -169,6 +195,21 @@ TEST(GraphDef, CallsThatDoNotFitTheirFunctionAreErrors) {
   refused({x}, one, one, {}, "gives 2 outputs, the op has 1");
   refused({x}, one, {DType::float32, DType::int32}, {}, "the op's is int32");
   refused({x}, one, two, {PartialShape{3}}, "output 0 has shape [2], the op says [3]");
+}
+
+TEST(GraphDef, OnlyCallsAddWhatAFunctionHasCaptured) {
+  const auto inner = traced({{kUnknownDim}}, [](const auto& x) { return std::vector<Tensor>{x[0] * 2}; });
+  const auto closed = std::make_shared<GraphFunction>(inner.graph);
+  closed->captures = {Tensor{1.f, 2.f}};
+  const std::vector<DType> none, one{DType::float32};
+  const auto out = call_op("PartitionedCall", {}, {{"Tin", none}, {"Tout", one}, {"f", func_attr(closed)}});
+  EXPECT_THAT(out[0].to_vector<float>(), ElementsAre(2, 4));
+  test::expect_error(
+      [&] {
+        call_op("If", {Tensor(true)},
+                {{"Tin", none}, {"Tout", one}, {"then_branch", func_attr(closed)}, {"else_branch", func_attr(closed)}});
+      },
+      Code::invalid_argument, "takes 1 inputs, got 0");
 }
 
 TEST(GraphDef, FunctionsStandInTheLibrary) {

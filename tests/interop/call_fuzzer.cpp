@@ -10,6 +10,8 @@
 #include <cstring>
 #include <filesystem>
 #include <iostream>
+#include <new>
+#include <optional>
 
 #include "runnel/autodiff/tape.h"
 #include "runnel/base/error.h"
@@ -64,8 +66,18 @@ Drawn call_number(const OpDef& op, const std::vector<Call>& stated, const Attrib
   return {std::move(call), how};
 }
 
-void add_derivatives(const Call& call) {
-  const Prepared prepared(call);
+// The inputs of a call, unless there is not enough memory for them.
+std::optional<Prepared> prepare(const Call& call) {
+  std::optional<Prepared> made;
+  try {
+    made.emplace(call);
+  } catch (const std::bad_alloc&) {
+    ++progress->no_memory;
+  }
+  return made;
+}
+
+void add_derivatives(const Call& call, const Prepared& prepared) {
   GradientTape tape;
   std::vector<GradSource> by;
   for (size_t i = 0; i < prepared.in.size(); ++i) {
@@ -86,18 +98,21 @@ void add_derivatives(const Call& call) {
 void run(const Drawn& d) {
   random::set_seed(0);
   try {
-    const Prepared prepared(d.call);
+    const auto prepared = prepare(d.call);
+    if (!prepared) return;
     if (d.how == How::eager) {
-      call_op(d.call.op->name, prepared.in, d.call.attrs);
-      if (!d.call.op->stateful) add_derivatives(d.call);
+      call_op(d.call.op->name, prepared->in, d.call.attrs);
+      if (!d.call.op->stateful) {
+        const auto fresh = prepare(d.call);
+        if (!fresh) return;
+        add_derivatives(d.call, *fresh);
+      }
     } else {
-      run_in_graph(d.call, prepared.in, d.how);
+      run_in_graph(d.call, prepared->in, d.how);
     }
     ++progress->results;
   } catch (const Error&) {
     ++progress->errors;
-  } catch (const std::bad_alloc&) {
-    ++progress->no_memory;
   } catch (const std::exception& e) {
     ++progress->foreign;
     std::cerr << "call_fuzzer: " << d.call.op->name << " number " << progress->number << " throws " << e.what() << '\n';
@@ -208,7 +223,7 @@ int run_all(const Options& options) {
   std::filesystem::current_path("/");
   std::filesystem::remove_all(folder);
   std::cout << "call_fuzzer: " << n << " ops, seed " << options.seed << ": " << sum.results << " calls gave values, "
-            << sum.errors << " an Error, " << sum.no_memory << " asked for too much memory, " << sum.foreign
+            << sum.errors << " an Error, " << sum.no_memory << " have inputs too large for the memory, " << sum.foreign
             << " threw something else, " << sum.died << " died\n";
   return failed || sum.foreign > 0 || sum.died > 0 ? 1 : 0;
 }

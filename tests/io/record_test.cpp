@@ -265,6 +265,16 @@ TEST(TFRecord, FilesOfAnotherKindAreToldApart) {
   // A record that is damaged behind its length, or not the first, is one of a TFRecord file all the same.
   std::string file = framed(sample_records());
   EXPECT_EQ(what(file.substr(0, kRecordHeader)).find("TFRecord"), std::string::npos);
+  // So is one of which only a part of the first header is there.
+  for (const size_t length : {0, 65, 376, 40056, 70000}) {
+    const std::string whole = framed({std::string(length, 'x')});
+    for (size_t n = 1; n < kRecordHeader; ++n) {
+      EXPECT_EQ(what(whole.substr(0, n)), "truncated header (" + std::to_string(n) + " of 12 bytes left)") << length;
+    }
+    const std::vector<std::byte> cut = gzip(as_bytes(whole.substr(0, 5)));
+    EXPECT_EQ(what({reinterpret_cast<const char*>(cut.data()), cut.size()}, Compression::gzip),
+              "truncated header (5 of 12 bytes left)");
+  }
 }
 
 TEST(TFRecord, ErrorsNameTheLineOfTheCall) {

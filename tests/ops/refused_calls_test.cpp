@@ -5,13 +5,17 @@
 
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <new>
+#include <stdexcept>
 #include <string>
 #include <thread>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
+#include "runnel/base/format.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/op/sizes.h"
 #include "runnel/runnel.h"
@@ -22,6 +26,7 @@ namespace {
 
 using test::expect_error;
 using testing::ElementsAre;
+using testing::HasSubstr;
 
 using NamedAttrs = std::vector<std::pair<std::string, AttrValue>>;
 
@@ -71,14 +76,79 @@ TEST(Sizes, OfBlocksAndWindows) {
 TEST(Sizes, MemoryThatIsNotThereIsAnError) {
   refused("SparseFillEmptyRows", {zeros({0, 1}, DType::int64), zeros({0}), Tensor{int64_t{1} << 61}, Tensor(0.f)}, {},
           Code::resource_exhausted, "[SparseFillEmptyRows]");
-  // Also of containers inside of an op, eagerly and in a graph.
-  const auto call = [](const Tensor& x) -> Tensor {
-    return host_call([](const std::vector<Tensor>&) -> std::vector<Tensor> { throw std::bad_alloc(); }, {x},
-                     {DType::float32}, {PartialShape{}})[0];
+  // Also of containers inside of an op, whose exceptions are told.
+  const auto made_of = [](const auto& e) {
+    try {
+      throw e;
+    } catch (...) {
+      return current_error();
+    }
   };
-  expect_error([&] { call(Tensor{1.f}); }, Code::resource_exhausted, "not enough memory");
+  EXPECT_EQ(made_of(std::bad_alloc()).code(), Code::resource_exhausted);
+  EXPECT_THAT(made_of(std::bad_alloc()).what(), HasSubstr("not enough memory for what is computed on the way (std::"));
+  EXPECT_EQ(made_of(std::length_error("vector::reserve")).code(), Code::resource_exhausted);
+  EXPECT_THAT(made_of(std::length_error("vector::reserve")).what(), HasSubstr("any memory (vector::reserve)"));
+}
+
+// Whatever kind it is of: the program catches what it has thrown.
+template <class E>
+void expect_passes(const E& thrown) {
+  SCOPED_TRACE(thrown.what());
+  const auto expect_thrown = [&](const std::function<void()>& body) {
+    try {
+      body();
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const E& e) {
+      EXPECT_TRUE(typeid(e) == typeid(E));
+      EXPECT_STREQ(e.what(), thrown.what());
+    }
+  };
+  const Tensor x{1.f};
+  const auto call = [&](const Tensor& in) -> Tensor {
+    return host_call([&](const std::vector<Tensor>&) -> std::vector<Tensor> { throw thrown; }, {in}, {DType::float32},
+                     {PartialShape{1}})[0];
+  };
+  expect_thrown([&] { call(x); });
   auto traced = function(call);
-  expect_error([&] { traced(Tensor{1.f}); }, Code::resource_exhausted, "not enough memory");
+  expect_thrown([&] { traced(x); });
+  auto branch = function([&](const Tensor& in) {
+    return cond(
+        in[0] > 0, [&] { return call(in); }, [&] { return in; });
+  });
+  expect_thrown([&] { branch(x); });
+  auto loop = function([&](const Tensor& in) {
+    return while_loop([](const Tensor& y) { return y[0] < 2; }, [&](const Tensor& y) { return call(y); }, in);
+  });
+  expect_thrown([&] { loop(x); });
+  const auto mapped = data::from_tensors(x).map([&](const Tensor& in) { return call(in); });
+  expect_thrown([&] { mapped.make_iterator().next(); });
+  // A pipeline that a graph reads, whose callable throws by itself.
+  const auto failing = data::from_tensors(x).map([&](const Tensor& in) -> Tensor {
+    if (!in.is_symbolic()) throw thrown;  // its dtype is found by tracing it
+    return in;
+  });
+  auto sum = function([&](const Tensor& in) {
+    Tensor total = in;
+    for (const Tensor& element : failing) total = total + element;
+    return total;
+  });
+  expect_thrown([&] { sum(x); });
+  expect_thrown([&] {
+    GradientTape tape;
+    tape.watch(x);
+    const Tensor y = custom_gradient(
+        [&](const std::vector<Tensor>& in) -> CustomGradient {
+          return {in[0] * 2, [&](const Tensor&) -> Gradients { throw thrown; }};
+        },
+        {x});
+    (void)tape.gradient(y, x);
+  });
+}
+
+TEST(Exceptions, OfCallbacksPassAsTheyAre) {
+  expect_passes(std::length_error("label 7 is too long"));
+  expect_passes(std::bad_alloc());
+  expect_passes(std::runtime_error("no such label"));
 }
 
 TEST(Sizes, RowsOfEmptyTensorsTakeNoMemory) {

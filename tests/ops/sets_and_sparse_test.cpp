@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "runnel/runnel.h"
+#include "tests/support/expect_error.h"
 
 namespace runnel {
 namespace {
@@ -148,6 +149,22 @@ TEST(Ctc, RowsWithoutLabelsAreBlankAllTheTime) {
   EXPECT_NEAR(traced(Tensor{2, 0}).to_vector<float>()[1], eager[1], 1e-6);
   const Tensor narrow = nn::ctc_loss(Tensor::empty(DType::int32, {2, 0}), x, {0, 0}, {4, 3});
   EXPECT_NEAR(narrow.to_vector<float>()[1], 3.800051f, 1e-4);  // three of the four times
+  // Nothing to say at no time costs nothing, and has no derivative; a label at no time is an error.
+  GradientTape tape;
+  tape.watch(x);
+  const Tensor none = nn::ctc_loss(Tensor{{1, 2}, {0, 0}}, x, {2, 0}, {4, 0});
+  EXPECT_NEAR(none.to_vector<float>()[0], 2.9234984f, 1e-5);
+  EXPECT_EQ(none.to_vector<float>()[1], 0);
+  const std::vector<float> dx = tape.gradient(none, x).value().to_vector<float>();
+  for (size_t i = 0; i < dx.size(); ++i) {
+    if (i / 3 % 2 == 0) continue;  // of the first row
+    EXPECT_EQ(dx[i], 0) << i;
+  }
+  test::expect_error(
+      [&] {
+        nn::ctc_loss(Tensor{{1, 2}, {1, 0}}, x, {0, 1}, {4, 0});
+      },
+      Code::invalid_argument, "do not fit");
 }
 
 TEST(Image, PartsAtRandomStayInside) {

@@ -199,7 +199,7 @@ void Plan::run_group(const Step* first, Frame& frame) const {
     try {
       run_step(first[k], frame);
     } catch (...) {
-      fail(current_error(), first[k], frame);
+      fail(current_error(first[k].op->runs_code), first[k], frame);
     }
   });
 }
@@ -314,7 +314,7 @@ size_t Plan::run_on_host(Frame& frame) const {
       try {
         run_step(step, frame);
       } catch (...) {
-        fail(current_error(), step, frame);
+        fail(current_error(step.op->runs_code), step, frame);
       }
     }
     bool left_host = false;
