@@ -4,6 +4,7 @@
 
 #include "runnel/base/format.h"
 #include "runnel/base/parallel.h"
+#include "runnel/kernels/cpu/cast.h"
 #include "runnel/op/builder.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
@@ -91,7 +92,7 @@ struct TransformedImage {
     const auto pixel = [&](float v, float u) { return static_cast<float>(at(v, u, channel)); };
     const float above = (right - x) * pixel(top, left) + (x - left) * pixel(top, right);
     const float below = (right - x) * pixel(bottom, left) + (x - left) * pixel(bottom, right);
-    return static_cast<T>((bottom - y) * above + (y - top) * below);
+    return cpu::CastTo<T>{}((bottom - y) * above + (y - top) * below);
   }
 };
 

@@ -11,6 +11,7 @@
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
+#include "runnel/ops/math_common.h"
 #include "runnel/ops/state.h"
 #include "runnel/ops/variable_slot.h"
 #include "runnel/tensor/handle.h"
@@ -60,13 +61,13 @@ void update(KernelContext& c) {
 struct AddToValue {
   template <class T>
   T operator()(T x, T y) const {
-    return static_cast<T>(x + y);
+    return static_cast<T>(wrapping(x) + wrapping(y));
   }
 };
 struct SubtractFromValue {
   template <class T>
   T operator()(T x, T y) const {
-    return static_cast<T>(x - y);
+    return static_cast<T>(wrapping(x) - wrapping(y));
   }
 };
 

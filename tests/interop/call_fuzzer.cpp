@@ -2,6 +2,7 @@
 // Meant for the build with AddressSanitizer: whatever a call does, it ends with values or with a runnel::Error. Calls
 // run in processes of their own; one that dies, hangs, leaks or throws something else is printed with its call.
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <new>
 #include <optional>
@@ -127,6 +129,20 @@ std::string text_of(const Drawn& d) {
   }
 }
 
+// Of what the process has by now (the sanitizers' own memory counts) and three gigabytes.
+void limit_memory() {
+  std::ifstream status("/proc/self/status");
+  rlim_t kilobytes = 0;
+  for (std::string word; status >> word;) {
+    if (word == "VmData:") status >> kilobytes;
+  }
+  const rlim_t most = (kilobytes << 10) + (rlim_t{3} << 30);
+  const rlimit limit{most, most};
+  setrlimit(RLIMIT_DATA, &limit);
+  const rlimit none{0, 0};
+  setrlimit(RLIMIT_CORE, &none);
+}
+
 // Numbers [from, to) of the op, in processes of their own.
 void run_op(const OpDef& op, int64_t from, int64_t to, const Options& options, const AttributePool& pool) {
   std::vector<Call> stated = stated_calls(op);
@@ -139,6 +155,7 @@ void run_op(const OpDef& op, int64_t from, int64_t to, const Options& options, c
     const pid_t child = fork();
     if (child < 0) throw std::runtime_error("fork failed");
     if (child == 0) {
+      limit_memory();
       set_num_threads(from / kCallsPerProcess % 2 == 0 ? 1 : 2);
       for (; progress->number < end; ++progress->number) {
         const Drawn d = call_number(op, stated, pool, options.seed, progress->number);

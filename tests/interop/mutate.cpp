@@ -244,7 +244,8 @@ void change_lists(Call& call, Random& r) {
   call.in = in;
   for (const ArgSpec& arg : call.op->inputs) {
     if (AttrValue* count = arg.count.empty() ? nullptr : call.attr(arg.count)) {
-      *count = std::get<int64_t>(*count) + (more ? 1 : -1);
+      const auto one = static_cast<uint64_t>(more ? 1 : -1);  // what overflows wraps around
+      *count = static_cast<int64_t>(static_cast<uint64_t>(std::get<int64_t>(*count)) + one);
     }
     AttrValue* types = arg.type_list_attr.empty() ? nullptr : call.attr(arg.type_list_attr);
     auto* list = types ? std::get_if<std::vector<DType>>(types) : nullptr;
