@@ -6,6 +6,13 @@
 
 #include "runnel/runnel.h"
 
+#ifdef __has_feature
+#if __has_feature(address_sanitizer)
+#include <sanitizer/lsan_interface.h>
+#define RUNNEL_LSAN
+#endif
+#endif
+
 namespace runnel {
 namespace {
 
@@ -150,6 +157,10 @@ TEST(TracedBlocks, LeavingABlockIsAnError) {
   };
   EXPECT_EQ(leaves(Tensor(3.f)).item<float>(), 3);
   auto f = function(leaves);
+#ifdef RUNNEL_LSAN
+  // clang 16 does not destroy what a function returns where a destructor throws afterwards.
+  const __lsan::ScopedDisabler leaks_are_the_compilers;
+#endif
   try {
     f(Tensor(3.f));
     FAIL();
