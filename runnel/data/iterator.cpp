@@ -5,6 +5,7 @@
 #include "runnel/base/crc32c.h"
 #include "runnel/base/flush_denormals.h"
 #include "runnel/base/format.h"
+#include "runnel/base/moved_from.h"
 #include "runnel/data/nested.h"
 #include "runnel/data/node.h"
 #include "runnel/data/register.h"
@@ -158,9 +159,17 @@ AnyIterator::AnyIterator(NodePtr node) : impl_(std::make_shared<Impl>()) {
   handle_.mutable_data<ResourceHandle>()->object = impl_;
 }
 
-bool AnyIterator::next(Item& out) { return impl_->take(out); }
+AnyIterator::Impl& AnyIterator::impl(const SourceSite& where) const {
+  if (!impl_) throw_moved_from("Iterator", where);
+  return *impl_;
+}
 
-const Tensor& AnyIterator::handle() const { return handle_; }
+bool AnyIterator::next(Item& out) { return impl().take(out); }
+
+const Tensor& AnyIterator::handle() const {
+  impl();
+  return handle_;
+}
 
 std::optional<Nest> AnyIterator::next() {
   Item item;
@@ -168,8 +177,8 @@ std::optional<Nest> AnyIterator::next() {
   return to_nest(item);
 }
 
-std::string AnyIterator::save() const { return impl_->save(); }
-void AnyIterator::restore(std::string_view state) { impl_->restore(state); }
+std::string AnyIterator::save() const { return impl().save(); }
+void AnyIterator::restore(std::string_view state) { impl().restore(state); }
 
 std::vector<SavableValue> AnyIterator::Impl::savable_values() {
   const auto check = [this](const std::vector<Tensor>& saved) {
@@ -231,8 +240,8 @@ void AnyIterator::Impl::restore(std::string_view state) {
   tell_latest();
 }
 
-std::string AnyIterator::explain() const { return impl_->pass.pipeline->explain(); }
-const Pipeline& AnyIterator::pipeline() const { return *impl_->pass.pipeline; }
+std::string AnyIterator::explain() const { return impl().pass.pipeline->explain(); }
+const Pipeline& AnyIterator::pipeline() const { return *impl().pass.pipeline; }
 
 namespace {
 
@@ -275,9 +284,10 @@ void get_next_traced(const Tensor& handle, const DatasetNode& node, Item& out) {
 }  // namespace
 
 void AnyIterator::get_next(Item& out, SourceSite where) const {
+  Impl& all = impl(where);
   composed(where, [&] {
-    if (current_interceptor() != nullptr) return get_next_traced(handle_, *impl_->node, out);
-    if (!impl_->take(out)) throw Error(Code::out_of_range, "[get_next] end of sequence");
+    if (current_interceptor() != nullptr) return get_next_traced(handle_, *all.node, out);
+    if (!all.take(out)) throw Error(Code::out_of_range, "[get_next] end of sequence");
   });
 }
 

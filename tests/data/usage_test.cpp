@@ -4,6 +4,7 @@
 
 #include "runnel/base/env.h"
 #include "tests/data/helpers.h"
+#include "tests/support/small_stack.h"
 #include "tests/support/temp_dir.h"
 
 namespace runnel::data {
@@ -471,6 +472,48 @@ TEST_F(Tables, MistakesNameTheLine) {
   EXPECT_LINE(e::make_csv_dataset(path, 2, {.column_defaults = {Tensor(0)}}), "1 column_defaults for 2 columns");
   EXPECT_LINE(e::make_csv_dataset(path, 0), "batch size is 0");
   EXPECT_LINE(e::make_csv_dataset(table("b.csv", "a,a\n1,2\n"), 2), "two columns have one name");
+}
+
+TEST(Usage, AnIteratorThatWasMovedFromSaysSo) {
+  const auto refused = [](const auto& use) {
+    expect_error(use, Code::failed_precondition, "this Iterator was moved from");
+  };
+  auto it = range(4).make_iterator();
+  auto other = std::move(it);
+  refused([&] { it.next(); });  // NOLINT(bugprone-use-after-move): the point
+  refused([&] { it.save(); });
+  refused([&] { it.restore(""); });
+  refused([&] { it.explain(); });
+  refused([&] { it.handle(); });
+  EXPECT_LINE(it.get_next(), "this Iterator was moved from");
+  EXPECT_EQ(rest(other), iota(4));
+  AnyIterator any = AnyDataset(range(4)).make_iterator();
+  const AnyIterator second = std::move(any);
+  refused([&] { any.next(); });  // NOLINT(bugprone-use-after-move): the point
+  refused([&] { any.pipeline(); });
+  Item item;
+  EXPECT_LINE(any.get_next(item), "this Iterator was moved from");
+}
+
+TEST(Usage, DatasetsInsideOneAnotherWithoutEndAreAnError) {
+  const std::string text = "the datasets inside one another have used up the stack";
+  std::function<Dataset<Tensor>()> expands = [&] {
+    return range(2).flat_map([&](const Tensor&) { return expands(); });
+  };
+  std::function<Dataset<Tensor>()> generates = [&] {
+    return from_generator([&] {
+      auto it = std::make_shared<Iterator<Tensor>>(generates().make_iterator());
+      return [it]() -> std::optional<Tensor> { return it->next(); };
+    });
+  };
+  std::function<Dataset<Tensor>()> reads = [&] {
+    return from_generator([&] { return [&]() -> std::optional<Tensor> { return reads().make_iterator().next(); }; });
+  };
+  test::on_small_stack([&] {
+    for (const auto& make : {expands, generates, reads}) {
+      expect_error([&] { make().make_iterator().next(); }, Code::resource_exhausted, text);
+    }
+  });
 }
 
 }  // namespace
