@@ -44,7 +44,7 @@ class RUNNEL_API AnyIterator {
   struct Impl;
 
  private:
-  Impl& impl(const SourceSite& where = SourceSite()) const;  // an Error where it was moved from
+  const std::shared_ptr<Impl>& impl(const SourceSite& where = SourceSite()) const;  // an Error where it was moved from
 
   std::shared_ptr<Impl> impl_;
   Tensor handle_;

@@ -516,5 +516,47 @@ TEST(Usage, DatasetsInsideOneAnotherWithoutEndAreAnError) {
   });
 }
 
+TEST(Usage, AnIteratorThatIsReadInsideItsOwnPipelineIsAnError) {
+  const std::string text = "the iterator is read inside its own pipeline";
+  for (const int parallel : {0, 2}) {
+    std::optional<Iterator<Tensor>> it;
+    const auto restart = [&](const Tensor& x) {
+      if (x.item<int64_t>() == 2) it->next();
+      return x;
+    };
+    it.emplace(range(4).map(restart, parallel).make_iterator());
+    Ints got;
+    got.push_back(it->next()->item<int64_t>());
+    got.push_back(it->next()->item<int64_t>());
+    expect_error([&] { it->next(); }, Code::failed_precondition, text);
+    got.push_back(it->next()->item<int64_t>());  // usable as before
+    EXPECT_THAT(got, ElementsAre(0, 1, 3));
+  }
+  std::optional<Iterator<Tensor>> it;
+  std::string state;
+  it.emplace(range(4)
+                 .map([&](const Tensor& x) {
+                   if (x.item<int64_t>() == 1) it->restore(state);
+                   return x;
+                 })
+                 .make_iterator());
+  state = it->save();
+  it->next();
+  expect_error([&] { it->next(); }, Code::failed_precondition, text);
+}
+
+TEST(Usage, AnIteratorMayBeDroppedInsideItsOwnPipeline) {
+  std::optional<Iterator<Tensor>> it;
+  it.emplace(range(10)
+                 .map([&](const Tensor& x) {
+                   if (x.item<int64_t>() == 2) it.reset();
+                   return x;
+                 })
+                 .make_iterator());
+  Ints got;
+  while (it) got.push_back(it->next()->item<int64_t>());
+  EXPECT_THAT(got, ElementsAre(0, 1, 2));
+}
+
 }  // namespace
 }  // namespace runnel::data
