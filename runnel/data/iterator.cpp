@@ -329,6 +329,13 @@ void AnyIterator::get_next(Item& out, SourceSite where) const {
 
 TracedPass::TracedPass(const NodePtr& node, SourceSite where) : Loop("for", where), node_(node) {
   if (!is_traced()) return;
+  if (node->cardinality() == INFINITE_CARDINALITY) {
+    composed(where, [] {
+      throw Error(Code::invalid_argument,
+                  "[for] the dataset never ends, and neither would the loop in the function: take(n) gives its first n "
+                  "elements; get_next() of an iterator made outside gives the next one at each call");
+    });
+  }
   static const Op op("_DatasetIterator");
   iterator_ = op({to_variant(node)});
 }

@@ -85,6 +85,7 @@ int64_t IteratorNode::next_batch(int64_t n, Item& out, std::exception_ptr& error
 }
 
 int64_t IteratorNode::produce_batch(int64_t n, Item& out, std::exception_ptr& error) {
+  if (n > kRoomyBatch) return produce_all(n, out, error);
   Stacker stacker(n);
   Item item;
   try {
@@ -95,6 +96,25 @@ int64_t IteratorNode::produce_batch(int64_t n, Item& out, std::exception_ptr& er
       }
       stacker.add(item);
     }
+  } catch (...) {
+    error = std::current_exception();
+  }
+  if (stacker.count() > 0) stacker.finish(out);
+  return stacker.count();
+}
+
+int64_t IteratorNode::produce_all(int64_t n, Item& out, std::exception_ptr& error) {
+  std::vector<Item> items;
+  try {
+    for (Item one; static_cast<int64_t>(items.size()) < n && in_stage(where_, [&] { return produce(one); });) {
+      items.push_back(std::move(one));
+    }
+  } catch (...) {
+    error = std::current_exception();
+  }
+  Stacker stacker(static_cast<int64_t>(items.size()));
+  try {
+    for (const Item& one : items) stacker.add(one);
   } catch (...) {
     error = std::current_exception();
   }
