@@ -7,6 +7,7 @@
 
 #include "runnel/base/format.h"
 #include "runnel/base/log.h"
+#include "runnel/graph/control_flow.h"
 #include "runnel/keras/batches.h"
 #include "runnel/keras/progbar.h"
 #include "runnel/keras/training.h"
@@ -23,6 +24,15 @@ double seconds_now() {
 void refuse_validation_batch_size(const SampleData& validation, const FitOptions& options) {
   if (!validation.batches || options.validation_batch_size <= 0) return;
   refuse_batch_size("fit", "validation_batch_size", options.validation_batch_size);
+}
+
+// It is made of many steps of its own, and what it tells after them are numbers.
+void refuse_fit_in_trace() {
+  if (!is_tracing()) return;
+  throw Error(
+      Code::failed_precondition,
+      "[fit] fit cannot run while a function is traced: call it outside of function(...). A step of training in "
+      "a function is made of a GradientTape and the optimizer's apply_gradients");
 }
 
 constexpr double kShowEvery = 0.05;  // seconds between two drawings of the progress bar
@@ -222,7 +232,10 @@ class Fitting {
 };
 
 History Model::fit(const NestArg& x, const NestArg& y, const FitOptions& options, SourceSite where) {
-  return called_from(where, [&] { return fit_samples(x, y, options); });
+  return called_from(where, [&] {
+    refuse_fit_in_trace();
+    return fit_samples(x, y, options);
+  });
 }
 
 History Model::fit_samples(const Nest& x, const Nest& y, const FitOptions& options) {
@@ -254,6 +267,7 @@ History Model::fit_samples(const Nest& x, const Nest& y, const FitOptions& optio
 
 History Model::fit(const data::AnyDataset& batches, const FitOptions& options, SourceSite where) {
   return called_from(where, [&] {
+    refuse_fit_in_trace();
     prepare_steps();
     track_train_function();
     if (options.validation_split > 0) {
