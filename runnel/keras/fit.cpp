@@ -27,12 +27,18 @@ void refuse_validation_batch_size(const SampleData& validation, const FitOptions
 }
 
 // It is made of many steps of its own, and what it tells after them are numbers.
-void refuse_fit_in_trace() {
+void refuse_in_trace(const char* who, const char* instead) {
   if (!is_tracing()) return;
-  throw Error(
-      Code::failed_precondition,
-      "[fit] fit cannot run while a function is traced: call it outside of function(...). A step of training in "
-      "a function is made of a GradientTape and the optimizer's apply_gradients");
+  throw make_error(Code::failed_precondition,
+                   "[{0}] {0} cannot run while a function is traced: call it outside of function(...). {1}", who,
+                   instead);
+}
+void refuse_fit_in_trace() {
+  refuse_in_trace("fit",
+                  "A step of training in a function is made of a GradientTape and the optimizer's apply_gradients");
+}
+void refuse_evaluate_in_trace() {
+  refuse_in_trace("evaluate", "In a function, call the model and the loss themselves");
 }
 
 constexpr double kShowEvery = 0.05;  // seconds between two drawings of the progress bar
@@ -284,6 +290,7 @@ History Model::fit(const data::AnyDataset& batches, const FitOptions& options, S
 
 Logs Model::evaluate(const NestArg& x, const NestArg& y, const EvaluateOptions& options, SourceSite where) {
   return called_from(where, [&] {
+    refuse_evaluate_in_trace();
     prepare_steps();
     return Fitting(*this, {}).evaluate(SampleData(x, y, options.sample_weight), options);
   });
@@ -291,6 +298,7 @@ Logs Model::evaluate(const NestArg& x, const NestArg& y, const EvaluateOptions& 
 
 Logs Model::evaluate(const data::AnyDataset& batches, const EvaluateOptions& options, SourceSite where) {
   return called_from(where, [&] {
+    refuse_evaluate_in_trace();
     prepare_steps();
     refuse_batch_size("evaluate", "batch_size", options.batch_size);
     refuse_sample_weight("evaluate", options.sample_weight);

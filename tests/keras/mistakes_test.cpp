@@ -372,6 +372,11 @@ TEST(Mistakes, FitInATracedFunction) {
   expect_error([&] { samples(Tensor(1)); }, Code::failed_precondition, text);
   expect_error([&] { samples(Tensor(1)); }, Code::failed_precondition, "mistakes_test.cpp:");
   expect_error([&] { batches(Tensor(1)); }, Code::failed_precondition, text);
+  const auto judged = function([&](const Tensor& n) {
+    model.evaluate(x, y, {.verbose = 0});
+    return n;
+  });
+  expect_error([&] { judged(Tensor(1)); }, Code::failed_precondition, "evaluate cannot run while a function is traced");
   model.fit(x, y, {.verbose = 0});
 }
 
