@@ -9,6 +9,7 @@ set(RUNNEL_PUBLIC_HEADERS
   runnel/base/error.h
   runnel/base/export.h
   runnel/base/function_ref.h
+  runnel/base/moved_from.h
   runnel/base/parallel.h
   runnel/base/ref.h
   runnel/base/small_vector.h

@@ -81,7 +81,7 @@ class RUNNEL_API Graph {
     std::shared_ptr<GraphState> state_;
     std::unique_ptr<OpenGraph> open_;
   };
-  [[nodiscard]] Scope as_default() const { return Scope(state_); }
+  [[nodiscard]] Scope as_default() const { return Scope(state()); }
 
   std::vector<std::string> operations() const;  // the names of the nodes, in the order they were made
   std::vector<Variable> global_variables() const;
@@ -93,6 +93,7 @@ class RUNNEL_API Graph {
   friend class Session;
   friend RUNNEL_API Graph get_default_graph();
   explicit Graph(std::shared_ptr<GraphState> state) : state_(std::move(state)) {}
+  const std::shared_ptr<GraphState>& state() const;  // an Error where it was moved from
   std::shared_ptr<GraphState> state_;
 };
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "runnel/base/format.h"
+#include "runnel/base/moved_from.h"
 #include "runnel/graph/gradient/gradient.h"
 #include "runnel/graph/graph_function.h"
 #include "runnel/op/dispatch.h"
@@ -176,15 +177,20 @@ Graph::Scope::Scope(std::shared_ptr<GraphState> state)
     : state_(std::move(state)), open_(std::make_unique<OpenGraph>(*state_)) {}
 Graph::Scope::~Scope() = default;
 
+const std::shared_ptr<GraphState>& Graph::state() const {
+  if (!state_) throw_moved_from("Graph");
+  return state_;
+}
+
 std::vector<std::string> Graph::operations() const {
   std::vector<std::string> names;
-  for (const auto& node : state_->graph()->nodes()) names.push_back(node->name);
+  for (const auto& node : state()->graph()->nodes()) names.push_back(node->name);
   return names;
 }
-std::vector<Variable> Graph::global_variables() const { return variables_of(*state_, false); }
-std::vector<Variable> Graph::trainable_variables() const { return variables_of(*state_, true); }
-std::string Graph::to_graph_def() const { return state_->graph()->to_graph_def(); }
-std::string Graph::to_text() const { return state_->graph()->to_text(); }
+std::vector<Variable> Graph::global_variables() const { return variables_of(*state(), false); }
+std::vector<Variable> Graph::trainable_variables() const { return variables_of(*state(), true); }
+std::string Graph::to_graph_def() const { return state()->graph()->to_graph_def(); }
+std::string Graph::to_text() const { return state()->graph()->to_text(); }
 
 void disable_eager_execution() {
   Defaults& d = defaults();

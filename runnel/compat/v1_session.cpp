@@ -183,7 +183,7 @@ class Session::State {
 };
 
 Session::Session(const ConfigProto& config) : Session(get_default_graph(), config) {}
-Session::Session(const Graph& graph, const ConfigProto& config) : state_(std::make_unique<State>(graph.state_)) {
+Session::Session(const Graph& graph, const ConfigProto& config) : state_(std::make_unique<State>(graph.state())) {
   if (config.intra_op_parallelism_threads > 0) set_num_threads(config.intra_op_parallelism_threads);
 }
 Session::~Session() = default;

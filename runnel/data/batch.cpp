@@ -11,12 +11,12 @@ class BatchView : public BatchesView {
  public:
   BatchView(IndexedPtr input, int64_t batch, bool drop) : input_(std::move(input)), batch_(batch), drop_(drop) {
     const int64_t n = input_->size();
-    size_ = n == kEndless ? kEndless : drop ? n / batch : (n + batch - 1) / batch;
+    size_ = n == kEndless ? kEndless : drop ? n / batch : groups_of(n, batch);
   }
   int64_t size() const override { return size_; }
   std::vector<Block::Result> pieces(int64_t i) const override {
     std::vector<Block::Result> all;
-    const int64_t end = std::min(input_->size(), (i + 1) * batch_);
+    const int64_t end = end_of(i);
     std::vector<Item> good;
     const auto flush = [&] {
       if (good.empty() || drop_) return;
@@ -46,13 +46,18 @@ class BatchView : public BatchesView {
     // A batch of batches comes here again: its inner indices are another list.
     std::vector<int64_t> mine = std::move(indices);
     mine.clear();
-    const int64_t end = std::min(input_->size(), (i + 1) * batch_);
+    const int64_t end = end_of(i);
     for (int64_t k = i * batch_; k < end; ++k) mine.push_back(k);
     input_->gather(mine, out);
     indices = std::move(mine);
   }
 
  private:
+  int64_t end_of(int64_t i) const {
+    const int64_t begin = i * batch_, left = input_->size() - begin;
+    return begin + std::min(left, batch_);
+  }
+
   IndexedPtr input_;
   int64_t batch_;
   bool drop_;
@@ -142,7 +147,7 @@ class BatchNode : public DatasetNode {
   }
   int64_t cardinality() const override {
     const int64_t n = input()->cardinality();
-    return n < 0 ? n : options_.drop_remainder ? n / batch_ : (n + batch_ - 1) / batch_;
+    return n < 0 ? n : options_.drop_remainder ? n / batch_ : groups_of(n, batch_);
   }
 
  protected:

@@ -1,4 +1,6 @@
 // One of several datasets for each element: by a dataset of choices, or at random.
+#include <cmath>
+
 #include "runnel/base/format.h"
 #include "runnel/base/philox.h"
 #include "runnel/data/node.h"
@@ -126,6 +128,13 @@ NodePtr nodes::sample(std::vector<NodePtr> inputs, std::vector<double> weights, 
   if (weights.size() != inputs.size()) {
     throw invalid_argument("[sample_from_datasets] {} weights for {} datasets", weights.size(), inputs.size());
   }
+  double total = 0;
+  for (size_t k = 0; k < weights.size(); ++k) {
+    total += weights[k];
+    if (weights[k] >= 0 && std::isfinite(total)) continue;
+    throw invalid_argument("[sample_from_datasets] weight {} is {}: weights are numbers of 0 or more", k, weights[k]);
+  }
+  if (total == 0) throw invalid_argument("[sample_from_datasets] all weights are 0: there is nothing to sample");
   return std::make_shared<ChooseNode>(std::move(inputs), std::move(weights), stop_on_empty,
                                       seed ? mix(static_cast<uint64_t>(*seed), 0) | 1 : draw_seed(),
                                       rerandomize_each_iteration);

@@ -245,6 +245,7 @@ class FilesIterator : public IteratorNode {
     return true;
   }
   int64_t produce_batch(int64_t n, Item& out, std::exception_ptr& error) override {
+    if (n > kRoomyBatch) return IteratorNode::produce_batch(n, out, error);
     Tensor t = Tensor::empty(DType::string, {n});
     int64_t got = 0;
     try {

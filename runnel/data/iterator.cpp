@@ -1,13 +1,17 @@
 #include "runnel/data/iterator.h"
 
+#include <atomic>
 #include <optional>
+#include <thread>
 
 #include "runnel/base/crc32c.h"
 #include "runnel/base/flush_denormals.h"
 #include "runnel/base/format.h"
+#include "runnel/base/moved_from.h"
 #include "runnel/data/nested.h"
 #include "runnel/data/node.h"
 #include "runnel/data/register.h"
+#include "runnel/data/runner.h"
 #include "runnel/data/traced_pass.h"
 #include "runnel/function/tracing_turn.h"
 #include "runnel/graph/tracer.h"
@@ -115,6 +119,31 @@ struct AnyIterator::Impl : Object, Trackable {
   std::mutex mutex;            // of the two below: ops of a graph may run on any thread
   std::optional<Item> peeked;  // asked for by a loop's condition, not yet handed out
   bool ended = false;
+  std::atomic<std::thread::id> reader;         // the thread that makes an element now
+  std::atomic<const Pipeline*> runs{nullptr};  // pass.pipeline
+
+  // The stages below run on this thread, or this thread works for them: what they wait for would wait for them.
+  void require_outside() const {
+    if (reader.load(std::memory_order_relaxed) != std::this_thread::get_id() &&
+        (working_for() == nullptr || working_for() != runs.load(std::memory_order_relaxed))) {
+      return;
+    }
+    throw Error(Code::failed_precondition,
+                "[data] the iterator is read inside its own pipeline: a callable of a stage runs while the iterator "
+                "makes an element, and cannot ask it for another or move it. Make an iterator of its own for it");
+  }
+  // The next element of the stages. The mutex is held.
+  bool make(Item& out) {
+    struct Reading {
+      explicit Reading(Impl& of) : of(of) { of.reader.store(std::this_thread::get_id(), std::memory_order_relaxed); }
+      ~Reading() { of.reader.store(std::thread::id(), std::memory_order_relaxed); }
+      Reading(const Reading&) = delete;
+      Reading& operator=(const Reading&) = delete;
+      Impl& of;
+    };
+    const Reading reading(*this);
+    return apart([&] { return pass.root->next(out); });
+  }
 
   void tell_latest() const { tell_latest(*node); }
   // The datasets this one was made from too: users hold those, where fit adds stages of its own.
@@ -127,12 +156,13 @@ struct AnyIterator::Impl : Object, Trackable {
   }
   // For loops of graphs, which ask whether there is an element before they take it.
   bool has_next() {
+    require_outside();
     const function_detail::WaitsForWorkers waits;  // for the lock too
     const std::lock_guard lock(mutex);
     if (peeked) return true;
     if (ended) return false;
     Item item;
-    if (!apart([&] { return pass.root->next(item); })) {
+    if (!make(item)) {
       ended = true;
       return false;
     }
@@ -140,9 +170,10 @@ struct AnyIterator::Impl : Object, Trackable {
     return true;
   }
   bool take(Item& out) {
+    require_outside();
     const function_detail::WaitsForWorkers waits;  // for the lock too
     const std::lock_guard lock(mutex);
-    if (!peeked) return apart([&] { return pass.root->next(out); });
+    if (!peeked) return make(out);
     out = std::move(*peeked);
     peeked.reset();
     return true;
@@ -153,14 +184,26 @@ AnyIterator::AnyIterator(NodePtr node) : impl_(std::make_shared<Impl>()) {
   impl_->node = std::move(node);
   impl_->pass.epoch = impl_->node->iterations.fetch_add(1, std::memory_order_relaxed);
   apart([&] { impl_->pass.start(impl_->node); });
+  impl_->runs = impl_->pass.pipeline.get();
   impl_->tell_latest();
   handle_ = Tensor::empty(DType::resource, {});
   handle_.mutable_data<ResourceHandle>()->object = impl_;
 }
 
-bool AnyIterator::next(Item& out) { return impl_->take(out); }
+const std::shared_ptr<AnyIterator::Impl>& AnyIterator::impl(const SourceSite& where) const {
+  if (!impl_) throw_moved_from("Iterator", where);
+  return impl_;
+}
 
-const Tensor& AnyIterator::handle() const { return handle_; }
+bool AnyIterator::next(Item& out) {
+  const std::shared_ptr<Impl> alive = impl();  // a callable may drop this object while it runs
+  return alive->take(out);
+}
+
+const Tensor& AnyIterator::handle() const {
+  impl();
+  return handle_;
+}
 
 std::optional<Nest> AnyIterator::next() {
   Item item;
@@ -168,8 +211,8 @@ std::optional<Nest> AnyIterator::next() {
   return to_nest(item);
 }
 
-std::string AnyIterator::save() const { return impl_->save(); }
-void AnyIterator::restore(std::string_view state) { impl_->restore(state); }
+std::string AnyIterator::save() const { return impl()->save(); }
+void AnyIterator::restore(std::string_view state) { impl()->restore(state); }
 
 std::vector<SavableValue> AnyIterator::Impl::savable_values() {
   const auto check = [this](const std::vector<Tensor>& saved) {
@@ -215,6 +258,7 @@ StateReader AnyIterator::Impl::checked(std::string_view state) const {
 }
 
 void AnyIterator::Impl::restore(std::string_view state) {
+  require_outside();
   StateReader in = checked(state);
   apart([&] {
     Pass fresh;
@@ -227,12 +271,13 @@ void AnyIterator::Impl::restore(std::string_view state) {
     peeked.reset();
     ended = false;
     pass = std::move(fresh);
+    runs = pass.pipeline.get();
   });
   tell_latest();
 }
 
-std::string AnyIterator::explain() const { return impl_->pass.pipeline->explain(); }
-const Pipeline& AnyIterator::pipeline() const { return *impl_->pass.pipeline; }
+std::string AnyIterator::explain() const { return impl()->pass.pipeline->explain(); }
+const Pipeline& AnyIterator::pipeline() const { return *impl()->pass.pipeline; }
 
 namespace {
 
@@ -275,14 +320,22 @@ void get_next_traced(const Tensor& handle, const DatasetNode& node, Item& out) {
 }  // namespace
 
 void AnyIterator::get_next(Item& out, SourceSite where) const {
+  const std::shared_ptr<Impl> alive = impl(where);
   composed(where, [&] {
-    if (current_interceptor() != nullptr) return get_next_traced(handle_, *impl_->node, out);
-    if (!impl_->take(out)) throw Error(Code::out_of_range, "[get_next] end of sequence");
+    if (current_interceptor() != nullptr) return get_next_traced(handle_, *alive->node, out);
+    if (!alive->take(out)) throw Error(Code::out_of_range, "[get_next] end of sequence");
   });
 }
 
 TracedPass::TracedPass(const NodePtr& node, SourceSite where) : Loop("for", where), node_(node) {
   if (!is_traced()) return;
+  if (node->cardinality() == INFINITE_CARDINALITY) {
+    composed(where, [] {
+      throw Error(Code::invalid_argument,
+                  "[for] the dataset never ends, and neither would the loop in the function: take(n) gives its first n "
+                  "elements; get_next() of an iterator made outside gives the next one at each call");
+    });
+  }
   static const Op op("_DatasetIterator");
   iterator_ = op({to_variant(node)});
 }

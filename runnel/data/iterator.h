@@ -44,6 +44,8 @@ class RUNNEL_API AnyIterator {
   struct Impl;
 
  private:
+  const std::shared_ptr<Impl>& impl(const SourceSite& where = SourceSite()) const;  // an Error where it was moved from
+
   std::shared_ptr<Impl> impl_;
   Tensor handle_;
 };

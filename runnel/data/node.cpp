@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "runnel/base/format.h"
+#include "runnel/base/stack.h"
 #include "runnel/data/nodes.h"
 #include "runnel/data/rows.h"
 #include "runnel/data/runner.h"
@@ -84,6 +85,7 @@ int64_t IteratorNode::next_batch(int64_t n, Item& out, std::exception_ptr& error
 }
 
 int64_t IteratorNode::produce_batch(int64_t n, Item& out, std::exception_ptr& error) {
+  if (n > kRoomyBatch) return produce_all(n, out, error);
   Stacker stacker(n);
   Item item;
   try {
@@ -94,6 +96,25 @@ int64_t IteratorNode::produce_batch(int64_t n, Item& out, std::exception_ptr& er
       }
       stacker.add(item);
     }
+  } catch (...) {
+    error = std::current_exception();
+  }
+  if (stacker.count() > 0) stacker.finish(out);
+  return stacker.count();
+}
+
+int64_t IteratorNode::produce_all(int64_t n, Item& out, std::exception_ptr& error) {
+  std::vector<Item> items;
+  try {
+    for (Item one; static_cast<int64_t>(items.size()) < n && in_stage(where_, [&] { return produce(one); });) {
+      items.push_back(std::move(one));
+    }
+  } catch (...) {
+    error = std::current_exception();
+  }
+  Stacker stacker(static_cast<int64_t>(items.size()));
+  try {
+    for (const Item& one : items) stacker.add(one);
   } catch (...) {
     error = std::current_exception();
   }
@@ -144,7 +165,22 @@ void Indexed::collect(std::span<const int64_t> indices, Item& out) const {
   stacker.finish(out);
 }
 
+namespace {
+
+// Every stage begins here: those of a long pipeline, and those that callables of stages begin.
+void require_stack_for(const DatasetNode& node) {
+  if (stack_has_room()) return;
+  throw make_error(
+      Code::resource_exhausted,
+      "[{}] the datasets inside one another have used up the stack: a dataset whose callable reads another "
+      "of its own kind must come to an end",
+      node.name());
+}
+
+}  // namespace
+
 std::shared_ptr<Indexed> DatasetNode::index(const Context& ctx) const {
+  require_stack_for(*this);
   StageStats& stats = ctx.pipeline->stage(ctx.stage, name(), details());
   std::shared_ptr<Indexed> view = make_indexed(ctx.in_stage(stats));
   if (view) {
@@ -155,6 +191,7 @@ std::shared_ptr<Indexed> DatasetNode::index(const Context& ctx) const {
 }
 
 IteratorPtr DatasetNode::iterate(const Context& ctx) const {
+  require_stack_for(*this);
   StageStats& stats = ctx.pipeline->stage(ctx.stage, name(), details());
   const Context inner = ctx.in_stage(stats);
   if (std::shared_ptr<Indexed> view = make_indexed(inner)) {
@@ -168,6 +205,7 @@ IteratorPtr DatasetNode::iterate(const Context& ctx) const {
 }
 
 IteratorPtr DatasetNode::iterate_ahead(const Context& ctx, int depth) const {
+  require_stack_for(*this);
   StageStats& stats = ctx.pipeline->stage(ctx.stage, name(), details());
   IteratorPtr it = make_iterator_ahead(ctx.in_stage(stats), depth);
   if (it) {

@@ -89,6 +89,8 @@ class RUNNEL_API IteratorNode {
 
  private:
   bool timed_next(Item& out);
+  // produce_batch of n elements where there are hardly so many.
+  int64_t produce_all(int64_t n, Item& out, std::exception_ptr& error);
 };
 using IteratorPtr = std::unique_ptr<IteratorNode>;
 
@@ -121,6 +123,11 @@ class RUNNEL_API Indexed {
 };
 using IndexedPtr = std::shared_ptr<const Indexed>;
 inline constexpr int64_t kEndless = int64_t{1} << 62;  // the size of an infinite view
+
+// How many groups of `size` so many elements make, the last one perhaps smaller. Sizes may be as large as there are.
+inline int64_t groups_of(int64_t elements, int64_t size) { return elements <= 0 ? 0 : (elements - 1) / size + 1; }
+// A batch of more rows than this is a wish for one batch of all there is: no room is taken before they are there.
+inline constexpr int64_t kRoomyBatch = int64_t{1} << 26;
 
 class RUNNEL_API DatasetNode : public std::enable_shared_from_this<DatasetNode> {
  public:

@@ -100,7 +100,7 @@ class CombineNode : public DatasetNode {
   ElementSpec element_spec() const override { return spec_(input()->element_spec(), drop_ ? batch_ : kUnknownDim); }
   int64_t cardinality() const override {
     const int64_t n = input()->cardinality();
-    return n < 0 ? n : drop_ ? n / batch_ : (n + batch_ - 1) / batch_;
+    return n < 0 ? n : drop_ ? n / batch_ : groups_of(n, batch_);
   }
 
  protected:
@@ -164,7 +164,7 @@ class RowsNode : public DatasetNode {
     const int64_t each = n < 0 ? kUnknownDim : known_rows(input()->element_spec());
     if (each < 0) return UNKNOWN_CARDINALITY;
     const int64_t rows = n * each;
-    return batch_ == 0 ? rows : drop_ ? rows / batch_ : (rows + batch_ - 1) / batch_;
+    return batch_ == 0 ? rows : drop_ ? rows / batch_ : groups_of(rows, batch_);
   }
 
  protected:

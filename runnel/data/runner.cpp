@@ -38,9 +38,13 @@ ThreadTimes thread_times() {
   return {ns(usage.ru_utime) + ns(usage.ru_stime), usage.ru_nvcsw};
 }
 
+thread_local const Pipeline* worker_of = nullptr;
+
 double smoothed(double mean, double value) { return mean == 0 ? value : 0.8 * mean + 0.2 * value; }
 
 }  // namespace
+
+const Pipeline* working_for() { return worker_of; }
 
 Runner::Runner(const Context& ctx, std::unique_ptr<RunnerJob> job, int parallel, int depth, bool ordered,
                StageStats& stats)
@@ -126,6 +130,7 @@ int64_t Runner::expected_bytes(int64_t elements) const {
 }
 
 void Runner::work(int number) {
+  worker_of = pipeline_.get();
   const FlushDenormals flush;
   const ContextScope<&ThreadContext::worker> working(true);
   const SerialScope parallel_over_elements;

@@ -92,6 +92,9 @@ class PullJob : public RunnerJob {
   IteratorPtr input_;
 };
 
+// The pipeline that this thread was made for by a Runner; null on threads of the program.
+const Pipeline* working_for();
+
 class Runner : public IteratorNode {
  public:
   Runner(const Context& ctx, std::unique_ptr<RunnerJob> job, int parallel, int depth, bool ordered, StageStats& stats);

@@ -12,12 +12,16 @@ uint64_t epoch_of_pass(uint64_t epoch, int64_t pass) {
   return pass == 0 ? epoch : mix(epoch, static_cast<uint64_t>(pass));
 }
 
+// Repeated more often than anybody can count is repeated without end. `rows` is not negative.
+bool without_end(int64_t rows, int64_t count) {
+  return rows > 0 && (count < 0 || (count > 0 && rows >= kEndless / count));
+}
+
 class RepeatView : public Indexed {
  public:
   RepeatView(NodePtr input, Context ctx, IndexedPtr first, int64_t count)
       : input_(std::move(input)), ctx_(std::move(ctx)), rows_(first->size()), passes_{{0, first}} {
-    size_ = count < 0 || rows_ == kEndless ? kEndless : rows_ * count;
-    if (rows_ == 0) size_ = 0;
+    size_ = without_end(rows_, count) ? kEndless : rows_ * count;
     wish = first->wish;
   }
   int64_t size() const override { return size_; }
@@ -107,7 +111,8 @@ class RepeatNode : public DatasetNode {
     const int64_t n = input()->cardinality();
     if (n == 0 || count_ == 0) return 0;
     if (n == INFINITE_CARDINALITY || count_ < 0) return INFINITE_CARDINALITY;
-    return n == UNKNOWN_CARDINALITY ? n : n * count_;
+    if (n == UNKNOWN_CARDINALITY) return n;
+    return without_end(n, count_) ? INFINITE_CARDINALITY : n * count_;
   }
 
  protected:
@@ -130,7 +135,7 @@ class PartView : public Indexed {
   PartView(IndexedPtr input, int64_t begin, int64_t step, int64_t most)
       : input_(std::move(input)), begin_(begin), step_(step) {
     const int64_t n = input_->size();
-    size_ = n == kEndless ? kEndless : std::max<int64_t>(0, (n - begin + step - 1) / step);
+    size_ = n == kEndless ? kEndless : groups_of(n - begin, step);
     size_ = std::min(size_, most);
     wish = input_->wish;
   }
@@ -168,6 +173,7 @@ class PartIterator : public IteratorNode {
  protected:
   bool produce(Item& out) override {
     if (given_ >= most_) return false;
+    if (given_ > 0 && step_ > (INT64_MAX - begin_) / given_) return false;  // behind the last number there is
     const int64_t wanted = begin_ + given_ * step_;
     while (input_->next(out)) {
       if (at_++ == wanted) {
@@ -203,7 +209,7 @@ class PartNode : public DatasetNode {
     if (most_ == 0) return 0;
     if (n == UNKNOWN_CARDINALITY) return n;
     if (n == INFINITE_CARDINALITY) return most_ == INT64_MAX ? n : most_;
-    return std::min(most_, std::max<int64_t>(0, (n - begin_ + step_ - 1) / step_));
+    return std::min(most_, groups_of(n - begin_, step_));
   }
 
  protected:
@@ -340,7 +346,7 @@ class ConcatenateNode : public DatasetNode {
   std::shared_ptr<Indexed> make_indexed(const Context& ctx) const override {
     struct View : Indexed {
       IndexedPtr a, b;
-      int64_t size() const override { return std::min(kEndless, a->size() + b->size()); }
+      int64_t size() const override { return a->size() >= kEndless - b->size() ? kEndless : a->size() + b->size(); }
       void compute(int64_t i, Item& out) const override {
         if (i < a->size()) return a->at(i, out);
         b->at(i - a->size(), out);

@@ -61,7 +61,7 @@ class WindowNode : public DatasetNode {
     if (n < 0) return n;
     const int64_t span = (size_ - 1) * stride_ + 1;
     if (drop_) return n < span ? 0 : (n - span) / shift_ + 1;
-    return (n + shift_ - 1) / shift_;
+    return groups_of(n, shift_);
   }
 
  protected:

@@ -9,16 +9,24 @@
 
 namespace runnel {
 
-const std::string& ConcreteFunction::name() const { return function_->name(); }
-const Graph& ConcreteFunction::graph() const { return function_->graph(); }
-const std::vector<Tensor>& ConcreteFunction::captured_inputs() const { return function_->captures; }
+const GraphFunction& ConcreteFunction::made() const {
+  if (function_) return *function_;
+  throw make_error(Code::failed_precondition,
+                   "[ConcreteFunction] this ConcreteFunction was moved from, or never made: assign what "
+                   "get_concrete_function gives to it, or use the object that it was moved into");
+}
+
+const std::string& ConcreteFunction::name() const { return made().name(); }
+const Graph& ConcreteFunction::graph() const { return made().graph(); }
+const std::vector<Tensor>& ConcreteFunction::captured_inputs() const { return made().captures; }
 size_t ConcreteFunction::num_outputs() const { return graph().outputs().size(); }
 std::string ConcreteFunction::to_text() const { return graph().to_text(); }
 
 std::vector<TensorSpec> ConcreteFunction::inputs() const {
+  const Graph& g = graph();
   std::vector<TensorSpec> specs;
   for (size_t i = 0; i < num_parameters_; ++i) {
-    const Node& n = *graph().inputs()[i];
+    const Node& n = *g.inputs()[i];
     specs.push_back({n.shape(), n.dtype(), n.name});
   }
   return specs;
@@ -34,7 +42,7 @@ std::vector<TensorSpec> ConcreteFunction::outputs() const {
 
 std::vector<Variable> ConcreteFunction::captured_variables() const {
   std::vector<Variable> all;
-  for (const Tensor& t : function_->captures) {
+  for (const Tensor& t : captured_inputs()) {
     if (t.dtype() != DType::resource) continue;
     if (referred_as<VariableSlot>(t)) all.push_back(Variable::from_handle(t));
   }
@@ -48,11 +56,12 @@ std::vector<Variable> ConcreteFunction::trainable_variables() const {
 }
 
 std::vector<Tensor> ConcreteFunction::operator()(const std::vector<Tensor>& parameters) const {
+  const std::vector<Tensor>& captures = captured_inputs();
   if (parameters.size() != num_parameters_) {
     throw invalid_argument("[{}] takes {} tensors, got {}", name(), num_parameters_, parameters.size());
   }
   std::vector<Tensor> all = parameters;
-  all.insert(all.end(), function_->captures.begin(), function_->captures.end());
+  all.insert(all.end(), captures.begin(), captures.end());
   for (size_t i = 0; i < parameters.size(); ++i) {
     const Node& n = *graph().inputs()[i];
     if (!parameters[i].defined() || parameters[i].dtype() != n.dtype() ||

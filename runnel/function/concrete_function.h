@@ -37,6 +37,8 @@ class RUNNEL_API ConcreteFunction {
   std::vector<Tensor> operator()(const std::vector<Tensor>& parameters) const;
 
  private:
+  const GraphFunction& made() const;  // an Error where there is none
+
   GraphFunctionPtr function_;
   size_t num_parameters_ = 0;
 };

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include "runnel/base/moved_from.h"
 #include "runnel/function/call_key.h"
 #include "runnel/function/function_core.h"
 #include "runnel/graph/control_flow.h"
@@ -96,15 +97,15 @@ class TracedFunction {
   ConcreteFunction get_concrete_function(const Args&... args) const {
     function_detail::CallKey key(types_of<Args...>());
     (add(key, args), ...);
-    function_detail::TracePtr trace = state_->core.find(key);
+    function_detail::TracePtr trace = state().core.find(key);
     if (!trace) trace = make_trace(key, args...);
     return trace->concrete;
   }
 
   // Why the function was traced anew, a line each: the argument, what it was, what it is now.
-  std::vector<std::string> why_retraced() const { return state_->core.why_retraced(); }
-  int num_traces() const { return state_->core.num_traces(); }
-  const std::string& name() const { return state_->core.options().name; }
+  std::vector<std::string> why_retraced() const { return state().core.why_retraced(); }
+  int num_traces() const { return state().core.num_traces(); }
+  const std::string& name() const { return state().core.options().name; }
 
  private:
   struct State {
@@ -112,12 +113,18 @@ class TracedFunction {
     F f;
     function_detail::Core core;
   };
+  State& state(const SourceSite& where = SourceSite()) const {
+    if (!state_) [[unlikely]]
+      throw_moved_from("function", where);
+    return *state_;
+  }
 
   template <class... Args>
   auto call(const SourceSite& where, const Args&... args) const {
     using R = function_detail::ReturnedAs<std::decay_t<std::invoke_result_t<F&, function_detail::Held<Args>&...>>>;
+    function_detail::Core& core = state(where).core;
     if (functions_run_eagerly()) {
-      state_->core.require_stack(where);
+      core.require_stack(where);
       if constexpr (std::is_void_v<R>) {
         invoke(args...);
         return;
@@ -127,7 +134,6 @@ class TracedFunction {
     }
     function_detail::CallKey key(types_of<Args...>(), where);
     (add(key, args), ...);
-    auto& core = state_->core;
     function_detail::TracePtr trace = core.find(key);
     if (!trace) [[unlikely]] {
       if constexpr (!std::is_void_v<R> && function_detail::fixed_tensors<R>() > 0) {

@@ -7,7 +7,9 @@ namespace runnel {
 CancellationToken::CancellationToken() : cancelled_(std::make_shared<std::atomic<bool>>(false)) {}
 
 CancellationScope::CancellationScope(const CancellationToken& token)
-    : token_(token), outer_(thread_context().cancellation), scope_(this) {}
+    : token_(token), outer_(thread_context().cancellation), scope_(this) {
+  token_.cancelled();  // an Error now, not in what runs inside, where it was moved from
+}
 CancellationScope::~CancellationScope() = default;
 
 void throw_cancelled(const std::string& where) {

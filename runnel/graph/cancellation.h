@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "runnel/base/moved_from.h"
 #include "runnel/tensor/thread_context.h"
 
 namespace runnel {
@@ -15,11 +16,16 @@ namespace runnel {
 class RUNNEL_API CancellationToken {
  public:
   CancellationToken();
-  void cancel() const { cancelled_->store(true, std::memory_order_release); }
-  bool cancelled() const { return cancelled_->load(std::memory_order_acquire); }
+  void cancel() const { flag().store(true, std::memory_order_release); }
+  bool cancelled() const { return flag().load(std::memory_order_acquire); }
 
  private:
-  friend class CancellationScope;
+  std::atomic<bool>& flag() const {
+    if (!cancelled_) [[unlikely]]
+      throw_moved_from("CancellationToken");
+    return *cancelled_;
+  }
+
   std::shared_ptr<std::atomic<bool>> cancelled_;
 };
 

@@ -8,6 +8,7 @@
 #include "runnel/base/env.h"
 #include "runnel/base/export.h"
 #include "runnel/base/function_ref.h"
+#include "runnel/base/moved_from.h"
 #include "runnel/base/source_site.h"
 
 namespace runnel::io {
@@ -29,13 +30,19 @@ class RUNNEL_API RecordIndex {
   static RecordIndex load(const std::string& path, Env& env = Env::posix());
   void save(const std::string& path, Env& env = Env::posix()) const;  // atomically, beside `path`
 
-  uint64_t size() const { return offsets_.size() - 1; }
+  uint64_t size() const { return offsets().size() - 1; }
   // Of record number `record`; an Error where there is none.
   uint64_t offset(uint64_t record) const;  // of its header
   uint64_t length(uint64_t record) const;  // of its data
-  uint64_t file_size() const { return offsets_.back(); }
+  uint64_t file_size() const { return offsets().back(); }
 
  private:
+  const std::vector<uint64_t>& offsets() const {
+    if (offsets_.empty()) [[unlikely]]
+      throw_moved_from("RecordIndex");
+    return offsets_;
+  }
+
   std::vector<uint64_t> offsets_;  // one more than there are records: the last is the end
 };
 
@@ -44,14 +51,23 @@ class RUNNEL_API IndexedRecords {
  public:
   explicit IndexedRecords(const std::string& path, Env& env = Env::posix(), SourceSite where = SourceSite::current());
 
-  uint64_t size() const { return index_.size(); }
+  uint64_t size() const { return index().size(); }
   // Checked against its checksums; an Error names file, offset and record. Safe from many threads. The span is valid
   // while this object or its owner() lives.
   ByteSpan operator[](uint64_t record) const;
-  std::shared_ptr<const void> owner() const { return file_; }
-  const RecordIndex& index() const { return index_; }
+  std::shared_ptr<const void> owner() const { return file(); }
+  const RecordIndex& index() const {
+    file();
+    return index_;
+  }
 
  private:
+  const std::shared_ptr<MappedFile>& file() const {
+    if (!file_) [[unlikely]]
+      throw_moved_from("IndexedRecords");
+    return file_;
+  }
+
   std::string path_;
   std::shared_ptr<MappedFile> file_;
   RecordIndex index_;

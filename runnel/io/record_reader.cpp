@@ -6,6 +6,7 @@
 
 #include "runnel/base/crc32c.h"
 #include "runnel/base/format.h"
+#include "runnel/base/moved_from.h"
 #include "runnel/base/varint.h"
 #include "runnel/io/caller_line.h"
 #include "runnel/io/file_frame.h"
@@ -224,13 +225,19 @@ RecordReader::~RecordReader() = default;
 RecordReader::RecordReader(RecordReader&&) noexcept = default;
 RecordReader& RecordReader::operator=(RecordReader&&) noexcept = default;
 
-RecordReader::Status RecordReader::read(ByteSpan* record) { return state_->read(record); }
+RecordReader::State& RecordReader::state(const SourceSite& where) const {
+  if (!state_) [[unlikely]]
+    throw_moved_from("RecordReader", where);
+  return *state_;
+}
 
-const RecordError& RecordReader::error() const { return state_->error; }
+RecordReader::Status RecordReader::read(ByteSpan* record) { return state().read(record); }
+
+const RecordError& RecordReader::error() const { return state().error; }
 
 std::optional<ByteSpan> RecordReader::next(SourceSite where) {
   ByteSpan record;
-  switch (state_->read(&record)) {
+  switch (state(where).read(&record)) {
     case Status::record: return record;
     case Status::end: return std::nullopt;
     case Status::damaged: break;
@@ -239,33 +246,38 @@ std::optional<ByteSpan> RecordReader::next(SourceSite where) {
 }
 
 void RecordReader::throw_error(SourceSite where) const {
-  const RecordError& e = state_->error;
-  throw at_line(make_error(e.code, "[TFRecord] {}: record {} at byte {}: {}", state_->path, e.record, e.offset, e.what)
-                    .inside(file_frame(state_->path, e.offset)),
+  const State& s = state(where);
+  const RecordError& e = s.error;
+  throw at_line(make_error(e.code, "[TFRecord] {}: record {} at byte {}: {}", s.path, e.record, e.offset, e.what)
+                    .inside(file_frame(s.path, e.offset)),
                 where);
 }
 
 std::shared_ptr<const void> RecordReader::owner() const {
-  if (state_->inflate) return state_->block;
-  return state_->file_owner;
+  const State& s = state();
+  if (s.inflate) return s.block;
+  return s.file_owner;
 }
 
 bool RecordReader::skip_damaged() {
-  if (state_->damaged_size == 0 || state_->error.offset != state_->at.offset) return false;
-  state_->step(state_->damaged_size);
-  state_->damaged_size = 0;
+  State& s = state();
+  if (s.damaged_size == 0 || s.error.offset != s.at.offset) return false;
+  s.step(s.damaged_size);
+  s.damaged_size = 0;
   return true;
 }
 
-RecordPosition RecordReader::position() const { return state_->at; }
+RecordPosition RecordReader::position() const { return state().at; }
 void RecordReader::seek(const RecordPosition& position, SourceSite where) {
-  called_at(where, [&] { state_->seek(position); });
+  State& s = state(where);
+  called_at(where, [&] { s.seek(position); });
 }
-const std::string& RecordReader::path() const { return state_->path; }
-Compression RecordReader::compression() const { return state_->compression; }
-uint64_t RecordReader::file_size() const { return state_->file.size(); }
+const std::string& RecordReader::path() const { return state().path; }
+Compression RecordReader::compression() const { return state().compression; }
+uint64_t RecordReader::file_size() const { return state().file.size(); }
 uint64_t RecordReader::file_position() const {
-  return state_->inflate ? state_->inflate->consumed() : state_->at.offset;
+  const State& s = state();
+  return s.inflate ? s.inflate->consumed() : s.at.offset;
 }
 
 }  // namespace runnel::io

@@ -8,6 +8,7 @@
 
 #include "runnel/base/crc32c.h"
 #include "runnel/base/format.h"
+#include "runnel/base/moved_from.h"
 #include "runnel/base/varint.h"
 #include "runnel/io/caller_line.h"
 
@@ -131,23 +132,31 @@ TFRecordWriter& TFRecordWriter::operator=(TFRecordWriter&& other) noexcept {
   return *this;
 }
 
+TFRecordWriter::State& TFRecordWriter::state(const SourceSite& where) const {
+  if (!state_) throw_moved_from("TFRecordWriter", where);
+  return *state_;
+}
+
 void TFRecordWriter::write(ByteSpan record, SourceSite where) {
-  state_->attempt(where, [&] { state_->write(record); });
+  State& s = state(where);
+  s.attempt(where, [&] { s.write(record); });
 }
 
 void TFRecordWriter::flush(SourceSite where) {
-  state_->attempt(where, [&] {
-    state_->drain();
-    if (state_->deflate) state_->deflate->flush([&](ByteSpan packed) { state_->file->append(packed); });
+  State& s = state(where);
+  s.attempt(where, [&] {
+    s.drain();
+    if (s.deflate) s.deflate->flush([&](ByteSpan packed) { s.file->append(packed); });
   });
 }
 
 void TFRecordWriter::close(SourceSite where) {
-  if (state_->file == nullptr) return;
-  state_->attempt(where, [&] { state_->close(); });
+  State& s = state(where);
+  if (s.file == nullptr) return;
+  s.attempt(where, [&] { s.close(); });
 }
 
-uint64_t TFRecordWriter::records() const { return state_->records; }
-uint64_t TFRecordWriter::bytes() const { return state_->bytes; }
+uint64_t TFRecordWriter::records() const { return state().records; }
+uint64_t TFRecordWriter::bytes() const { return state().bytes; }
 
 }  // namespace runnel::io

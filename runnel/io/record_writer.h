@@ -43,6 +43,8 @@ class RUNNEL_API TFRecordWriter {
 
  private:
   struct State;
+  State& state(const SourceSite& where = SourceSite()) const;  // an Error where it was moved from
+
   std::unique_ptr<State> state_;
 };
 

@@ -7,6 +7,7 @@
 
 #include "runnel/base/format.h"
 #include "runnel/base/log.h"
+#include "runnel/graph/control_flow.h"
 #include "runnel/keras/batches.h"
 #include "runnel/keras/progbar.h"
 #include "runnel/keras/training.h"
@@ -23,6 +24,21 @@ double seconds_now() {
 void refuse_validation_batch_size(const SampleData& validation, const FitOptions& options) {
   if (!validation.batches || options.validation_batch_size <= 0) return;
   refuse_batch_size("fit", "validation_batch_size", options.validation_batch_size);
+}
+
+// It is made of many steps of its own, and what it tells after them are numbers.
+void refuse_in_trace(const char* who, const char* instead) {
+  if (!is_tracing()) return;
+  throw make_error(Code::failed_precondition,
+                   "[{0}] {0} cannot run while a function is traced: call it outside of function(...). {1}", who,
+                   instead);
+}
+void refuse_fit_in_trace() {
+  refuse_in_trace("fit",
+                  "A step of training in a function is made of a GradientTape and the optimizer's apply_gradients");
+}
+void refuse_evaluate_in_trace() {
+  refuse_in_trace("evaluate", "In a function, call the model and the loss themselves");
 }
 
 constexpr double kShowEvery = 0.05;  // seconds between two drawings of the progress bar
@@ -222,7 +238,10 @@ class Fitting {
 };
 
 History Model::fit(const NestArg& x, const NestArg& y, const FitOptions& options, SourceSite where) {
-  return called_from(where, [&] { return fit_samples(x, y, options); });
+  return called_from(where, [&] {
+    refuse_fit_in_trace();
+    return fit_samples(x, y, options);
+  });
 }
 
 History Model::fit_samples(const Nest& x, const Nest& y, const FitOptions& options) {
@@ -254,6 +273,7 @@ History Model::fit_samples(const Nest& x, const Nest& y, const FitOptions& optio
 
 History Model::fit(const data::AnyDataset& batches, const FitOptions& options, SourceSite where) {
   return called_from(where, [&] {
+    refuse_fit_in_trace();
     prepare_steps();
     track_train_function();
     if (options.validation_split > 0) {
@@ -270,6 +290,7 @@ History Model::fit(const data::AnyDataset& batches, const FitOptions& options, S
 
 Logs Model::evaluate(const NestArg& x, const NestArg& y, const EvaluateOptions& options, SourceSite where) {
   return called_from(where, [&] {
+    refuse_evaluate_in_trace();
     prepare_steps();
     return Fitting(*this, {}).evaluate(SampleData(x, y, options.sample_weight), options);
   });
@@ -277,6 +298,7 @@ Logs Model::evaluate(const NestArg& x, const NestArg& y, const EvaluateOptions& 
 
 Logs Model::evaluate(const data::AnyDataset& batches, const EvaluateOptions& options, SourceSite where) {
   return called_from(where, [&] {
+    refuse_evaluate_in_trace();
     prepare_steps();
     refuse_batch_size("evaluate", "batch_size", options.batch_size);
     refuse_sample_weight("evaluate", options.sample_weight);

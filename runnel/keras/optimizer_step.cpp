@@ -3,6 +3,7 @@
 
 #include "runnel/base/format.h"
 #include "runnel/function/control_flow.h"
+#include "runnel/graph/control_flow.h"
 #include "runnel/keras/optimizer.h"
 #include "runnel/op/composed.h"
 #include "runnel/ops/math.h"
@@ -146,6 +147,7 @@ std::vector<GradientAndVariable> Optimizer::compute_gradients(const Tensor& loss
 
 void Optimizer::minimize(const std::function<Tensor()>& loss, const std::vector<Variable>& variables,
                          const ConstraintLookup& constraint_of, SourceSite where) {
+  require_stack("minimize", where);
   GradientTape tape;
   tape.watch(variables);
   minimize(loss(), variables, tape, constraint_of, where);

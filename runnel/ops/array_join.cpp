@@ -378,6 +378,11 @@ std::vector<Tensor> unstack(const Operand& value, int axis, int64_t num) {
 }
 
 Tensor concat(const OperandList& values, int axis) {
+  if (values.values().empty()) {
+    composed(values.where(), [] {
+      throw Error(Code::invalid_argument, "[concat] there is nothing to join: the list of tensors is empty");
+    });
+  }
   return concat_at(values.values(), int_scalar(axis), &values.where());
 }
 

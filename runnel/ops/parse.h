@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "runnel/base/moved_from.h"
 #include "runnel/op/operand.h"
 #include "runnel/tensor/composite.h"
 #include "runnel/tensor/nest.h"
@@ -79,8 +80,11 @@ class RUNNEL_API ExampleSpec {
   ExampleSpec(const std::map<std::string, FeatureSpec>& features);                         // NOLINT: implicit
 
   struct Plan;
-  const Plan& plan() const { return *plan_; }
-  const std::shared_ptr<const Plan>& shared() const { return plan_; }
+  const Plan& plan() const { return *shared(); }
+  const std::shared_ptr<const Plan>& shared() const {
+    if (!plan_) throw_moved_from("ExampleSpec");
+    return plan_;
+  }
 
  private:
   std::shared_ptr<const Plan> plan_;

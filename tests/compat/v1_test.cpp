@@ -528,5 +528,21 @@ TEST(V1, EagerExecutionIsDisabledOutsideOfScopes) {
   EXPECT_TRUE(executing_eagerly());
 }
 
+TEST(V1, AGraphThatWasMovedFromSaysSo) {
+  Graph graph;
+  const Graph other = std::move(graph);
+  const auto refused = [](const auto& use) {
+    expect_error(use, Code::failed_precondition, "this Graph was moved from");
+  };
+  refused([&] { const auto scope = graph.as_default(); });  // NOLINT(bugprone-use-after-move): the point
+  refused([&] { graph.operations(); });
+  refused([&] { graph.global_variables(); });
+  refused([&] { graph.trainable_variables(); });
+  refused([&] { graph.to_graph_def(); });
+  refused([&] { graph.to_text(); });
+  refused([&] { const Session session(graph); });
+  EXPECT_TRUE(other.operations().empty());
+}
+
 }  // namespace
 }  // namespace runnel::compat::v1

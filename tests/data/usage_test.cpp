@@ -1,9 +1,12 @@
 // What a user meets who makes a mistake: every error names the line that the mistake stands in.
+#include <cmath>
+#include <limits>
 #include <map>
 #include <sstream>
 
 #include "runnel/base/env.h"
 #include "tests/data/helpers.h"
+#include "tests/support/small_stack.h"
 #include "tests/support/temp_dir.h"
 
 namespace runnel::data {
@@ -36,6 +39,11 @@ TEST(Usage, SourcesNameTheLine) {
   EXPECT_LINE(range(0, 10, 0), "the step is 0");
   EXPECT_LINE(choose_from_datasets(std::vector<Dataset<Tensor>>{}, range(1)), "no dataset");
   EXPECT_LINE(sample_from_datasets(std::vector{range(1)}, {0.5, 0.5}), "2 weights for 1 datasets");
+  const std::vector two{range(1), range(1)};
+  EXPECT_LINE(sample_from_datasets(two, {-0.5, 1.0}), "weight 0 is -0.5: weights are numbers of 0 or more");
+  EXPECT_LINE(sample_from_datasets(two, {0.5, std::nan("")}), "weight 1 is nan");
+  EXPECT_LINE(sample_from_datasets(two, {0.5, HUGE_VAL}), "weight 1 is inf");
+  EXPECT_LINE(sample_from_datasets(two, {0.0, 0.0}), "all weights are 0");
   EXPECT_LINE(list_files("/no/such/*.png"), "no file fits");
   EXPECT_LINE(TFRecordDataset(Tensor{1, 2}), "paths must be a string or a vector of strings, not int32[2]");
   EXPECT_LINE(TFRecordDataset("x", {.compression_type = "zip"}), "zip");
@@ -471,6 +479,132 @@ TEST_F(Tables, MistakesNameTheLine) {
   EXPECT_LINE(e::make_csv_dataset(path, 2, {.column_defaults = {Tensor(0)}}), "1 column_defaults for 2 columns");
   EXPECT_LINE(e::make_csv_dataset(path, 0), "batch size is 0");
   EXPECT_LINE(e::make_csv_dataset(table("b.csv", "a,a\n1,2\n"), 2), "two columns have one name");
+}
+
+TEST(Usage, AnIteratorThatWasMovedFromSaysSo) {
+  const auto refused = [](const auto& use) {
+    expect_error(use, Code::failed_precondition, "this Iterator was moved from");
+  };
+  auto it = range(4).make_iterator();
+  auto other = std::move(it);
+  refused([&] { it.next(); });  // NOLINT(bugprone-use-after-move): the point
+  refused([&] { it.save(); });
+  refused([&] { it.restore(""); });
+  refused([&] { it.explain(); });
+  refused([&] { it.handle(); });
+  EXPECT_LINE(it.get_next(), "this Iterator was moved from");
+  EXPECT_EQ(rest(other), iota(4));
+  AnyIterator any = AnyDataset(range(4)).make_iterator();
+  const AnyIterator second = std::move(any);
+  refused([&] { any.next(); });  // NOLINT(bugprone-use-after-move): the point
+  refused([&] { any.pipeline(); });
+  Item item;
+  EXPECT_LINE(any.get_next(item), "this Iterator was moved from");
+}
+
+TEST(Usage, DatasetsInsideOneAnotherWithoutEndAreAnError) {
+  const std::string text = "the datasets inside one another have used up the stack";
+  std::function<Dataset<Tensor>()> expands = [&] {
+    return range(2).flat_map([&](const Tensor&) { return expands(); });
+  };
+  std::function<Dataset<Tensor>()> generates = [&] {
+    return from_generator([&] {
+      auto it = std::make_shared<Iterator<Tensor>>(generates().make_iterator());
+      return [it]() -> std::optional<Tensor> { return it->next(); };
+    });
+  };
+  std::function<Dataset<Tensor>()> reads = [&] {
+    return from_generator([&] { return [&]() -> std::optional<Tensor> { return reads().make_iterator().next(); }; });
+  };
+  test::on_small_stack([&] {
+    for (const auto& make : {expands, generates, reads}) {
+      expect_error([&] { make().make_iterator().next(); }, Code::resource_exhausted, text);
+    }
+  });
+}
+
+TEST(Usage, AnIteratorThatIsReadInsideItsOwnPipelineIsAnError) {
+  const std::string text = "the iterator is read inside its own pipeline";
+  for (const int parallel : {0, 2}) {
+    std::optional<Iterator<Tensor>> it;
+    const auto restart = [&](const Tensor& x) {
+      if (x.item<int64_t>() == 2) it->next();
+      return x;
+    };
+    it.emplace(range(4).map(restart, parallel).make_iterator());
+    Ints got;
+    got.push_back(it->next()->item<int64_t>());
+    got.push_back(it->next()->item<int64_t>());
+    expect_error([&] { it->next(); }, Code::failed_precondition, text);
+    got.push_back(it->next()->item<int64_t>());  // usable as before
+    EXPECT_THAT(got, ElementsAre(0, 1, 3));
+  }
+  std::optional<Iterator<Tensor>> it;
+  std::string state;
+  it.emplace(range(4)
+                 .map([&](const Tensor& x) {
+                   if (x.item<int64_t>() == 1) it->restore(state);
+                   return x;
+                 })
+                 .make_iterator());
+  state = it->save();
+  it->next();
+  expect_error([&] { it->next(); }, Code::failed_precondition, text);
+}
+
+TEST(Usage, AnIteratorMayBeDroppedInsideItsOwnPipeline) {
+  std::optional<Iterator<Tensor>> it;
+  it.emplace(range(10)
+                 .map([&](const Tensor& x) {
+                   if (x.item<int64_t>() == 2) it.reset();
+                   return x;
+                 })
+                 .make_iterator());
+  Ints got;
+  while (it) got.push_back(it->next()->item<int64_t>());
+  EXPECT_THAT(got, ElementsAre(0, 1, 2));
+}
+
+TEST(Usage, NumbersAsLargeAsThereAreDoNotOverflow) {
+  constexpr int64_t most = std::numeric_limits<int64_t>::max();
+  for (const Dataset<Tensor>& d : {range(10), stream(10)}) {
+    EXPECT_EQ(ints(d.repeat(most).take(20)).size(), 20u);
+    int batches = 0;
+    for (const Tensor& t : d.batch(most)) {
+      EXPECT_EQ(t.to_vector<int64_t>(), iota(10));
+      ++batches;
+    }
+    EXPECT_EQ(batches, 1);
+    EXPECT_EQ(ints(d.shard(most, 3)), Ints{3});
+    EXPECT_EQ(ints(d.skip(most)), Ints{});
+  }
+  EXPECT_EQ(range(10).repeat(most).cardinality(), INFINITE_CARDINALITY);
+  EXPECT_EQ(range(10).repeat(0).cardinality(), 0);
+  EXPECT_EQ(range(0).repeat(most).cardinality(), 0);
+  EXPECT_EQ(range(1).repeat(5).cardinality(), 5);
+  EXPECT_EQ(range(10).batch(most).cardinality(), 1);
+  EXPECT_EQ(range(10).batch(most, true).cardinality(), 0);
+  EXPECT_EQ(range(10).padded_batch(most).cardinality(), 1);
+  EXPECT_EQ(range(10).window(3, {.shift = most}).cardinality(), 1);
+  EXPECT_EQ(ints(counter().concatenate(counter()).take(3)), iota(3));
+  Ints sizes;
+  for (const Tensor& t : stream(10).batch(most, {.num_parallel_calls = 2})) sizes.push_back(t.shape()[0]);
+  EXPECT_EQ(sizes, Ints{10});
+}
+
+TEST(Usage, AForOverAnEndlessDatasetInAFunctionIsAnError) {
+  const auto endless = range(2).repeat();
+  const auto sum = function([&](Tensor s) {
+    for (const Tensor& x : endless) s = s + x;
+    return s;
+  });
+  expect_error([&] { sum(Tensor(int64_t{0})); }, Code::invalid_argument, "[for] the dataset never ends");
+  expect_error([&] { sum(Tensor(int64_t{0})); }, Code::invalid_argument, "usage_test.cpp:");
+  const auto some = function([&](Tensor s) {
+    for (const Tensor& x : endless.take(5)) s = s + x;
+    return s;
+  });
+  EXPECT_EQ(some(Tensor(int64_t{0})).item<int64_t>(), 2);
 }
 
 }  // namespace

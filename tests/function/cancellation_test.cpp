@@ -149,5 +149,19 @@ TEST(Cancellation, OfASession) {
   EXPECT_EQ(session.run(y, {{x, Tensor(3.f)}}).item<float>(), 6);
 }
 
+TEST(Cancellation, ATokenThatWasMovedFromSaysSo) {
+  CancellationToken token;
+  const CancellationToken other = std::move(token);
+  EXPECT_FALSE(other.cancelled());
+  const std::string text = "this CancellationToken was moved from";
+  // NOLINTNEXTLINE(bugprone-use-after-move): the point
+  expect_error([&] { token.cancel(); }, Code::failed_precondition, text);
+  expect_error([&] { static_cast<void>(token.cancelled()); }, Code::failed_precondition, text);
+  expect_error([&] { const CancellationScope scope(token); }, Code::failed_precondition, text);
+  token = other;
+  token.cancel();
+  EXPECT_TRUE(other.cancelled());
+}
+
 }  // namespace
 }  // namespace runnel

@@ -348,5 +348,41 @@ TEST(Function, AnInputSignatureSpeaksForTensorsOnly) {
   EXPECT_EQ(traces, 3);
 }
 
+TEST(Function, WhatWasMovedFromSaysSo) {
+  auto f = function([](const Tensor& n) { return n + 1; });
+  const auto g = std::move(f);
+  EXPECT_EQ(g(Tensor(1)).item<int32_t>(), 2);
+  const std::string text = "this function was moved from";
+  const auto refused = [&](const auto& use) { test::expect_error(use, Code::failed_precondition, text); };
+  refused([&] { f(Tensor(1)); });  // NOLINT(bugprone-use-after-move): the point
+  refused([&] { f.get_concrete_function(Tensor(1)); });
+  refused([&] { f.name(); });
+  refused([&] { f.num_traces(); });
+  refused([&] { f.why_retraced(); });
+  test::expect_error([&] { f(Tensor(1)); }, Code::failed_precondition, "function_test.cpp:");
+  f = g;
+  EXPECT_EQ(f(Tensor(2)).item<int32_t>(), 3);
+}
+
+TEST(Function, AConcreteFunctionThatWasMovedFromSaysSo) {
+  ConcreteFunction a = function([](const Tensor& n) { return n + 1; }).get_concrete_function(Tensor(1));
+  const ConcreteFunction b = std::move(a);
+  EXPECT_EQ(b({Tensor(1)})[0].item<int32_t>(), 2);
+  const auto refused = [](const auto& use) {
+    test::expect_error(use, Code::failed_precondition, "this ConcreteFunction was moved from, or never made");
+  };
+  refused([&] { a({Tensor(1)}); });  // NOLINT(bugprone-use-after-move): the point
+  refused([&] { a.name(); });
+  refused([&] { a.graph(); });
+  refused([&] { a.to_text(); });
+  refused([&] { a.inputs(); });
+  refused([&] { a.outputs(); });
+  refused([&] { a.num_outputs(); });
+  refused([&] { a.captured_inputs(); });
+  refused([&] { a.captured_variables(); });
+  refused([&] { a.trainable_variables(); });
+  refused([] { ConcreteFunction().name(); });
+}
+
 }  // namespace
 }  // namespace runnel

@@ -76,5 +76,28 @@ TEST(RecordIndex, DamageAndCompressionAreTold) {
   expect_error([&] { RecordIndex::build(dir.file("gz")); }, Code::failed_precondition, "is compressed (GZIP)");
 }
 
+TEST(RecordIndex, WhatWasMovedFromSaysSo) {
+  TempDir dir;
+  write(dir.file("f"), 3);
+  IndexedRecords records(dir.file("f"));
+  const IndexedRecords other = std::move(records);
+  EXPECT_EQ(other.size(), 3u);
+  const std::string text = "this IndexedRecords was moved from";
+  const auto refused = [&](const auto& use) { expect_error(use, Code::failed_precondition, text); };
+  refused([&] { records.size(); });  // NOLINT(bugprone-use-after-move): the point
+  refused([&] { records[0]; });
+  refused([&] { records.owner(); });
+  refused([&] { records.index(); });
+
+  RecordIndex index = RecordIndex::build(dir.file("f"));
+  const RecordIndex second = std::move(index);
+  EXPECT_EQ(second.size(), 3u);
+  const std::string moved = "this RecordIndex was moved from";
+  // NOLINTNEXTLINE(bugprone-use-after-move): the point
+  expect_error([&] { index.size(); }, Code::failed_precondition, moved);
+  expect_error([&] { index.offset(0); }, Code::failed_precondition, moved);
+  expect_error([&] { index.file_size(); }, Code::failed_precondition, moved);
+}
+
 }  // namespace
 }  // namespace runnel::io

@@ -399,5 +399,41 @@ TEST(TFRecordWriter, AFailedWriteIsNotForgotten) {
                Code::invalid_argument, "level 77");
 }
 
+TEST(TFRecordWriter, WhatWasMovedFromSaysSo) {
+  TempDir dir;
+  TFRecordWriter writer(dir.file("f"));
+  TFRecordWriter other = std::move(writer);
+  const auto refused = [](const auto& use, const std::string& text) {
+    expect_error(use, Code::failed_precondition, text);
+  };
+  const std::string text = "this TFRecordWriter was moved from";
+  refused([&] { writer.write("a"); }, text);  // NOLINT(bugprone-use-after-move): the point
+  refused([&] { writer.write("a"); }, "record_test.cpp:");
+  refused([&] { writer.flush(); }, text);
+  refused([&] { writer.close(); }, text);
+  refused([&] { writer.records(); }, text);
+  refused([&] { writer.bytes(); }, text);
+  other.write("a");
+  other.close();
+
+  RecordReader reader(dir.file("f"));
+  RecordReader second = std::move(reader);
+  const std::string moved = "this RecordReader was moved from";
+  ByteSpan span;
+  refused([&] { reader.next(); }, moved);  // NOLINT(bugprone-use-after-move): the point
+  refused([&] { reader.read(&span); }, moved);
+  refused([&] { reader.error(); }, moved);
+  refused([&] { reader.throw_error(); }, moved);
+  refused([&] { reader.owner(); }, moved);
+  refused([&] { reader.skip_damaged(); }, moved);
+  refused([&] { reader.position(); }, moved);
+  refused([&] { reader.seek({}); }, moved);
+  refused([&] { reader.path(); }, moved);
+  refused([&] { reader.compression(); }, moved);
+  refused([&] { reader.file_size(); }, moved);
+  refused([&] { reader.file_position(); }, moved);
+  EXPECT_EQ(text_of(*second.next()), "a");
+}
+
 }  // namespace
 }  // namespace runnel::io

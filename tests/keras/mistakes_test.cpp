@@ -356,5 +356,29 @@ TEST(Advice, OfEndlessDatasetsOfUnknownSize) {
   expect_error([&] { model.fit(endless, {.verbose = 0}); }, Code::invalid_argument, "never ends");
 }
 
+TEST(Mistakes, FitInATracedFunction) {
+  Sequential model({Dense(3)});
+  model.compile({.optimizer = "sgd", .loss = "mse"});
+  const Tensor x = ones({4, 2}), y = ones({4, 3});
+  const auto samples = function([&](const Tensor& n) {
+    model.fit(x, y, {.verbose = 0});
+    return n;
+  });
+  const auto batches = function([&](const Tensor& n) {
+    model.fit(data::from_tensor_slices(x, y).batch(2), {.verbose = 0});
+    return n;
+  });
+  const std::string text = "fit cannot run while a function is traced";
+  expect_error([&] { samples(Tensor(1)); }, Code::failed_precondition, text);
+  expect_error([&] { samples(Tensor(1)); }, Code::failed_precondition, "mistakes_test.cpp:");
+  expect_error([&] { batches(Tensor(1)); }, Code::failed_precondition, text);
+  const auto judged = function([&](const Tensor& n) {
+    model.evaluate(x, y, {.verbose = 0});
+    return n;
+  });
+  expect_error([&] { judged(Tensor(1)); }, Code::failed_precondition, "evaluate cannot run while a function is traced");
+  model.fit(x, y, {.verbose = 0});
+}
+
 }  // namespace
 }  // namespace runnel::keras

@@ -12,6 +12,8 @@
 #include "runnel/graph/graph_function.h"
 #include "runnel/graph/passes/pass.h"
 #include "runnel/runnel.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/small_stack.h"
 
 namespace runnel::keras {
 namespace {
@@ -318,6 +320,20 @@ TEST(Optimizers, OneOpUpdatesAllVariables) {
     EXPECT_THAT(v.a.value().to_vector<float>(), testing::Pointwise(testing::FloatNear(1e-6f), expected_a)) << op;
     EXPECT_THAT(v.b.value().to_vector<float>(), testing::Pointwise(testing::FloatNear(1e-6f), expected_b)) << op;
   }
+}
+
+TEST(Optimizers, MinimizeInsideOfItsOwnLossIsAnError) {
+  Variable w(ones({2}));
+  optimizers::SGD sgd(0.1);
+  std::function<Tensor()> loss = [&] {
+    sgd.minimize(loss, {w});
+    return reduce_sum(w * w);
+  };
+  test::on_small_stack([&] {
+    test::expect_error([&] { sgd.minimize(loss, {w}); }, Code::resource_exhausted,
+                       "[minimize] the calls inside one another have used up the stack");
+  });
+  EXPECT_EQ(w.value().to_vector<float>(), (std::vector<float>{1, 1}));
 }
 
 }  // namespace

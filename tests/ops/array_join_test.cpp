@@ -9,6 +9,12 @@ namespace {
 
 using test::expect_error;
 
+TEST(Concat, OfNothingSaysSo) {
+  const std::vector<Tensor> none;
+  test::expect_error([&] { concat(none, 0); }, Code::invalid_argument, "[concat] there is nothing to join");
+  test::expect_error([&] { concat(none, 0); }, Code::invalid_argument, "array_join_test.cpp:");
+}
+
 TEST(Concat, JoinsAlongEveryAxis) {
   const Shape shape{2, 6, 3};
   for (int axis : {0, 1, 2, -1, -3}) {

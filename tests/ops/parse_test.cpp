@@ -394,5 +394,15 @@ TEST(ParseSequenceExample, ReadsTensorFlowsFiles) {
   EXPECT_EQ(parsed.lengths["s"].leaf().shape(), Shape{4500});
 }
 
+TEST(ParseExample, ASpecThatWasMovedFromSaysSo) {
+  ExampleSpec spec{{"label", FixedLenFeature{{}, int64}}};
+  const ExampleSpec other = std::move(spec);
+  EXPECT_EQ(parse_example(batch({first}), other)["label"].item<int64_t>(), 3);
+  const std::string text = "this ExampleSpec was moved from";
+  // NOLINTNEXTLINE(bugprone-use-after-move): the point
+  expect_error([&] { parse_example(batch({first}), spec); }, Code::failed_precondition, text);
+  expect_error([&] { parse_single_example(first.serialize(), spec); }, Code::failed_precondition, text);
+}
+
 }  // namespace
 }  // namespace runnel::io
