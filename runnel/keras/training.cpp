@@ -94,6 +94,29 @@ void Model::forget_if_changed() {
   seen_change_.store(now, std::memory_order_relaxed);
 }
 
+std::vector<Tensor> Model::Training::labels_in_order(const Model& model, const Nest& y, const Nest& y_pred) {
+  const auto is_leaf = [](const Nest& item) { return item.is_leaf(); };
+  const bool is_map = y_pred.kind() == NestKind::map;
+  const bool is_flat = y_pred.is_leaf() || std::ranges::all_of(y_pred.items(), is_leaf);
+  if (y.kind() != NestKind::map || (!is_map && !is_flat)) return nest::flatten(y);
+  const std::vector<std::string> names = is_map ? y_pred.keys() : model.output_names(nest::flatten(y_pred).size());
+  for (const std::string& key : y.keys()) {
+    if (std::ranges::find(names, key) != names.end()) continue;
+    throw invalid_argument(
+        "[fit] labels are given for output '{}', which model '{}' does not have; there are: {}. The output of a "
+        "functional model is named as the layer that gives it",
+        key, model.name(), fmt::join(names, ", "));
+  }
+  std::vector<Tensor> labels;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const bool given = std::ranges::find(y.keys(), names[i]) != y.keys().end();
+    const size_t parts = is_map ? nest::flatten(y_pred[i]).size() : 1;
+    const std::vector<Tensor> found = given ? nest::flatten(y[names[i]]) : std::vector<Tensor>(parts);
+    labels.insert(labels.end(), found.begin(), found.end());
+  }
+  return labels;
+}
+
 void Model::Training::make_outputs(const Model& model, const std::vector<Tensor>& y_true,
                                    const std::vector<Tensor>& y_pred) {
   if (!outputs.empty()) return;
@@ -127,7 +150,7 @@ void Model::Training::make_outputs(const Model& model, const std::vector<Tensor>
     const auto resolve = [&](const MetricList& list, std::vector<MetricPtr>& into) {
       const auto named = list.by_output.find(names[i]);
       for (const MetricArg& arg : named != list.by_output.end() ? named->second : list.all) {
-        if (i >= y_true.size()) continue;
+        if (i >= y_true.size() || !y_true[i].defined()) continue;
         into.push_back(resolve_metric(arg, y_true[i].partial_shape(), y_pred[i].partial_shape(), prefix));
       }
     };
@@ -189,12 +212,17 @@ Tensor Model::compute_loss(const TrainingBatch& batch, const Nest& y_pred) {
 Tensor Model::total_loss(const TrainingBatch& batch, const Nest& y_pred) {
   Training& t = training();
   const std::vector<Tensor> predicted = nest::flatten(y_pred);
-  const std::vector<Tensor> wanted = nest::flatten(batch.y);
+  const std::vector<Tensor> wanted = Training::labels_in_order(*this, batch.y, y_pred);
   t.make_outputs(*this, wanted, predicted);
   Tensor total;
   for (size_t i = 0; i < predicted.size(); ++i) {
     Training::Output& out = t.outputs[i];
     if (!out.loss) continue;
+    if (i < wanted.size() && !wanted[i].defined()) {
+      throw invalid_argument(
+          "[compute_loss] model '{}' has a loss for output '{}', but the map of labels has no entry '{}'; it has: {}",
+          name(), out.name, out.name, fmt::join(batch.y.keys(), ", "));
+    }
     if (i >= wanted.size()) {
       throw invalid_argument(
           "[compute_loss] model '{}' has a loss for output '{}', but the data has {} labels for {} outputs (outputs: "
@@ -204,7 +232,7 @@ Tensor Model::total_loss(const TrainingBatch& batch, const Nest& y_pred) {
     const auto [y, p, weight] = losses::match_dtype_and_rank(wanted[i], predicted[i], batch.sample_weight);
     const Tensor loss = named_in_errors("the loss", out.name, name(), wanted[i], predicted[i],
                                         [&] { return (*out.loss)(y, p, weight, MaskScope::mask_of(predicted[i])); });
-    if (out.loss_metric) out.loss_metric->update_state(loss, batch_size_of(wanted, DType::float32));
+    if (out.loss_metric) out.loss_metric->update_state(loss, batch_size_of({wanted[i]}, DType::float32));
     const Tensor weighted = out.weight == 1 ? loss : loss * out.weight;
     total = total.defined() ? sum_of_losses(total, weighted) : weighted;
   }
@@ -225,9 +253,10 @@ StepLogs Model::compute_metrics(const TrainingBatch& batch, const Nest& y_pred) 
 void Model::update_metrics(const TrainingBatch& batch, const Nest& y_pred) {
   Training& t = training();
   const std::vector<Tensor> predicted = nest::flatten(y_pred);
-  const std::vector<Tensor> wanted = nest::flatten(batch.y);
+  const std::vector<Tensor> wanted = Training::labels_in_order(*this, batch.y, y_pred);
   t.make_outputs(*this, wanted, predicted);
   for (size_t i = 0; i < t.outputs.size() && i < wanted.size(); ++i) {
+    if (!wanted[i].defined()) continue;
     const auto [y, p, weight] = losses::match_dtype_and_rank(wanted[i], predicted[i], batch.sample_weight);
     const Tensor counts = MaskScope::mask_of(predicted[i]);
     const auto update = [&](Metric& metric, const Tensor& sample_weight) {

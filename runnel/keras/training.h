@@ -25,6 +25,9 @@ struct Model::Training {
     std::vector<MetricPtr> metrics;
     std::vector<MetricPtr> weighted_metrics;
   };
+  // The labels in the order of the outputs. Those of a map go by the name of the output, or by the key where the outputs
+  // are a map; undefined where there are none. An Error for a name that no output has.
+  static std::vector<Tensor> labels_in_order(const Model& model, const Nest& y, const Nest& y_pred);
   // Does nothing once they are made.
   void make_outputs(const Model& model, const std::vector<Tensor>& y_true, const std::vector<Tensor>& y_pred);
   static void name_metrics_apart(const std::vector<Output>& outputs);
