@@ -74,6 +74,11 @@ class Fitting {
   Fitting(Model& model, const FitOptions& options) : model_(model), options_(options) {}
 
   History fit(const SampleData& data, std::optional<SampleData> validation) {
+    const PassScope pass(model_, "fit");
+    if (options_.epochs < 0 || options_.initial_epoch < 0) {
+      throw invalid_argument("[fit] epochs and initial_epoch must not be negative, got {} and {}", options_.epochs,
+                             options_.initial_epoch);
+    }
     if (options_.epochs <= options_.initial_epoch) return {};
     model_.training();  // must be compiled
     if (validation && options_.validation_freq < 1) {
@@ -127,6 +132,8 @@ class Fitting {
 
   // `of_fit`: the callbacks of the fit that this is a part of; their parameters stay those of fit.
   Logs evaluate(const SampleData& data, const EvaluateOptions& how, const ToldCallbacks* of_fit = nullptr) {
+    std::optional<PassScope> pass;
+    if (!of_fit) pass.emplace(model_, "evaluate");
     const data::AnyDataset batches = batches_of(data, {"evaluate", how.batch_size.value_or(kDefaultBatchSize), false});
     if (how.steps <= 0) refuse_endless("evaluate", batches, "steps");
     const int64_t cardinality = batches.cardinality();
@@ -222,6 +229,7 @@ class Fitting {
 };
 
 History Model::fit(const NestArg& x, const NestArg& y, const FitOptions& options, SourceSite where) {
+  const LayerPtr alive = weak_from_this().lock();  // a callback may let go of the model
   return called_from(where, [&] { return fit_samples(x, y, options); });
 }
 
@@ -253,6 +261,7 @@ History Model::fit_samples(const Nest& x, const Nest& y, const FitOptions& optio
 }
 
 History Model::fit(const data::AnyDataset& batches, const FitOptions& options, SourceSite where) {
+  const LayerPtr alive = weak_from_this().lock();
   return called_from(where, [&] {
     prepare_steps();
     track_train_function();
@@ -269,6 +278,7 @@ History Model::fit(const data::AnyDataset& batches, const FitOptions& options, S
 }
 
 Logs Model::evaluate(const NestArg& x, const NestArg& y, const EvaluateOptions& options, SourceSite where) {
+  const LayerPtr alive = weak_from_this().lock();
   return called_from(where, [&] {
     prepare_steps();
     return Fitting(*this, {}).evaluate(SampleData(x, y, options.sample_weight), options);
@@ -276,6 +286,7 @@ Logs Model::evaluate(const NestArg& x, const NestArg& y, const EvaluateOptions& 
 }
 
 Logs Model::evaluate(const data::AnyDataset& batches, const EvaluateOptions& options, SourceSite where) {
+  const LayerPtr alive = weak_from_this().lock();
   return called_from(where, [&] {
     prepare_steps();
     refuse_batch_size("evaluate", "batch_size", options.batch_size);

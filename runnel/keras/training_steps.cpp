@@ -1,5 +1,8 @@
 // The steps of training and testing as functions, and calls of one of them.
+#include <algorithm>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "runnel/base/format.h"
 #include "runnel/function/function.h"
@@ -8,6 +11,30 @@
 #include "runnel/op/composed.h"
 
 namespace runnel::keras {
+namespace {
+
+struct OpenPass {
+  const Model* model;
+  std::string_view who;
+  bool operator==(const OpenPass&) const = default;
+};
+std::vector<OpenPass>& open_passes() {
+  thread_local std::vector<OpenPass> passes;
+  return passes;
+}
+
+}  // namespace
+
+PassScope::PassScope(const Model& model, const char* who) {
+  if (std::ranges::find(open_passes(), OpenPass{&model, who}) != open_passes().end()) {
+    throw make_error(Code::failed_precondition,
+                     "[{0}] {0} is called inside itself: a callback of {0} calls {0} of the same model '{1}', which "
+                     "would not come to an end. Call it after the one that runs has returned",
+                     who, model.name());
+  }
+  open_passes().push_back({&model, who});
+}
+PassScope::~PassScope() { open_passes().pop_back(); }
 
 // The steps as functions: a trace for each of the first shapes of a batch, then one for all.
 Model::Training& Model::prepare_steps() {
