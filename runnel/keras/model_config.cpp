@@ -78,10 +78,11 @@ PartialShape batch_input_shape_of(const Config& entry) {
   const Config* shape = settings.find("batch_input_shape");
   if (shape && shape->is_list() && !shape->items().empty()) return shape->as_shape();
   const Config* name = settings.find("name");
-  throw invalid_argument(
-      "[keras] the InputLayer '{}' of the configuration has no \"batch_input_shape\": [null, ...]{}",
-      name ? name->as_text() : "",
-      settings.find("batch_shape") ? "; it has \"batch_shape\", as Keras 3 writes it: write the model with Keras 2" : "");
+  throw invalid_argument("[keras] the InputLayer '{}' of the configuration has no \"batch_input_shape\": [null, ...]{}",
+                         name ? name->as_text() : "",
+                         settings.find("batch_shape")
+                             ? "; it has \"batch_shape\", as Keras 3 writes it: write the model with Keras 2"
+                             : "");
 }
 
 // A call that waits for its inputs.

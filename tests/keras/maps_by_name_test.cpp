@@ -26,7 +26,7 @@ using TensorMap = std::map<std::string, Tensor>;
 // z - a: the inputs are not in the order of their names.
 Model difference_of_z_and_a() {
   const Tensor z = Input({1}, {.name = "z"}), a = Input({1}, {.name = "a"});
-  return Model({z, a}, z - a);
+  return Model({z, a}, Subtract()(std::vector<Tensor>{z, a}));
 }
 TensorMap three_and_one() { return {{"z", fill({4, 1}, 3.f)}, {"a", fill({4, 1}, 1.f)}}; }
 
@@ -74,7 +74,7 @@ TEST(MapsByName, OfDatasets) {
 
 TEST(MapsByName, OfInputsThatAreAMapGoByItsKeys) {
   const Tensor left = Input({1}, {.name = "z"}), right = Input({1}, {.name = "a"});
-  Model model(TensorMap{{"left", left}, {"right", right}}, left - right);
+  Model model(TensorMap{{"left", left}, {"right", right}}, Subtract()(std::vector<Tensor>{left, right}));
   const TensorMap x{{"left", fill({1, 1}, 3.f)}, {"right", fill({1, 1}, 1.f)}};
   EXPECT_THAT(values_of(model(Nest(x)).leaf()), ElementsAre(2));
   const ModelPtr copy = clone_model(model);
