@@ -70,19 +70,12 @@ bool is_described(const Nest& tensors) {
 }
 
 Tensor Input(const PartialShape& shape, const InputOptions& options) {
-  if (!shape.has_rank()) {
-    throw invalid_argument(
-        "[Input] the number of dimensions of an input must be known: {{-1, 3}}, with -1 for sizes that "
-        "are not");
-  }
+  if (!shape.has_rank()) throw invalid_argument("[Input] the number of dimensions of an input must be known");
   Dims dims{options.batch_size};
   for (const int64_t d : shape) dims.push_back(d);
   for (const int64_t d : dims) {
     if (d >= 0 || d == kUnknownDim) continue;
-    throw invalid_argument(
-        "[Input] the size of a dimension is {}: it must not be negative, but for -1, which stands for "
-        "one that is not known",
-        d);
+    throw invalid_argument("[Input] the size of a dimension is {}: give -1 where it is not known", d);
   }
   const PartialShape batched(dims);
   const std::string name = options.name.empty() ? unique_name("input", 1) : options.name;

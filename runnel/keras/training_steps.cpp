@@ -27,10 +27,11 @@ std::vector<OpenPass>& open_passes() {
 
 PassScope::PassScope(const Model& model, const char* who) {
   if (std::ranges::find(open_passes(), OpenPass{&model, who}) != open_passes().end()) {
-    throw make_error(Code::failed_precondition,
-                     "[{0}] {0} is called inside itself: a callback of {0} calls {0} of the same model '{1}', which "
-                     "would not come to an end. Call it after the one that runs has returned",
-                     who, model.name());
+    throw make_error(
+        Code::failed_precondition,
+        "[{0}] {0} is called inside itself: a callback or step of {0} calls {0} of the same model '{1}', which "
+        "need not come to an end. Call it after the one that runs has returned",
+        who, model.name());
   }
   open_passes().push_back({&model, who});
 }

@@ -128,5 +128,16 @@ TEST(MapsByName, OfLabelsForTheOutputsWithALoss) {
   EXPECT_NEAR(logs["a_mae"], 2, 1e-6);
 }
 
+TEST(MapsByName, OfSampleWeightsAreNotSupported) {
+  Model model = zeros_named_z_and_a();
+  model.compile({.optimizer = "sgd", .loss = "mse"});
+  const Nest each = TensorMap{{"z", ones({8, 1})}, {"a", ones({8, 1})}};
+  const Nest weights = TensorMap{{"z", ones({8})}, {"a", ones({8})}};
+  const data::AnyDataset batches =
+      data::AnyDataset::from_tensor_slices(Nest::tuple({Nest(ones({8, 2})), each, weights})).batch(4);
+  expect_error([&] { model.evaluate(batches, {.verbose = 0}); }, Code::unimplemented,
+               "the sample weights of an element of the dataset are a map of ['a', 'z']");
+}
+
 }  // namespace
 }  // namespace runnel::keras
