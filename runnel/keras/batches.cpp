@@ -77,14 +77,11 @@ TrainingBatch unpack_batch(const char* who, const Nest& element) {
   if (element.kind() != NestKind::tuple) return {element, {}, {}};
   TrainingBatch batch{element[0], {}, {}};
   if (element.size() > 1) batch.y = element[1];
-  if (element.size() > 2) {
-    if (!element[2].is_leaf()) {
-      throw make_error(Code::unimplemented,
-                       "[{}] the sample weights of an element of the dataset are {}: one tensor is supported, which "
-                       "counts for all outputs",
-                       who, nest::detail::describe(element[2].kind(), element[2].size(), element[2].keys()));
-    }
+  if (element.size() < 3) return batch;
+  if (element[2].is_leaf()) {
     batch.sample_weight = element[2].leaf();
+  } else {
+    batch.weights_by_output = element[2];
   }
   return batch;
 }

@@ -150,7 +150,9 @@ class Fitting {
       if (!element) break;
       if (callbacks.watches) callbacks.tell(&Callback::on_test_batch_begin, done, Logs());
       const TrainingBatch batch = unpack_batch("evaluate", *element);
-      step = with_advice(data, [&] { return model_.prepare_steps().test(batch.x, batch.y, batch.sample_weight); });
+      step = with_advice(data, [&] {
+        return model_.prepare_steps().test(batch.x, batch.y, batch.sample_weight, batch.weights_by_output);
+      });
       if (callbacks.watches) callbacks.tell(&Callback::on_test_batch_end, done, Logs(step));
       ++done;
       if (line.due() && done != steps) line.show(done, Logs(step), false);
@@ -188,7 +190,7 @@ class Fitting {
       // Asked for at every step: a callback may have compiled the model anew or added a layer.
       step = with_advice(data, [&] {
         const Tensor weight = weights_by_class(class_table, batch.y, batch.sample_weight);
-        return model_.prepare_steps().train(batch.x, batch.y, weight);
+        return model_.prepare_steps().train(batch.x, batch.y, weight, batch.weights_by_output);
       });
       if (callbacks.watches) callbacks.tell(&Callback::on_train_batch_end, done, Logs(step));
       ++done;

@@ -94,29 +94,6 @@ void Model::forget_if_changed() {
   seen_change_.store(now, std::memory_order_relaxed);
 }
 
-std::vector<Tensor> Model::Training::labels_in_order(const Model& model, const Nest& y, const Nest& y_pred) {
-  const auto is_leaf = [](const Nest& item) { return item.is_leaf(); };
-  const bool is_map = y_pred.kind() == NestKind::map;
-  const bool is_flat = y_pred.is_leaf() || std::ranges::all_of(y_pred.items(), is_leaf);
-  if (y.kind() != NestKind::map || (!is_map && !is_flat)) return nest::flatten(y);
-  const std::vector<std::string> names = is_map ? y_pred.keys() : model.output_names(nest::flatten(y_pred).size());
-  for (const std::string& key : y.keys()) {
-    if (std::ranges::find(names, key) != names.end()) continue;
-    throw invalid_argument(
-        "[fit] labels are given for output '{}', which model '{}' does not have; there are: {}. The output of a "
-        "functional model is named as the layer that gives it",
-        key, model.name(), fmt::join(names, ", "));
-  }
-  std::vector<Tensor> labels;
-  for (size_t i = 0; i < names.size(); ++i) {
-    const bool given = std::ranges::find(y.keys(), names[i]) != y.keys().end();
-    const size_t parts = is_map ? nest::flatten(y_pred[i]).size() : 1;
-    const std::vector<Tensor> found = given ? nest::flatten(y[names[i]]) : std::vector<Tensor>(parts);
-    labels.insert(labels.end(), found.begin(), found.end());
-  }
-  return labels;
-}
-
 void Model::Training::make_outputs(const Model& model, const std::vector<Tensor>& y_true,
                                    const std::vector<Tensor>& y_pred) {
   if (!outputs.empty()) return;
@@ -212,7 +189,8 @@ Tensor Model::compute_loss(const TrainingBatch& batch, const Nest& y_pred) {
 Tensor Model::total_loss(const TrainingBatch& batch, const Nest& y_pred) {
   Training& t = training();
   const std::vector<Tensor> predicted = nest::flatten(y_pred);
-  const std::vector<Tensor> wanted = Training::labels_in_order(*this, batch.y, y_pred);
+  const std::vector<Tensor> wanted = Training::by_output(*this, "labels", batch.y, y_pred);
+  const std::vector<Tensor> weights = Training::weights_by_output(*this, batch, y_pred);
   t.make_outputs(*this, wanted, predicted);
   Tensor total;
   for (size_t i = 0; i < predicted.size(); ++i) {
@@ -229,7 +207,7 @@ Tensor Model::total_loss(const TrainingBatch& batch, const Nest& y_pred) {
           "{})",
           name(), out.name, wanted.size(), predicted.size(), leaf_shapes(predicted));
     }
-    const auto [y, p, weight] = losses::match_dtype_and_rank(wanted[i], predicted[i], batch.sample_weight);
+    const auto [y, p, weight] = losses::match_dtype_and_rank(wanted[i], predicted[i], weights[i]);
     const Tensor loss = named_in_errors("the loss", out.name, name(), wanted[i], predicted[i],
                                         [&] { return (*out.loss)(y, p, weight, MaskScope::mask_of(predicted[i])); });
     if (out.loss_metric) out.loss_metric->update_state(loss, batch_size_of({wanted[i]}, DType::float32));
@@ -253,11 +231,12 @@ StepLogs Model::compute_metrics(const TrainingBatch& batch, const Nest& y_pred) 
 void Model::update_metrics(const TrainingBatch& batch, const Nest& y_pred) {
   Training& t = training();
   const std::vector<Tensor> predicted = nest::flatten(y_pred);
-  const std::vector<Tensor> wanted = Training::labels_in_order(*this, batch.y, y_pred);
+  const std::vector<Tensor> wanted = Training::by_output(*this, "labels", batch.y, y_pred);
+  const std::vector<Tensor> weights = Training::weights_by_output(*this, batch, y_pred);
   t.make_outputs(*this, wanted, predicted);
   for (size_t i = 0; i < t.outputs.size() && i < wanted.size(); ++i) {
     if (!wanted[i].defined()) continue;
-    const auto [y, p, weight] = losses::match_dtype_and_rank(wanted[i], predicted[i], batch.sample_weight);
+    const auto [y, p, weight] = losses::match_dtype_and_rank(wanted[i], predicted[i], weights[i]);
     const Tensor counts = MaskScope::mask_of(predicted[i]);
     const auto update = [&](Metric& metric, const Tensor& sample_weight) {
       named_in_errors(fmt::format("metric '{}'", metric.name()), t.outputs[i].name, name(), wanted[i], predicted[i],

@@ -25,15 +25,16 @@ struct Model::Training {
     std::vector<MetricPtr> metrics;
     std::vector<MetricPtr> weighted_metrics;
   };
-  // The labels in the order of the outputs. Those of a map go by the name of the output, or by the key where the
-  // outputs are a map; undefined where there are none. An Error for a name that no output has.
-  static std::vector<Tensor> labels_in_order(const Model& model, const Nest& y, const Nest& y_pred);
+  // Labels or weights (`what`, for errors) in the order of the outputs. Those of a map go by the name of the output, or
+  // by the key where the outputs are a map; undefined where there are none. An Error for a name that no output has.
+  static std::vector<Tensor> by_output(const Model& model, const char* what, const Nest& values, const Nest& y_pred);
+  static std::vector<Tensor> weights_by_output(const Model& model, const TrainingBatch& batch, const Nest& y_pred);
   // Does nothing once they are made.
   void make_outputs(const Model& model, const std::vector<Tensor>& y_true, const std::vector<Tensor>& y_pred);
   static void name_metrics_apart(const std::vector<Output>& outputs);
   std::vector<MetricPtr> all_metrics() const;
 
-  using Step = std::function<StepLogs(const Nest& x, const Nest& y, const Tensor& sample_weight)>;
+  using Step = std::function<StepLogs(const Nest& x, const Nest& y, const Tensor& weight, const Nest& weights)>;
 
   CompileOptions options;
   std::shared_ptr<Optimizer> optimizer;

@@ -42,13 +42,13 @@ Model::Training& Model::prepare_steps() {
   Training& t = training();
   forget_if_changed();
   if (t.train) return t;
-  t.train = [this](const Nest& x, const Nest& y, const Tensor& w) {
+  t.train = [this](const Nest& x, const Nest& y, const Tensor& w, const Nest& each) {
     const TracedLosses nothing_stays;
-    return train_step({x, y, w});
+    return train_step({x, y, w, each});
   };
-  t.test = [this](const Nest& x, const Nest& y, const Tensor& w) {
+  t.test = [this](const Nest& x, const Nest& y, const Tensor& w, const Nest& each) {
     const TracedLosses nothing_stays;
-    return test_step({x, y, w});
+    return test_step({x, y, w, each});
   };
   if (t.options.run_eagerly) return t;
   // Batches of many lengths soon share one trace.
@@ -71,7 +71,7 @@ Logs Model::train_on_batch(const NestArg& x, const NestArg& y, const Tensor& sam
     Training& steps = prepare_steps();
     if (reset) reset_metrics();
     Logs logs;
-    with_compiled_trainable("train_on_batch", [&] { logs = Logs(steps.train(x, y, sample_weight)); });
+    with_compiled_trainable("train_on_batch", [&] { logs = Logs(steps.train(x, y, sample_weight, {})); });
     return logs;
   });
 }
@@ -81,7 +81,7 @@ Logs Model::test_on_batch(const NestArg& x, const NestArg& y, const Tensor& samp
   return called_from(where, [&] {
     Training& steps = prepare_steps();
     if (reset) reset_metrics();
-    return Logs(steps.test(x, y, sample_weight));
+    return Logs(steps.test(x, y, sample_weight, {}));
   });
 }
 

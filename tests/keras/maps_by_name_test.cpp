@@ -128,15 +128,26 @@ TEST(MapsByName, OfLabelsForTheOutputsWithALoss) {
   EXPECT_NEAR(logs["a_mae"], 2, 1e-6);
 }
 
-TEST(MapsByName, OfSampleWeightsAreNotSupported) {
+TEST(MapsByName, OfSampleWeights) {
   Model model = zeros_named_z_and_a();
   model.compile({.optimizer = "sgd", .loss = "mse"});
   const Nest each = TensorMap{{"z", ones({8, 1})}, {"a", ones({8, 1})}};
-  const Nest weights = TensorMap{{"z", ones({8})}, {"a", ones({8})}};
-  const data::AnyDataset batches =
-      data::AnyDataset::from_tensor_slices(Nest::tuple({Nest(ones({8, 2})), each, weights})).batch(4);
-  expect_error([&] { model.evaluate(batches, {.verbose = 0}); }, Code::unimplemented,
-               "the sample weights of an element of the dataset are a map of ['a', 'z']");
+  const auto batches_with = [&](const Nest& weights) {
+    return data::AnyDataset::from_tensor_slices(Nest::tuple({Nest(ones({8, 2})), each, weights})).batch(4);
+  };
+  const Nest by_name = TensorMap{{"z", fill({8}, 2.f)}, {"a", fill({8}, 3.f)}};
+  Logs logs = model.evaluate(batches_with(by_name), {.verbose = 0});
+  EXPECT_NEAR(logs["z_loss"], 2, 1e-6);
+  EXPECT_NEAR(logs["a_loss"], 3, 1e-6);
+  logs = model.evaluate(batches_with(TensorMap{{"a", fill({8}, 3.f)}}), {.verbose = 0});
+  EXPECT_NEAR(logs["z_loss"], 1, 1e-6);
+  EXPECT_NEAR(logs["a_loss"], 3, 1e-6);
+  model.fit(batches_with(by_name), {.verbose = 0});
+  expect_error(
+      [&] {
+        model.evaluate(batches_with(TensorMap{{"b", ones({8})}}), {.verbose = 0});
+      },
+      Code::invalid_argument, "sample weights are given for output 'b'");
 }
 
 }  // namespace
