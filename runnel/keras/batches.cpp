@@ -77,7 +77,12 @@ TrainingBatch unpack_batch(const char* who, const Nest& element) {
   if (element.kind() != NestKind::tuple) return {element, {}, {}};
   TrainingBatch batch{element[0], {}, {}};
   if (element.size() > 1) batch.y = element[1];
-  if (element.size() > 2) batch.sample_weight = element[2].leaf();
+  if (element.size() < 3) return batch;
+  if (element[2].is_leaf()) {
+    batch.sample_weight = element[2].leaf();
+  } else {
+    batch.weights_by_output = element[2];
+  }
   return batch;
 }
 

@@ -90,6 +90,11 @@ class Fitting {
   Fitting(Model& model, const FitOptions& options) : model_(model), options_(options) {}
 
   History fit(const SampleData& data, std::optional<SampleData> validation) {
+    const PassScope pass(model_, "fit");
+    if (options_.epochs < 0 || options_.initial_epoch < 0) {
+      throw invalid_argument("[fit] epochs and initial_epoch must not be negative, got {} and {}", options_.epochs,
+                             options_.initial_epoch);
+    }
     if (options_.epochs <= options_.initial_epoch) return {};
     model_.training();  // must be compiled
     if (validation && options_.validation_freq < 1) {
@@ -143,6 +148,8 @@ class Fitting {
 
   // `of_fit`: the callbacks of the fit that this is a part of; their parameters stay those of fit.
   Logs evaluate(const SampleData& data, const EvaluateOptions& how, const ToldCallbacks* of_fit = nullptr) {
+    std::optional<PassScope> pass;
+    if (!of_fit) pass.emplace(model_, "evaluate");
     const data::AnyDataset batches = batches_of(data, {"evaluate", how.batch_size.value_or(kDefaultBatchSize), false});
     if (how.steps <= 0) refuse_endless("evaluate", batches, "steps");
     const int64_t cardinality = batches.cardinality();
@@ -159,7 +166,9 @@ class Fitting {
       if (!element) break;
       if (callbacks.watches) callbacks.tell(&Callback::on_test_batch_begin, done, Logs());
       const TrainingBatch batch = unpack_batch("evaluate", *element);
-      step = with_advice(data, [&] { return model_.prepare_steps().test(batch.x, batch.y, batch.sample_weight); });
+      step = with_advice(data, [&] {
+        return model_.prepare_steps().test(batch.x, batch.y, batch.sample_weight, batch.weights_by_output);
+      });
       if (callbacks.watches) callbacks.tell(&Callback::on_test_batch_end, done, Logs(step));
       ++done;
       if (line.due() && done != steps) line.show(done, Logs(step), false);
@@ -197,7 +206,7 @@ class Fitting {
       // Asked for at every step: a callback may have compiled the model anew or added a layer.
       step = with_advice(data, [&] {
         const Tensor weight = weights_by_class(class_table, batch.y, batch.sample_weight);
-        return model_.prepare_steps().train(batch.x, batch.y, weight);
+        return model_.prepare_steps().train(batch.x, batch.y, weight, batch.weights_by_output);
       });
       if (callbacks.watches) callbacks.tell(&Callback::on_train_batch_end, done, Logs(step));
       ++done;
@@ -238,6 +247,7 @@ class Fitting {
 };
 
 History Model::fit(const NestArg& x, const NestArg& y, const FitOptions& options, SourceSite where) {
+  const LayerPtr alive = weak_from_this().lock();  // a callback may let go of the model
   return called_from(where, [&] {
     refuse_fit_in_trace();
     return fit_samples(x, y, options);
@@ -272,6 +282,7 @@ History Model::fit_samples(const Nest& x, const Nest& y, const FitOptions& optio
 }
 
 History Model::fit(const data::AnyDataset& batches, const FitOptions& options, SourceSite where) {
+  const LayerPtr alive = weak_from_this().lock();
   return called_from(where, [&] {
     refuse_fit_in_trace();
     prepare_steps();
@@ -289,6 +300,7 @@ History Model::fit(const data::AnyDataset& batches, const FitOptions& options, S
 }
 
 Logs Model::evaluate(const NestArg& x, const NestArg& y, const EvaluateOptions& options, SourceSite where) {
+  const LayerPtr alive = weak_from_this().lock();
   return called_from(where, [&] {
     refuse_evaluate_in_trace();
     prepare_steps();
@@ -297,6 +309,7 @@ Logs Model::evaluate(const NestArg& x, const NestArg& y, const EvaluateOptions& 
 }
 
 Logs Model::evaluate(const data::AnyDataset& batches, const EvaluateOptions& options, SourceSite where) {
+  const LayerPtr alive = weak_from_this().lock();
   return called_from(where, [&] {
     refuse_evaluate_in_trace();
     prepare_steps();

@@ -6,6 +6,7 @@
 #include "runnel/base/format.h"
 #include "runnel/graph/tracer.h"
 #include "runnel/keras/call_scope.h"
+#include "runnel/keras/model.h"
 #include "runnel/keras/op_layer.h"
 #include "runnel/op/owned_symbol.h"
 #include "runnel/ops/array.h"
@@ -69,8 +70,13 @@ bool is_described(const Nest& tensors) {
 }
 
 Tensor Input(const PartialShape& shape, const InputOptions& options) {
+  if (!shape.has_rank()) throw invalid_argument("[Input] the number of dimensions of an input must be known");
   Dims dims{options.batch_size};
   for (const int64_t d : shape) dims.push_back(d);
+  for (const int64_t d : dims) {
+    if (d >= 0 || d == kUnknownDim) continue;
+    throw invalid_argument("[Input] the size of a dimension is {}: give -1 where it is not known", d);
+  }
   const PartialShape batched(dims);
   const std::string name = options.name.empty() ? unique_name("input", 1) : options.name;
   auto layer = std::make_shared<InputLayer>(
@@ -103,6 +109,9 @@ Nest record_call(Layer& layer, const Nest& given, const CallArgs& told) {
                      "(Embedding with mask_zero); otherwise write a model class",
                      layer.class_name(), layer.name());
   }
+  // The order of the inputs is written down, the names are not.
+  const auto* model = dynamic_cast<const Model*>(&layer);
+  if (model && model->is_functional() && inputs.kind() == NestKind::map) inputs = model->graph().in_order(inputs);
   LayerPtr owner = layer.weak_from_this().lock();
   if (!owner) {
     throw make_error(Code::failed_precondition,
@@ -196,8 +205,31 @@ Tensor FunctionalGraph::conform(const Tensor& given, size_t i) const {
   return value.dtype() == input.dtype() ? value : cast(value, input.dtype());
 }
 
+std::vector<Tensor> FunctionalGraph::in_order(const Nest& values) const {
+  const auto is_leaf = [](const Nest& item) { return item.is_leaf(); };
+  const bool is_map = inputs_.kind() == NestKind::map;
+  const bool is_flat = inputs_.is_leaf() || std::all_of(inputs_.items().begin(), inputs_.items().end(), is_leaf);
+  if (values.kind() != NestKind::map || (!is_map && !is_flat)) return nest::flatten(values);
+  std::vector<std::string> names = inputs_.keys();
+  for (size_t i = 0; !is_map && i < input_tensors_.size(); ++i) {
+    names.push_back(described(input_tensors_[i]).node->layer->name());
+  }
+  const std::vector<std::string>& keys = values.keys();
+  std::vector<Tensor> found;
+  for (const std::string& name : names) {
+    if (std::find(keys.begin(), keys.end(), name) == keys.end()) {
+      throw invalid_argument(
+          "[Model] the map of inputs has no entry '{}': the inputs of the model are '{}', the map has '{}'. Name the "
+          "entries as the inputs: keras::Input(shape, {{.name = \"{}\"}})",
+          name, fmt::join(names, "', '"), fmt::join(keys, "', '"), keys.empty() ? name : keys[0]);
+    }
+    for (const Tensor& t : nest::flatten(values[name])) found.push_back(t);
+  }
+  return found;
+}
+
 Nest FunctionalGraph::run(const Nest& values, const CallArgs& args) const {
-  const std::vector<Tensor> given = nest::flatten(values);
+  const std::vector<Tensor> given = in_order(values);
   if (given.size() != input_slots_.size()) {
     throw invalid_argument("[Model] the model has {} inputs, got {}", input_slots_.size(), given.size());
   }

@@ -68,6 +68,9 @@ class RUNNEL_API FunctionalGraph {
 
   // Values are brought to the dtype of their input, and a last dimension of 1 is added or dropped where that fits.
   Nest run(const Nest& values, const CallArgs& args) const;
+  // Values in the order of the inputs. Those of a map go by name: that of the InputLayer, or the key where the inputs
+  // were given as a map; other entries are left out.
+  std::vector<Tensor> in_order(const Nest& values) const;
   bool checks_input_shapes = true;
 
   const Nest& inputs() const { return inputs_; }

@@ -195,6 +195,12 @@ Nest Layer::run(const Nest& given, const CallArgs& args) {
   }
   try {
     Nest out = call(inputs, told);
+    if (out.is_leaf() && !out.leaf().defined()) {
+      throw make_error(Code::failed_precondition,
+                       "[{}] the `call` of layer '{}' returned a tensor without a value: a Tensor that was never "
+                       "assigned? Return the result",
+                       class_name(), name());
+    }
     if (activity_regularizer_) regularize_activity(out);
     const Tensor mask = compute_mask(inputs, told.mask);
     if (mask.defined()) {

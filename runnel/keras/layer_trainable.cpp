@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "runnel/keras/layer.h"
+#include "runnel/keras/walk_path.h"
 
 namespace runnel::keras {
 namespace {
@@ -15,6 +16,8 @@ uint64_t Layer::last_trainable_change() { return num_trainable_changes; }
 
 void Layer::set_trainable(bool trainable) {
   refuse_moved_from();
+  const WalkPath<struct WalkOfTrainable> path(this);
+  if (path.is_circle()) return;
   trainable_is_new_ = trainable_is_new_ || trainable != trainable_;
   trainable_ = trainable;
   ++num_trainable_changes;

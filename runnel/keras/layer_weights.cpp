@@ -3,6 +3,7 @@
 #include "runnel/base/format.h"
 #include "runnel/keras/call_scope.h"
 #include "runnel/keras/layer.h"
+#include "runnel/keras/walk_path.h"
 #include "runnel/ops/math.h"
 #include "runnel/ops/variable_slot.h"
 
@@ -101,6 +102,8 @@ void Layer::collect_own(bool trainable, bool here, std::vector<Variable>& out) c
 }
 
 void Layer::collect_weights(bool trainable, bool parents_trainable, std::vector<Variable>& out) const {
+  const WalkPath<struct WalkOfKind> path(this);
+  if (path.is_circle()) return;
   const bool here = parents_trainable && trainable_;
   if (!counts_by_layer()) collect_own(trainable, here, out);
   for (const Part& part : parts()) {
@@ -119,6 +122,8 @@ void Layer::collect_all_weights(std::vector<Variable>& out) const {
     collect_weights(false, true, out);
     return;
   }
+  const WalkPath<struct WalkOfAll> path(this);
+  if (path.is_circle()) return;
   for (const Part& part : parts()) {
     if (part.layer) {
       part.layer->collect_all_weights(out);
@@ -195,11 +200,10 @@ int64_t Layer::count_params() const {
 }
 
 const Layer::WeightRules* Layer::find_rules(const Variable& weight) const {
-  for (const WeightRules& w : rules_) {
-    if (&w.variable.slot() == &weight.slot()) return &w;
-  }
-  for (const Layer* child : sublayers()) {
-    if (const WeightRules* found = child->find_rules(weight)) return found;
+  for (const Layer* layer : all_layers()) {
+    for (const WeightRules& w : layer->rules_) {
+      if (&w.variable.slot() == &weight.slot()) return &w;
+    }
   }
   return nullptr;
 }

@@ -173,6 +173,12 @@ MetricPtr metric_by_name(const std::string& name, const PartialShape& y_true, co
 
 }  // namespace
 
+std::function<MetricPtr()> MetricArg::shared(MetricPtr metric) {
+  if (!metric) throw invalid_argument("[compile] one of .metrics is an empty pointer");
+  metric->refuse_moved_from();
+  return [metric = std::move(metric)] { return metric; };
+}
+
 MetricPtr resolve_metric(const MetricArg& arg, const PartialShape& y_true, const PartialShape& y_pred,
                          const std::string& prefix) {
   MetricPtr metric = arg.make_ ? arg.make_() : metric_by_name(arg.name_, y_true, y_pred);

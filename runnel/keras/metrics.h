@@ -28,7 +28,7 @@ class RUNNEL_API MetricArg {
   MetricArg(const char* name) : name_(name) {}             // NOLINT: implicit, as all below
   MetricArg(std::string name) : name_(std::move(name)) {}  // NOLINT
   template <std::derived_from<Metric> M>
-  MetricArg(std::shared_ptr<M> metric) : make_([metric = std::move(metric)] { return metric; }) {}  // NOLINT
+  MetricArg(std::shared_ptr<M> metric) : make_(shared(std::move(metric))) {}  // NOLINT
   // Written in place, Precision({.top_k = 3}): where it has options, a metric like it is made for every output.
   template <std::derived_from<Metric> M>
   MetricArg(M&& metric) {  // NOLINT
@@ -41,7 +41,7 @@ class RUNNEL_API MetricArg {
   // A variable: the model counts in the same state.
   template <std::derived_from<Metric> M>
   MetricArg(M& metric)  // NOLINT
-      : make_([shared = std::make_shared<std::remove_const_t<M>>(metric)] { return shared; }) {}
+      : make_([copy = std::make_shared<std::remove_const_t<M>>(metric)] { return copy; }) {}
   template <class F>
     requires std::constructible_from<metrics::MetricFunction, F> && (!std::derived_from<std::decay_t<F>, Metric>)
   MetricArg(F function, std::string name = function_name<F>())  // NOLINT
@@ -60,6 +60,8 @@ class RUNNEL_API MetricArg {
       return "<lambda>";
     }
   }
+  // An Error for an empty pointer and for a metric that was moved from.
+  static std::function<MetricPtr()> shared(MetricPtr metric);
   friend MetricPtr resolve_metric(const MetricArg&, const PartialShape&, const PartialShape&, const std::string&);
   std::string name_;                 // where it was given by name
   std::function<MetricPtr()> make_;  // otherwise

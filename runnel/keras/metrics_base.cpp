@@ -1,5 +1,7 @@
 #include "runnel/keras/metrics_base.h"
 
+#include <utility>
+
 #include "runnel/base/format.h"
 #include "runnel/keras/layer.h"
 #include "runnel/ops/array.h"
@@ -51,7 +53,10 @@ Tensor sum_of(const Tensor& t) { return t.partial_shape().rank() == 0 ? t : redu
 // are members of the other one stay its own.
 // NOLINTNEXTLINE(bugprone-copy-constructor-init)
 Metric::Metric(const Metric& other)
-    : Trackable(), name_(other.name()), dtype_(other.dtype_), variables_(other.variables_) {
+    : Trackable(),
+      name_((other.refuse_moved_from(), other.name())),
+      dtype_(other.dtype_),
+      variables_(other.variables_) {
   for (const Edge& edge : other.edges()) {
     if (edge.handle.defined()) {
       track_handle(edge.name, edge.handle);
@@ -59,6 +64,21 @@ Metric::Metric(const Metric& other)
       track(edge.name, edge.owner);
     }
   }
+}
+
+Metric::Metric(Metric&& other) noexcept
+    : Trackable(std::move(other)),
+      name_(std::move(other.name_)),
+      dtype_(other.dtype_),
+      variables_(std::move(other.variables_)),
+      moved_from_(std::exchange(other.moved_from_, true)) {}
+
+void Metric::refuse_moved_from() const {
+  if (!moved_from_) return;
+  throw make_error(
+      Code::failed_precondition,
+      "[{}] this Metric was moved from: what it was is now the object that it was moved into. Use that one",
+      class_name());
 }
 
 const std::string& Metric::name() const {
@@ -82,10 +102,12 @@ Variable Metric::add_weight(const std::string& name, const Shape& shape) {
 }
 
 void Metric::reset_state() {
+  refuse_moved_from();
   for (const Variable& variable : variables_) variable.assign(zeros(variable.shape(), variable.dtype()));
 }
 
 Tensor Metric::operator()(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight) {
+  refuse_moved_from();
   update_state(y_true, y_pred, sample_weight);
   return result();
 }

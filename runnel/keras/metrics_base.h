@@ -51,7 +51,7 @@ class RUNNEL_API Metric : public Trackable {
   }
   // A copy counts in the same variables, as variables themselves are handles.
   Metric(const Metric& other);
-  Metric(Metric&&) noexcept = default;
+  Metric(Metric&& other) noexcept;
   Metric& operator=(const Metric&) = delete;
 
   // Takes a batch into account. Mean and Sum read the arguments as (values, sample_weight).
@@ -67,6 +67,7 @@ class RUNNEL_API Metric : public Trackable {
   const std::vector<Variable>& variables() const { return variables_; }
   virtual std::string class_name() const;  // the name of the C++ class unless a metric says otherwise
   virtual Config get_config() const;       // name, dtype, then the settings of the metric
+  void refuse_moved_from() const;          // an Error for a metric whose content another object has by now
   using SerializedAs = Metric;             // see register_keras_serializable
   // A metric without a from_config of its own: by its Options, by the constructor it has from Metric, else by that
   // without arguments.
@@ -98,6 +99,7 @@ class RUNNEL_API Metric : public Trackable {
   mutable std::string name_;  // chosen when it is first asked for
   DType dtype_;
   std::vector<Variable> variables_;
+  bool moved_from_ = false;
 };
 using MetricPtr = std::shared_ptr<Metric>;
 

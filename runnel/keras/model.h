@@ -82,7 +82,7 @@ class RUNNEL_API Model : public Layer {
   void reset_metrics();
 
   // Trains on samples (first dimension: the samples; {a, b} where the model has two inputs) or on a dataset of batches:
-  // x, (x, y) or (x, y, sample_weight).
+  // x, (x, y) or (x, y, sample_weight). Maps go by the names of inputs and outputs.
   History fit(const NestArg& x, const NestArg& y, const FitOptions& options = {},
               SourceSite where = SourceSite::current());
   History fit(const data::AnyDataset& batches, const FitOptions& options = {},

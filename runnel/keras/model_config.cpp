@@ -31,7 +31,16 @@ class TensorNames {
   std::map<const Layer*, std::vector<const FunctionalNode*>> calls_;
 };
 
-Config::List names_of(const Nest& tensors, const TensorNames& names, const Model& model) {
+// A map stays one, for its keys are the names by which a model is called.
+Config names_of(const Nest& tensors, const TensorNames& names, const Model& model) {
+  const auto is_leaf = [](const Nest& item) { return item.is_leaf(); };
+  if (tensors.kind() == NestKind::map && std::all_of(tensors.items().begin(), tensors.items().end(), is_leaf)) {
+    Config::Map named;
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      named.emplace_back(tensors.keys()[i], names.name(tensors[i].leaf(), model));
+    }
+    return named;
+  }
   Config::List all;
   for (const Tensor& t : nest::flatten(tensors)) all.emplace_back(names.name(t, model));
   return all;
@@ -48,13 +57,32 @@ const Tensor* find_made(const MadeTensors& made, const Config& name) {
 }
 
 Nest tensors_named(const MadeTensors& made, const Config& names) {
-  std::vector<Tensor> all;
-  for (const Config& name : names.items()) {
+  const auto tensor_named = [&](const Config& name) -> const Tensor& {
     const Tensor* t = find_made(made, name);
     if (!t) throw invalid_argument("[keras] the configuration names a tensor it does not make: {}", name.to_json());
-    all.push_back(*t);
+    return *t;
+  };
+  if (names.is_map()) {
+    std::map<std::string, Tensor> by_key;
+    for (const auto& [key, name] : names.entries()) by_key.emplace(key, tensor_named(name));
+    return by_key;
   }
+  std::vector<Tensor> all;
+  for (const Config& name : names.items()) all.push_back(tensor_named(name));
   return all.size() == 1 ? Nest(all[0]) : Nest(all);
+}
+
+// Keras 3 writes another key.
+PartialShape batch_input_shape_of(const Config& entry) {
+  const Config& settings = entry["config"];
+  const Config* shape = settings.find("batch_input_shape");
+  if (shape && shape->is_list() && !shape->items().empty()) return shape->as_shape();
+  const Config* name = settings.find("name");
+  throw invalid_argument("[keras] the InputLayer '{}' of the configuration has no \"batch_input_shape\": [null, ...]{}",
+                         name ? name->as_text() : "",
+                         settings.find("batch_shape")
+                             ? "; it has \"batch_shape\", as Keras 3 writes it: write the model with Keras 2"
+                             : "");
 }
 
 // A call that waits for its inputs.
@@ -109,7 +137,7 @@ std::shared_ptr<Model> Model::from_config(const Config& config) {
   for (const Config& entry : config["layers"].items()) {
     if (entry["class_name"].as_text() == InputLayer::kClassName) {
       const Config& settings = entry["config"];
-      const PartialShape shape = settings["batch_input_shape"].as_shape();
+      const PartialShape shape = batch_input_shape_of(entry);
       const Tensor x = Input(PartialShape(std::span(shape.begin() + 1, shape.end())),
                              {.batch_size = shape[0],
                               .name = entry["name"].as_text(),

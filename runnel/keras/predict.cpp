@@ -40,9 +40,11 @@ class JoinedOutputs {
 class PredictWatch {
  public:
   PredictWatch(Model& model, const PredictOptions& options, int64_t steps)
-      : callbacks_(options.callbacks),
+      : pass_(model, "predict"),
+        callbacks_(options.callbacks),
         bar_(steps >= 0 ? std::optional<int64_t>(steps) : std::nullopt, {.verbose = options.verbose}) {
     for (const CallbackPtr& c : callbacks_) {
+      if (!c) throw invalid_argument("[callback] one of .callbacks is an empty pointer");
       c->set_model(&model);
       c->set_params({1, steps, options.verbose});
       c->on_predict_begin({});
@@ -62,6 +64,7 @@ class PredictWatch {
   }
 
  private:
+  PassScope pass_;
   CallbackList callbacks_;
   int64_t done_ = 0;
   utils::Progbar bar_;
@@ -88,6 +91,7 @@ Tensor Model::predict(const Tensor& x, const PredictOptions& options, SourceSite
 }
 
 Predictions Model::predict(const NestArg& x, const PredictOptions& options, SourceSite where) {
+  const LayerPtr alive = weak_from_this().lock();  // a callback may let go of the model
   return called_from(where, [&] { return predict_samples(x, options); });
 }
 
@@ -114,6 +118,7 @@ Predictions Model::predict_samples(const Nest& x, const PredictOptions& options)
 }
 
 Predictions Model::predict(const data::AnyDataset& batches, const PredictOptions& options, SourceSite where) {
+  const LayerPtr alive = weak_from_this().lock();  // a callback may let go of the model
   return called_from(where, [&] { return predict_batches(batches, options); });
 }
 

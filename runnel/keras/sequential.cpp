@@ -37,6 +37,7 @@ Sequential::Sequential(const std::vector<LayerPtr>& layers, LayerOptions options
 void Sequential::add(const LayerArg& argument) {
   refuse_moved_from();
   const LayerPtr& layer = argument.layer();
+  if (!layer) throw invalid_argument("[Sequential] a layer added to model '{}' is an empty pointer", name());
   for (const LayerPtr& known : layers_) {
     if (known == layer || known->name() == layer->name()) {
       throw invalid_argument("[Sequential] model '{}' has a layer '{}' already: names must differ", name(),
@@ -74,6 +75,12 @@ void Sequential::describe_if_possible() {
     forget_graph();
   } else if (known) {
     const auto& options = static_cast<const InputLayer&>(*known).options();
+    if (const PartialShape& shape = options.batch_input_shape; !shape.has_rank() || shape.rank() == 0) {
+      throw invalid_argument(
+          "[Sequential] the InputLayer '{}' of model '{}' has no batch_input_shape: its configuration needs "
+          "\"batch_input_shape\": [null, ...]",
+          known->name(), name());
+    }
     connect(options.batch_input_shape, options.dtype.compute_dtype(), known->name());
   }
 }

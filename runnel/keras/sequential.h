@@ -21,7 +21,7 @@ class RUNNEL_API LayerArg {
   LayerArg(L&& layer) : LayerArg(moved_in(std::forward<L>(layer))) {}  // NOLINT: implicit, as all below
   template <std::derived_from<Layer> L>
   LayerArg(std::shared_ptr<L> layer) : layer_(std::move(layer)) {  // NOLINT
-    layer_->name();  // layers of your own class have their numbers in the order of the list
+    if (layer_) layer_->name();  // layers of your own class have their numbers in the order of the list
   }
   template <std::derived_from<Layer> L>
   LayerArg(const Shared<L>& layer) : layer_(layer) {}  // NOLINT

@@ -127,7 +127,7 @@ void Model::Training::make_outputs(const Model& model, const std::vector<Tensor>
     const auto resolve = [&](const MetricList& list, std::vector<MetricPtr>& into) {
       const auto named = list.by_output.find(names[i]);
       for (const MetricArg& arg : named != list.by_output.end() ? named->second : list.all) {
-        if (i >= y_true.size()) continue;
+        if (i >= y_true.size() || !y_true[i].defined()) continue;
         into.push_back(resolve_metric(arg, y_true[i].partial_shape(), y_pred[i].partial_shape(), prefix));
       }
     };
@@ -189,22 +189,28 @@ Tensor Model::compute_loss(const TrainingBatch& batch, const Nest& y_pred) {
 Tensor Model::total_loss(const TrainingBatch& batch, const Nest& y_pred) {
   Training& t = training();
   const std::vector<Tensor> predicted = nest::flatten(y_pred);
-  const std::vector<Tensor> wanted = nest::flatten(batch.y);
+  const std::vector<Tensor> wanted = Training::by_output(*this, "labels", batch.y, y_pred);
+  const std::vector<Tensor> weights = Training::weights_by_output(*this, batch, y_pred);
   t.make_outputs(*this, wanted, predicted);
   Tensor total;
   for (size_t i = 0; i < predicted.size(); ++i) {
     Training::Output& out = t.outputs[i];
     if (!out.loss) continue;
+    if (i < wanted.size() && !wanted[i].defined()) {
+      throw invalid_argument(
+          "[compute_loss] model '{}' has a loss for output '{}', but the map of labels has no entry '{}'; it has: {}",
+          name(), out.name, out.name, fmt::join(batch.y.keys(), ", "));
+    }
     if (i >= wanted.size()) {
       throw invalid_argument(
           "[compute_loss] model '{}' has a loss for output '{}', but the data has {} labels for {} outputs (outputs: "
           "{})",
           name(), out.name, wanted.size(), predicted.size(), leaf_shapes(predicted));
     }
-    const auto [y, p, weight] = losses::match_dtype_and_rank(wanted[i], predicted[i], batch.sample_weight);
+    const auto [y, p, weight] = losses::match_dtype_and_rank(wanted[i], predicted[i], weights[i]);
     const Tensor loss = named_in_errors("the loss", out.name, name(), wanted[i], predicted[i],
                                         [&] { return (*out.loss)(y, p, weight, MaskScope::mask_of(predicted[i])); });
-    if (out.loss_metric) out.loss_metric->update_state(loss, batch_size_of(wanted, DType::float32));
+    if (out.loss_metric) out.loss_metric->update_state(loss, batch_size_of({wanted[i]}, DType::float32));
     const Tensor weighted = out.weight == 1 ? loss : loss * out.weight;
     total = total.defined() ? sum_of_losses(total, weighted) : weighted;
   }
@@ -225,10 +231,12 @@ StepLogs Model::compute_metrics(const TrainingBatch& batch, const Nest& y_pred) 
 void Model::update_metrics(const TrainingBatch& batch, const Nest& y_pred) {
   Training& t = training();
   const std::vector<Tensor> predicted = nest::flatten(y_pred);
-  const std::vector<Tensor> wanted = nest::flatten(batch.y);
+  const std::vector<Tensor> wanted = Training::by_output(*this, "labels", batch.y, y_pred);
+  const std::vector<Tensor> weights = Training::weights_by_output(*this, batch, y_pred);
   t.make_outputs(*this, wanted, predicted);
   for (size_t i = 0; i < t.outputs.size() && i < wanted.size(); ++i) {
-    const auto [y, p, weight] = losses::match_dtype_and_rank(wanted[i], predicted[i], batch.sample_weight);
+    if (!wanted[i].defined()) continue;
+    const auto [y, p, weight] = losses::match_dtype_and_rank(wanted[i], predicted[i], weights[i]);
     const Tensor counts = MaskScope::mask_of(predicted[i]);
     const auto update = [&](Metric& metric, const Tensor& sample_weight) {
       named_in_errors(fmt::format("metric '{}'", metric.name()), t.outputs[i].name, name(), wanted[i], predicted[i],

@@ -25,12 +25,16 @@ struct Model::Training {
     std::vector<MetricPtr> metrics;
     std::vector<MetricPtr> weighted_metrics;
   };
+  // Labels or weights (`what`, for errors) in the order of the outputs. Those of a map go by the name of the output, or
+  // by the key where the outputs are a map; undefined where there are none. An Error for a name that no output has.
+  static std::vector<Tensor> by_output(const Model& model, const char* what, const Nest& values, const Nest& y_pred);
+  static std::vector<Tensor> weights_by_output(const Model& model, const TrainingBatch& batch, const Nest& y_pred);
   // Does nothing once they are made.
   void make_outputs(const Model& model, const std::vector<Tensor>& y_true, const std::vector<Tensor>& y_pred);
   static void name_metrics_apart(const std::vector<Output>& outputs);
   std::vector<MetricPtr> all_metrics() const;
 
-  using Step = std::function<StepLogs(const Nest& x, const Nest& y, const Tensor& sample_weight)>;
+  using Step = std::function<StepLogs(const Nest& x, const Nest& y, const Tensor& weight, const Nest& weights)>;
 
   CompileOptions options;
   std::shared_ptr<Optimizer> optimizer;
@@ -42,6 +46,16 @@ struct Model::Training {
   TrainableFlags compiled_trainable;
   uint64_t seen_trainable_change = 0;  // the last_trainable_change() when the layers were found to agree with that
   bool warned_of_trainable = false;
+};
+
+// A pass of `who` (fit, evaluate, predict) over data with this model, on this thread. One inside itself, which a
+// callback begins, is an Error.
+class PassScope {
+ public:
+  PassScope(const Model& model, const char* who);
+  ~PassScope();
+  PassScope(const PassScope&) = delete;
+  PassScope& operator=(const PassScope&) = delete;
 };
 
 }  // namespace runnel::keras

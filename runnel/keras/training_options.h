@@ -113,8 +113,9 @@ struct CompileOptions {
 // What a step is given.
 struct TrainingBatch {
   Nest x = {};
-  Nest y = {};  // the empty tuple when there are no labels
-  Tensor sample_weight = {};
+  Nest y = {};                  // the empty tuple when there are no labels
+  Tensor sample_weight = {};    // for all outputs
+  Nest weights_by_output = {};  // or of each: a map by the name of the output, or a list; else the empty tuple
 };
 
 // Samples, or a dataset of batches.

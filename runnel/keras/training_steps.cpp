@@ -1,5 +1,8 @@
 // The steps of training and testing as functions, and calls of one of them.
+#include <algorithm>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "runnel/base/format.h"
 #include "runnel/function/function.h"
@@ -8,19 +11,44 @@
 #include "runnel/op/composed.h"
 
 namespace runnel::keras {
+namespace {
+
+struct OpenPass {
+  const Model* model;
+  std::string_view who;
+  bool operator==(const OpenPass&) const = default;
+};
+std::vector<OpenPass>& open_passes() {
+  thread_local std::vector<OpenPass> passes;
+  return passes;
+}
+
+}  // namespace
+
+PassScope::PassScope(const Model& model, const char* who) {
+  if (std::ranges::find(open_passes(), OpenPass{&model, who}) != open_passes().end()) {
+    throw make_error(
+        Code::failed_precondition,
+        "[{0}] {0} is called inside itself: a callback or step of {0} calls {0} of the same model '{1}', which "
+        "need not come to an end. Call it after the one that runs has returned",
+        who, model.name());
+  }
+  open_passes().push_back({&model, who});
+}
+PassScope::~PassScope() { open_passes().pop_back(); }
 
 // The steps as functions: a trace for each of the first shapes of a batch, then one for all.
 Model::Training& Model::prepare_steps() {
   Training& t = training();
   forget_if_changed();
   if (t.train) return t;
-  t.train = [this](const Nest& x, const Nest& y, const Tensor& w) {
+  t.train = [this](const Nest& x, const Nest& y, const Tensor& w, const Nest& each) {
     const TracedLosses nothing_stays;
-    return train_step({x, y, w});
+    return train_step({x, y, w, each});
   };
-  t.test = [this](const Nest& x, const Nest& y, const Tensor& w) {
+  t.test = [this](const Nest& x, const Nest& y, const Tensor& w, const Nest& each) {
     const TracedLosses nothing_stays;
-    return test_step({x, y, w});
+    return test_step({x, y, w, each});
   };
   if (t.options.run_eagerly) return t;
   // Batches of many lengths soon share one trace.
@@ -43,7 +71,7 @@ Logs Model::train_on_batch(const NestArg& x, const NestArg& y, const Tensor& sam
     Training& steps = prepare_steps();
     if (reset) reset_metrics();
     Logs logs;
-    with_compiled_trainable("train_on_batch", [&] { logs = Logs(steps.train(x, y, sample_weight)); });
+    with_compiled_trainable("train_on_batch", [&] { logs = Logs(steps.train(x, y, sample_weight, {})); });
     return logs;
   });
 }
@@ -53,7 +81,7 @@ Logs Model::test_on_batch(const NestArg& x, const NestArg& y, const Tensor& samp
   return called_from(where, [&] {
     Training& steps = prepare_steps();
     if (reset) reset_metrics();
-    return Logs(steps.test(x, y, sample_weight));
+    return Logs(steps.test(x, y, sample_weight, {}));
   });
 }
 

@@ -81,6 +81,7 @@ void ConvFamily<Self, Options, Dims>::add_bias(int64_t outputs) {
 template <class Self, class Options, int Dims>
 Tensor ConvFamily<Self, Options, Dims>::with_bias_and_activation(Tensor outputs) const {
   const Options& o = this->options_;
+  require_output(outputs, Self::kClassName, this->name(), o.kernel_size);
   if (o.use_bias) outputs = nn::bias_add(outputs, this->compute_value(bias));
   return o.activation ? o.activation(outputs) : outputs;
 }

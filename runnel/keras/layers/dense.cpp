@@ -32,6 +32,13 @@ void Dense::build(const PartialShape& input) {
 }
 
 Tensor Dense::call(const Tensor& given, const CallArgs&) {
+  if (is_complex(given.dtype()) && !is_complex(compute_dtype())) {
+    throw invalid_argument(
+        "[Dense] the input of layer '{}' is {}, which {} would lose the imaginary part of: give it real(x) and "
+        "imag(x), "
+        "or abs(x)",
+        name(), dtype_name(given.dtype()), dtype_name(compute_dtype()));
+  }
   const Tensor input = given.dtype() == compute_dtype() ? given : cast(given, compute_dtype());
   const Tensor weight = compute_value(kernel);
   Tensor out = input.partial_shape().rank() == 2 ? matmul(input, weight) : tensordot(input, weight, 1);

@@ -32,11 +32,15 @@ Tensor PoolingOver<Dims, Kind>::call(const Tensor& input, const CallArgs&) {
   const PoolingOptions& o = this->options_;
   const nn::PoolOptions options{
       .ksize = o.pool_size, .strides = o.strides, .padding = op_padding(o.padding, kClassName)};
+  constexpr bool is_max = Kind == PoolingKind::max;
+  Tensor out;
   if constexpr (Dims == 1) {
-    return Kind == PoolingKind::max ? nn::max_pool1d(input, options) : nn::avg_pool1d(input, options);
+    out = is_max ? nn::max_pool1d(input, options) : nn::avg_pool1d(input, options);
   } else {
-    return Kind == PoolingKind::max ? nn::max_pool2d(input, options) : nn::avg_pool2d(input, options);
+    out = is_max ? nn::max_pool2d(input, options) : nn::avg_pool2d(input, options);
   }
+  require_output(out, kClassName, this->name(), o.pool_size);
+  return out;
 }
 
 template <int Dims, PoolingKind Kind>

@@ -35,6 +35,21 @@ inline std::string op_padding(const std::string& padding, const char* layer) {
   throw invalid_argument("[{}] padding must be \"valid\" or \"same\", got \"{}\"", layer, padding);
 }
 
+// Keras's refusal of windows that do not fit the input once: the layers after that would get nothing, and a model would
+// be trained on nothing. Sizes that are not known yet count as good.
+inline void require_output(const Tensor& output, const char* layer, const std::string& name,
+                           const std::vector<int64_t>& window) {
+  const PartialShape shape = output.partial_shape();
+  for (int i = 1; shape.has_rank() && i < shape.rank() - 1; ++i) {
+    if (shape[i] != 0) continue;
+    throw invalid_argument(
+        "[{}] One of the dimensions in the output is <= 0 due to downsampling in layer '{}': its windows of [{}] do "
+        "not fit the input, and the output is {}. Make the input larger, use fewer or smaller windows, or padding "
+        "\"same\"",
+        layer, name, comma_separated(window), shape.str());
+  }
+}
+
 // What is known of the shape of a tensor that a layer has checked to have this rank, where its rank was known.
 inline PartialShape shape_of_rank(const Tensor& t, int rank) {
   const PartialShape shape = t.partial_shape();
