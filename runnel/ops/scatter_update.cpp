@@ -158,7 +158,11 @@ void register_scatter_update(Registry& r) {
       })
       .any_device()
       .grad([](const GradCtx& g, const ReadRowsAttrs& a) {
-        if (a.batch_dims != 0) throw make_error(Code::unimplemented, "the gradient by batches of rows");
+        if (a.batch_dims != 0) {
+          throw make_error(Code::unimplemented,
+                           "rows read from a variable with batch_dims = {} have no derivative: gather from its value",
+                           a.batch_dims);
+        }
         const Variable v = Variable::from_handle(g.x(0));
         const Tensor whole = shape(v.value());
         Dims row{-1};

@@ -124,15 +124,20 @@ TEST(GraphDef, ATensorArrayIsListOps) {
   EXPECT_THAT(out[2].to_vector<float>(), ElementsAre(6, 6));
 }
 
-// As in a session of TensorFlow 1, whose kernels keep the tables that they make.
-TEST(GraphDef, ATableWithoutANameIsItsNodes) {
-  const auto t = traced({{kUnknownDim}}, [](const auto& x) {
+// The number of keys after those that are given are inserted.
+auto size_of_a_nameless_table() {
+  return traced({{kUnknownDim}}, [](const auto& x) {
     const Tensor keys = cast(x[0], DType::int64);
     const Tensor table =
         call_op("MutableHashTableV2", {}, {{"key_dtype", DType::int64}, {"value_dtype", DType::int64}})[0];
     call_op("LookupTableInsertV2", {table, keys, keys});
     return call_op("LookupTableSizeV2", {table});
   });
+}
+
+// As in a session of TensorFlow 1, whose kernels keep the tables that they make.
+TEST(GraphDef, ATableWithoutANameIsItsNodes) {
+  const auto t = size_of_a_nameless_table();
   const std::string bytes = t.graph->to_graph_def();
   const auto back = from_graph_def(bytes), other = from_graph_def(bytes);
   const GraphFunction f(back);
@@ -142,13 +147,7 @@ TEST(GraphDef, ATableWithoutANameIsItsNodes) {
 }
 
 TEST(GraphDef, ATableWithoutANameStaysWithoutOneWhenItIsWritten) {
-  const auto t = traced({{kUnknownDim}}, [](const auto& x) {
-    const Tensor keys = cast(x[0], DType::int64);
-    const Tensor table =
-        call_op("MutableHashTableV2", {}, {{"key_dtype", DType::int64}, {"value_dtype", DType::int64}})[0];
-    call_op("LookupTableInsertV2", {table, keys, keys});
-    return call_op("LookupTableSizeV2", {table});
-  });
+  const auto t = size_of_a_nameless_table();
   auto first = from_graph_def(t.graph->to_graph_def());
   EXPECT_EQ(run(first, {Tensor{1.f}})[0].item<int64_t>(), 1);
   const std::string again = first->to_graph_def();

@@ -15,31 +15,16 @@ json error_to_json(const Error& e) { return {{"code", static_cast<int>(e.code())
 
 // The derivative of the outputs, weighted, by every continuous input.
 void add_gradients(const Call& call, json& j) {
-  json sources = json::array();
-  json weights = json::array();
   try {
     const Prepared prepared(call);
     GradientTape tape;
-    std::vector<GradSource> by;
-    for (size_t i = 0; i < prepared.in.size(); ++i) {
-      if (call.in[i].kind != Given::Kind::value || !continuous(prepared.in[i])) continue;
-      tape.watch(prepared.in[i]);
-      by.emplace_back(prepared.in[i]);
-      sources.push_back(i);
-    }
-    std::vector<Tensor> of;
-    std::vector<Tensor> dy;
-    for (const Tensor& y : call_op(call.op->name, prepared.in, call.attrs)) {
-      if (!continuous(y)) continue;
-      of.push_back(y);
-      dy.push_back(cotangent(y, of.size()));
-      weights.push_back(tensor_to_json(dy.back()));
-    }
-    if (by.empty() || of.empty()) return;
-    j["sources"] = sources;
-    j["dy"] = weights;
+    const Derivative d = derivative(call, prepared, tape);
+    if (d.empty()) return;
+    j["sources"] = d.sources;
+    j["dy"] = json::array();
+    for (const Tensor& dy : d.dy) j["dy"].push_back(tensor_to_json(dy));
     json grads = json::array();
-    for (const Gradient& g : tape.gradient(of, by, dy)) {
+    for (const Gradient& g : tape.gradient(d.of, d.by, d.dy)) {
       grads.push_back(g.defined() ? tensor_to_json(g.value()) : json());
     }
     j["grads"] = grads;

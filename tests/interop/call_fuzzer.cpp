@@ -81,20 +81,8 @@ std::optional<Prepared> prepare(const Call& call) {
 
 void add_derivatives(const Call& call, const Prepared& prepared) {
   GradientTape tape;
-  std::vector<GradSource> by;
-  for (size_t i = 0; i < prepared.in.size(); ++i) {
-    if (call.in[i].kind != Given::Kind::value || !continuous(prepared.in[i])) continue;
-    tape.watch(prepared.in[i]);
-    by.emplace_back(prepared.in[i]);
-  }
-  std::vector<Tensor> of;
-  std::vector<Tensor> dy;
-  for (const Tensor& y : call_op(call.op->name, prepared.in, call.attrs)) {
-    if (!y.defined() || !continuous(y)) continue;
-    of.push_back(y);
-    dy.push_back(cotangent(y, of.size()));
-  }
-  if (!by.empty() && !of.empty()) tape.gradient(of, by, dy);
+  const Derivative d = derivative(call, prepared, tape);
+  if (!d.empty()) tape.gradient(d.of, d.by, d.dy);
 }
 
 void run(const Drawn& d) {

@@ -37,6 +37,22 @@ Tensor list(const Given& g) {
   return make_list_tensor(made->changed(static_cast<int64_t>(g.items.size()), writes));
 }
 
+bool continuous(const Tensor& t) { return is_float(t.dtype()) || is_complex(t.dtype()); }
+
+Tensor cotangent(const Tensor& like, size_t number) {
+  Tensor dy = Tensor::empty(like.dtype(), like.shape());
+  floating_or_complex.for_each([&]<class T>() {
+    if (dtype_of<T> != dy.dtype()) return;
+    for (int64_t i = 0; i < dy.num_elements(); ++i) {
+      const int64_t k = (i * 7 + 3 * static_cast<int64_t>(number)) % 16;
+      const test::Value v(static_cast<long double>(k < 8 ? k - 8 : k - 7) / 8,
+                          is_complex(dy.dtype()) ? static_cast<long double>(k % 5 + 1) / 8 : 0);
+      test::store<T>(v, dy.mutable_data<T>()[i]);
+    }
+  });
+  return dy;
+}
+
 }  // namespace
 
 Prepared::Prepared(const Call& call) {
@@ -89,21 +105,20 @@ std::vector<Tensor> run_in_graph(const Call& call, const std::vector<Tensor>& in
   return f.run(values);
 }
 
-bool continuous(const Tensor& t) { return is_float(t.dtype()) || is_complex(t.dtype()); }
-
-// Weights in [-1, 1] that every float has exactly, none of them zero.
-Tensor cotangent(const Tensor& like, size_t number) {
-  Tensor dy = Tensor::empty(like.dtype(), like.shape());
-  floating_or_complex.for_each([&]<class T>() {
-    if (dtype_of<T> != dy.dtype()) return;
-    for (int64_t i = 0; i < dy.num_elements(); ++i) {
-      const int64_t k = (i * 7 + 3 * static_cast<int64_t>(number)) % 16;
-      const test::Value v(static_cast<long double>(k < 8 ? k - 8 : k - 7) / 8,
-                          is_complex(dy.dtype()) ? static_cast<long double>(k % 5 + 1) / 8 : 0);
-      test::store<T>(v, dy.mutable_data<T>()[i]);
-    }
-  });
-  return dy;
+Derivative derivative(const Call& call, const Prepared& prepared, GradientTape& tape) {
+  Derivative d;
+  for (size_t i = 0; i < prepared.in.size(); ++i) {
+    if (call.in[i].kind != Given::Kind::value || !continuous(prepared.in[i])) continue;
+    tape.watch(prepared.in[i]);
+    d.by.emplace_back(prepared.in[i]);
+    d.sources.push_back(i);
+  }
+  for (const Tensor& y : call_op(call.op->name, prepared.in, call.attrs)) {
+    if (!y.defined() || !continuous(y)) continue;
+    d.of.push_back(y);
+    d.dy.push_back(cotangent(y, d.of.size()));
+  }
+  return d;
 }
 
 }  // namespace runnel::interop

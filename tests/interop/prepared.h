@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "runnel/autodiff/tape.h"
 #include "runnel/ops/lookup.h"
 #include "runnel/ops/state.h"
 #include "tests/interop/call.h"
@@ -21,9 +22,16 @@ struct Prepared {
 
 std::vector<Tensor> run_in_graph(const Call& call, const std::vector<Tensor>& inputs, How how);
 
-bool continuous(const Tensor& t);
+// What a derivative is asked for: the continuous outputs of the call, weighted, by its continuous inputs.
+struct Derivative {
+  std::vector<size_t> sources;  // numbers of the inputs in `by`
+  std::vector<GradSource> by;
+  std::vector<Tensor> of;
+  std::vector<Tensor> dy;  // in [-1, 1], numbers that every float has exactly, none of them zero
 
-// Weights in [-1, 1] that every float has exactly, none of them zero.
-Tensor cotangent(const Tensor& like, size_t number);
+  bool empty() const { return by.empty() || of.empty(); }
+};
+// Runs the call under the tape.
+Derivative derivative(const Call& call, const Prepared& prepared, GradientTape& tape);
 
 }  // namespace runnel::interop

@@ -219,7 +219,7 @@ void conv_backward_data(const ConvShape& s, const float* dy, const float* w, flo
 }
 
 bool conv_forward_bf16(const ConvShape& s, const BFloat16* x, const BFloat16* w, BFloat16* y) {
-  if (!conv_fits_bf16(s)) return false;
+  if (!multiplies_bf16()) return false;
   if (conv_is_matmul(s)) {
     gemm_batched_bf16(1, false, false, s.batch * s.out_spatial(), s.out_channels, s.in_channels, x, s.in_channels, 0, w,
                       s.out_channels, 0, y, s.out_channels, 0);
@@ -238,7 +238,7 @@ bool conv_forward_bf16(const ConvShape& s, const BFloat16* x, const BFloat16* w,
 }
 
 bool conv_backward_data_bf16(const ConvShape& s, const BFloat16* dy, const BFloat16* w, BFloat16* dx) {
-  if (!conv_fits_bf16(s) || data_layout(s) == ConvLayout::plain) return false;
+  if (!multiplies_bf16() || data_layout(s) == ConvLayout::plain) return false;
   if (conv_is_matmul(s)) {
     gemm_batched_bf16(1, false, true, s.batch * s.out_spatial(), s.in_channels, s.out_channels, dy, s.out_channels, 0,
                       w, s.out_channels, 0, dx, s.in_channels, 0);

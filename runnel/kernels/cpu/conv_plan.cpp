@@ -225,8 +225,6 @@ bool conv_is_matmul(const ConvShape& s) {
   return true;
 }
 
-bool conv_fits_bf16(const ConvShape&) { return dnnl_bf16(); }
-
 std::shared_ptr<const ConvPlan> conv_plan(ConvKind kind, const ConvShape& s, ConvLayout layout, bool flipped,
                                           dnnl::memory::data_type type) {
   PlanKey key;

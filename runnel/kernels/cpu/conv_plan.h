@@ -58,8 +58,6 @@ inline constexpr auto conv_type =
 
 // A window of one element that moves by one: a matrix product.
 bool conv_is_matmul(const ConvShape& shape);
-// Is it faster in bfloat16 than through float32?
-bool conv_fits_bf16(const ConvShape& shape);
 
 // The user's values as the primitive wants them: reordered into scratch memory if that is another layout.
 template <class T>

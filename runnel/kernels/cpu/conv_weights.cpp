@@ -138,7 +138,7 @@ void conv_backward_weights(const ConvShape& s, const float* x, const float* dy, 
 }
 
 bool conv_backward_weights_bf16(const ConvShape& s, const BFloat16* x, const BFloat16* dy, BFloat16* dw) {
-  if (!conv_fits_bf16(s)) return false;
+  if (!multiplies_bf16()) return false;
   if (conv_is_matmul(s)) {
     gemm_batched_bf16(1, true, false, s.in_channels, s.out_channels, s.batch * s.out_spatial(), x, s.in_channels, 0, dy,
                       s.out_channels, 0, dw, s.out_channels, 0);
