@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
@@ -178,10 +179,6 @@ void run_op(const OpDef& op, int64_t from, int64_t to, const Options& options, c
 }
 
 int run_all(const Options& options) {
-  // Some ops write files: all of them stay here.
-  const auto folder = std::filesystem::temp_directory_path() / ("call_fuzzer." + std::to_string(getpid()));
-  std::filesystem::create_directories(folder);
-  std::filesystem::current_path(folder);
   const std::vector<const OpDef*> all = registry().all();
   const AttributePool pool(all);
   std::vector<const OpDef*> ops;
@@ -189,10 +186,16 @@ int run_all(const Options& options) {
     if (op->name == "WriteFile") continue;  // it would write anywhere
     if (options.only.empty() || std::ranges::count(options.only, op->name) > 0) ops.push_back(op);
   }
-  if (ops.empty()) {
-    std::cerr << "call_fuzzer: no op is left of --only\n";
-    return 2;
+  for (const std::string& name : options.only) {
+    if (std::ranges::none_of(ops, [&](const OpDef* op) { return op->name == name; })) {
+      std::cerr << "call_fuzzer: no op '" << name << "'; runnel ops lists them\n";
+      return 2;
+    }
   }
+  // Some ops write files: all of them stay here.
+  const auto folder = std::filesystem::temp_directory_path() / ("call_fuzzer." + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  std::filesystem::current_path(folder);
   const auto n = static_cast<int64_t>(ops.size());
   const int64_t each = (options.calls + n - 1) / n;
   auto* all_progress = static_cast<Progress*>(mmap(nullptr, sizeof(Progress) * static_cast<size_t>(options.jobs),
