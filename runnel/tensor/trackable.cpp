@@ -54,6 +54,7 @@ Trackable::Trackable(Trackable&& other) noexcept
 }
 
 // Both stay the members that they are.
+// NOLINTNEXTLINE(performance-noexcept-move-constructor)
 Trackable& Trackable::operator=(Trackable&& other) {
   if (this == &other) return *this;
   check_movable();

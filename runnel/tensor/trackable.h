@@ -107,7 +107,7 @@ class RUNNEL_API Trackable {
   // Edges to and from the object are those of the new one.
   Trackable(Trackable&& other) noexcept;
   // The parts it had are let go. An Error where either object has members as parts, or is a part of the other.
-  Trackable& operator=(Trackable&& other);
+  Trackable& operator=(Trackable&& other);  // NOLINT(performance-noexcept-move-constructor): it throws those Errors
   // An Error for an object with parts that are members of it: their edges lead into the old object.
   void check_movable() const;
 
