@@ -24,6 +24,9 @@ set(RUNNEL_PUBLIC_HEADERS
   runnel/io/compression.h
   runnel/io/csv.h
   runnel/io/datasets.h
+  runnel/io/event.h
+  runnel/io/event_reader.h
+  runnel/io/event_writer.h
   runnel/io/example.h
   runnel/io/idx.h
   runnel/io/record_index.h

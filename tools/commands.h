@@ -7,6 +7,7 @@ namespace runnel::tools {
 // Each adds one subcommand to the program; its work happens in the subcommand's callback, which reports
 // failure by throwing runnel::Error (main prints it as one line).
 void add_data(CLI::App& app);
+void add_events(CLI::App& app);
 void add_keras(CLI::App& app);
 void add_ops(CLI::App& app);
 void add_records(CLI::App& app);

@@ -15,6 +15,7 @@
 #include "runnel/io/record_reader.h"
 #include "runnel/io/wire.h"
 #include "tools/commands.h"
+#include "tools/printing.h"
 #include "tools/progress.h"
 
 namespace runnel::tools {
@@ -162,11 +163,6 @@ Findings stats_of(const std::string& path, const RecordsArguments& arguments) {
     json["error"] = error;
   }
   return findings;
-}
-
-void print_json(const Json& json) {
-  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
-  std::printf("%s\n", text.c_str());
 }
 
 void print_stats(const Json& j) {

@@ -26,6 +26,7 @@ int main(int argc, char** argv) try {
   app.get_formatter()->column_width(34);
   app.set_version_flag("--version", std::string("runnel ") + runnel::version());
   runnel::tools::add_data(app);
+  runnel::tools::add_events(app);
   runnel::tools::add_keras(app);
   runnel::tools::add_ops(app);
   runnel::tools::add_records(app);
