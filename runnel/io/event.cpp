@@ -82,7 +82,7 @@ char* put_field(char* p, uint32_t field, std::string_view bytes) {
   *p++ = static_cast<char>(tag(field, wire::kBytes));
   return put_bytes(put_varint(p, bytes.size()), bytes);
 }
-size_t field_size(size_t bytes) { return 1 + varint_size(bytes) + bytes; }
+size_t event_field_size(size_t bytes) { return 1 + varint_size(bytes) + bytes; }
 
 constexpr size_t kMostTimeAndStep = 1 + sizeof(double) + 1 + kMaxVarintBytes;
 char* put_time_and_step(char* p, double wall_time, int64_t step) {
@@ -227,12 +227,12 @@ void append_event(std::string& out, double wall_time, int64_t step, EventKind ki
 
 void append_tensor_event(std::string& out, double wall_time, int64_t step, std::string_view tag_text,
                          std::string_view tensor, std::string_view metadata) {
-  const size_t meta = metadata.empty() ? 0 : field_size(metadata.size());
-  const size_t value = field_size(tag_text.size()) + field_size(tensor.size()) + meta;
-  const size_t summary = field_size(value);
+  const size_t meta = metadata.empty() ? 0 : event_field_size(metadata.size());
+  const size_t value = event_field_size(tag_text.size()) + event_field_size(tensor.size()) + meta;
+  const size_t summary = event_field_size(value);
   const size_t before = out.size();
   // One look at the string's size: there are millions of scalars.
-  out.resize(before + kMostTimeAndStep + field_size(summary));
+  out.resize(before + kMostTimeAndStep + event_field_size(summary));
   char* p = put_time_and_step(out.data() + before, wall_time, step);
   *p++ = static_cast<char>(tag(static_cast<uint32_t>(EventKind::summary), wire::kBytes));
   p = put_varint(p, summary);

@@ -24,7 +24,7 @@
 namespace runnel::io {
 namespace {
 
-namespace fs = std::filesystem;
+namespace stdfs = std::filesystem;
 using namespace std::string_view_literals;
 using test::expect_error;
 using test::fixtures;
@@ -44,7 +44,7 @@ constexpr std::string_view kScalars = "\x0a\x09\x0a\x07scalars";
 
 std::vector<std::string> event_files(const std::string& folder) {
   std::vector<std::string> found;
-  for (const auto& entry : fs::directory_iterator(folder)) found.push_back(entry.path());
+  for (const auto& entry : stdfs::directory_iterator(folder)) found.push_back(entry.path());
   return found;
 }
 
@@ -142,10 +142,10 @@ TEST(EventWriter, NamesAndOrdersAsTensorFlow) {
   TempDir dir;
   const std::string folder = dir.path() + "/a/b";
   EventWriter writer(folder, {.filename_suffix = ".v2"});
-  EXPECT_TRUE(std::regex_match(fs::path(writer.path()).filename().string(),
+  EXPECT_TRUE(std::regex_match(stdfs::path(writer.path()).filename().string(),
                                std::regex(R"(events\.out\.tfevents\.\d{10}\..+\.\d+\.\d+\.v2)")))
       << writer.path();
-  EXPECT_GT(fs::file_size(writer.path()), 70u);  // the first event, from the beginning
+  EXPECT_GT(stdfs::file_size(writer.path()), 70u);  // the first event, from the beginning
   for (int64_t step = 0; step < 1000; ++step) writer.write_tensor(step, "loss", kOne, kScalars);
   writer.flush();
   const auto tags = tags_in(writer.path());
@@ -343,7 +343,7 @@ TEST(EventReader, FollowsAFileThatGrows) {
     ASSERT_NE(status, Status::damaged);
   }
   EXPECT_EQ(steps, 3);
-  fs::resize_file(path, 10);
+  stdfs::resize_file(path, 10);
   expect_error([&] { reader.refresh(); }, Code::data_loss, "another file");
 }
 
