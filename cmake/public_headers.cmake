@@ -128,6 +128,11 @@ set(RUNNEL_PUBLIC_HEADERS
   runnel/data/traced_pass.h
   runnel/data/transformations.h
   runnel/data/typed_dataset.h
+  # checkpoints
+  runnel/track/checkpoint.h
+  runnel/track/checkpoint_contents.h
+  runnel/track/restore_status.h
+  runnel/track/snapshot.h
   # Keras
   runnel/keras/activations.h
   runnel/keras/callbacks.h

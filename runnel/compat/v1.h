@@ -212,6 +212,14 @@ class RUNNEL_API Session {
   std::vector<Tensor> run(const std::vector<F>& fetches, const FeedDict& feed_dict = {}) {
     return run_all(fetches, feed_dict);
   }
+  // The value that a variable has in this session, and another for it: no nodes are made and none run. A variable
+  // without a value yet is an Error.
+  Tensor value_of(const Variable& variable) const { return value_of(variable.slot()); }
+  Tensor value_of(const VariableSlot& variable) const;
+  void load(const Variable& variable, const Tensor& value) { load(variable.slot(), value); }
+  void load(const VariableSlot& variable, const Tensor& value);
+  // Runs the initializers of those of the variables that are of this graph; others have their value already.
+  void initialize(const std::vector<const VariableSlot*>& variables);
   void close();
 
  private:

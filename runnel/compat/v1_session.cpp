@@ -123,6 +123,23 @@ class Session::State {
     return out;
   }
 
+  // What a checkpoint knows of a variable, as it is in this session.
+  SavableValue savable(const VariableSlot& variable) {
+    const std::lock_guard lock(mutex_);
+    if (closed_) throw make_error(Code::failed_precondition, "[Session] the session is closed");
+    return variable_slot(own(variable)).savable_values().at(0);
+  }
+
+  std::vector<Fetch> initializers(const std::vector<const VariableSlot*>& wanted) const {
+    const std::lock_guard lock(graph_->mutex);
+    std::vector<Fetch> found;
+    for (const GraphState::Declared& declared : graph_->variables) {
+      if (std::find(wanted.begin(), wanted.end(), &declared.variable.slot()) == wanted.end()) continue;
+      found.emplace_back(declared.initializer);
+    }
+    return found;
+  }
+
   void close() {
     const std::lock_guard lock(mutex_);
     closed_ = true;
@@ -163,13 +180,15 @@ class Session::State {
   Tensor captured(const Tensor& value) {
     if (value.dtype() != DType::resource) return value;
     const auto* slot = referred_as<const VariableSlot>(value);
-    if (!slot) return value;
-    Tensor& own = variables_[slot];
+    return slot ? own(*slot) : value;
+  }
+  Tensor own(const VariableSlot& slot) {
+    Tensor& own = variables_[&slot];
     if (!own.defined()) {
       own = Tensor::empty(DType::resource, {});
-      auto copy = std::make_shared<VariableSlot>(slot->name, slot->dtype, slot->shape, slot->trainable);
+      auto copy = std::make_shared<VariableSlot>(slot.name, slot.dtype, slot.shape, slot.trainable);
       copy->advice = "run global_variables_initializer() in this session first";
-      copy->value = slot->value;  // of a variable that was made eagerly; those of get_variable have none
+      copy->value = slot.value;  // of a variable that was made eagerly; those of get_variable have none
       own.mutable_data<ResourceHandle>()->object = std::move(copy);
     }
     return own;
@@ -190,6 +209,15 @@ Session::~Session() = default;
 
 std::vector<Tensor> Session::run_all(const std::vector<Fetch>& fetches, const FeedDict& feed_dict) {
   return state_->run(fetches, feed_dict);
+}
+Tensor Session::value_of(const VariableSlot& variable) const { return state_->savable(variable).get().at(0); }
+void Session::load(const VariableSlot& variable, const Tensor& value) {
+  const SavableValue savable = state_->savable(variable);
+  savable.check({value});
+  savable.set({value});
+}
+void Session::initialize(const std::vector<const VariableSlot*>& variables) {
+  run_all(state_->initializers(variables), {});
 }
 void Session::close() { state_->close(); }
 

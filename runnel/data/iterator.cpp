@@ -217,8 +217,9 @@ void AnyIterator::restore(std::string_view state) { impl()->restore(state); }
 std::vector<SavableValue> AnyIterator::Impl::savable_values() {
   const auto check = [this](const std::vector<Tensor>& saved) {
     if (saved.at(0).dtype() != DType::string || saved.at(0).num_elements() != 1) {
-      throw invalid_argument("[restore] the saved state of the {} is {}{}, which is none of this library's", describe(),
-                             dtype_name(saved[0].dtype()), saved[0].shape().str());
+      // Nothing that fits badly: there is nothing to be done with it, and the iterator is left as it is.
+      throw make_error(Code::unimplemented, "the saved state of the {} is {}{}, which is none of this library's",
+                       describe(), dtype_name(saved[0].dtype()), saved[0].shape().str());
     }
     checked(saved[0].data<Bytes>()[0]);
   };

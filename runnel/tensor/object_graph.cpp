@@ -9,10 +9,12 @@ namespace {
 // A walk, with the path on which every object was first met.
 class GraphWalk {
  public:
-  explicit GraphWalk(Trackable& root) {
+  GraphWalk(Trackable& root, const std::vector<Trackable::Edge>& attached) {
     meet(root.node(), "");
     for (size_t at = 0; at < graph_.nodes.size(); ++at) {
-      for (const Trackable::Edge& edge : graph_.nodes[at].object->children()) {
+      std::vector<Trackable::Edge> edges = graph_.nodes[at].object->children();
+      if (at == 0) edges.insert(edges.end(), attached.begin(), attached.end());
+      for (const Trackable::Edge& edge : edges) {
         const std::string& here = paths_[at];
         const std::string name = escape_local_name(edge.name);
         const size_t child = meet(*edge.object, at == 0 ? name : here + "/" + name);
@@ -75,7 +77,15 @@ class GraphWalk {
 
 }  // namespace
 
-ObjectGraph ObjectGraph::of(Trackable& root) { return GraphWalk(root).take(); }
+ObjectGraph ObjectGraph::of(Trackable& root, const std::vector<Trackable::Edge>& attached) {
+  return GraphWalk(root, attached).take();
+}
+
+std::string short_key(std::string_view checkpoint_key) {
+  constexpr std::string_view kEnd = "/.ATTRIBUTES/VARIABLE_VALUE";
+  if (checkpoint_key.ends_with(kEnd)) checkpoint_key.remove_suffix(kEnd.size());
+  return std::string(checkpoint_key);
+}
 
 std::string escape_local_name(std::string_view name) {
   std::string escaped;

@@ -32,10 +32,14 @@ struct RUNNEL_API ObjectGraph {
     bool has_checkpoint_values = false;  // it, or something below it, has values
   };
 
-  static ObjectGraph of(Trackable& root);
+  // `attached` edges count as the root's, though it does not know them.
+  static ObjectGraph of(Trackable& root, const std::vector<Trackable::Edge>& attached = {});
 
   std::vector<Node> nodes;  // the first is the root
 };
+
+// The key of a value as people want to read it: without "/.ATTRIBUTES/VARIABLE_VALUE".
+RUNNEL_API std::string short_key(std::string_view checkpoint_key);
 
 // A name as a part of a key: '.' becomes "..", '/' becomes ".S".
 RUNNEL_API std::string escape_local_name(std::string_view name);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <unordered_set>
 #include <utility>
 
@@ -211,11 +212,17 @@ void Trackable::wait(const std::string& name, std::shared_ptr<SavedGraph> saved,
 }
 
 void Trackable::settle(const std::string& name, Trackable& part) {
-  const auto found = std::find_if(waiting_.begin(), waiting_.end(), [&](const Waiting& w) { return w.name == name; });
-  if (found == waiting_.end()) return;
-  const Waiting it = *found;
-  it.saved->give(part, it.node);
-  std::erase_if(waiting_, [&](const Waiting& w) { return w.name == name && w.saved == it.saved; });
+  const auto waits_for = [&](const std::string& wanted) -> std::optional<Waiting> {
+    for (const Waiting& w : waiting_) {
+      if (w.name == wanted) return w;
+    }
+    return std::nullopt;
+  };
+  if (const auto it = waits_for(name)) {
+    it->saved->give(part, it->node);
+    std::erase_if(waiting_, [&](const Waiting& w) { return w.name == name && w.saved == it->saved; });
+  }
+  if (const auto any = waits_for(SavedGraph::kAnyName)) any->saved->give(part, any->node);
 }
 
 void Trackable::settle_children() {

@@ -1,0 +1,42 @@
+#include "runnel/track/snapshot.h"
+
+#include "runnel/base/format.h"
+#include "runnel/io/checkpoint_writer.h"
+#include "runnel/ops/variable_slot.h"
+#include "runnel/tensor/object_graph.h"
+#include "runnel/track/checkpoint_tensor.h"
+#include "runnel/track/object_graph_bytes.h"
+
+namespace runnel::train {
+
+uint64_t Snapshot::bytes() const {
+  uint64_t sum = 0;
+  for (const Value& value : values) sum += is_plain(value.tensor.dtype()) ? value.tensor.num_bytes() : 0;
+  return sum;
+}
+
+Snapshot capture(Trackable& root, const std::vector<Trackable::Edge>& attached,
+                 const std::function<Tensor(const VariableSlot&)>& value_of) {
+  const ObjectGraph graph = ObjectGraph::of(root, attached);
+  Snapshot snapshot;
+  for (const ObjectGraph::Node& node : graph.nodes) {
+    const auto* slot = value_of ? dynamic_cast<const VariableSlot*>(node.object) : nullptr;
+    const Tensor given = slot ? value_of(*slot) : Tensor();
+    for (const ObjectGraph::Attribute& attribute : node.attributes) {
+      std::vector<Tensor> tensors = given.defined() ? std::vector<Tensor>{given} : attribute.value.get();
+      for (size_t i = 0; i < tensors.size(); ++i) {
+        snapshot.values.push_back({attribute.checkpoint_key + attribute.value.suffixes.at(i), std::move(tensors[i])});
+      }
+    }
+  }
+  snapshot.values.push_back({kObjectGraphKey, Tensor(object_graph_to_bytes(graph))});
+  return snapshot;
+}
+
+void write_snapshot(const std::string& prefix, const Snapshot& snapshot, Env& env) {
+  io::CheckpointWriter writer(prefix, env);
+  for (const Snapshot::Value& value : snapshot.values) write_tensor(writer, value.key, value.tensor);
+  writer.finish();
+}
+
+}  // namespace runnel::train

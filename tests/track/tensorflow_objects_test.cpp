@@ -1,0 +1,554 @@
+// Objects as TensorFlow 2.15 had them when it wrote the checkpoints of the fixtures: their graphs equal TensorFlow's
+// (nodes, edges, keys, dtypes, shapes), its files restore into them, and what we write of them are the same files.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "runnel/base/sha256.h"
+#include "runnel/keras/keras.h"
+#include "runnel/runnel.h"
+#include "runnel/tensor/object_graph.h"
+#include "runnel/track/checkpoint.h"
+#include "runnel/track/object_graph_bytes.h"
+#include "tests/support/fixtures.h"
+#include "tests/support/temp_dir.h"
+
+namespace runnel::keras {
+namespace {
+
+using nlohmann::json;
+using train::Checkpoint;
+using train::CheckpointPart;
+using train::CheckpointParts;
+
+// What is compared of a node.
+struct GraphNode {
+  std::vector<std::pair<std::string, size_t>> children;
+  std::vector<std::vector<std::string>> attributes;  // name, full name, key
+  std::vector<std::tuple<size_t, std::string, size_t>> slots;
+  bool has_values = false;
+  bool operator==(const GraphNode&) const = default;
+};
+using NodeList = std::vector<GraphNode>;
+using Entries = std::map<std::string, std::string>;  // key: "float32[2,3] SHA256"
+
+std::ostream& operator<<(std::ostream& out, const GraphNode& node) {
+  for (const auto& [name, id] : node.children) out << name << ":" << id << " ";
+  for (const auto& attribute : node.attributes) out << testing::PrintToString(attribute);
+  for (const auto& slot : node.slots) out << testing::PrintToString(slot);
+  return out << (node.has_values ? "" : " (no values)");
+}
+
+// Of the elements; of strings with their lengths before them, but of a scalar, as the fixtures have it.
+std::string sha_of(const Tensor& tensor) {
+  std::string bytes(static_cast<const char*>(tensor.raw()), is_plain(tensor.dtype()) ? tensor.num_bytes() : 0);
+  for (int64_t i = 0; tensor.dtype() == DType::string && i < tensor.num_elements(); ++i) {
+    const std::string_view text = tensor.data<Bytes>()[i].view();
+    const uint64_t size = text.size();
+    if (tensor.rank() > 0) bytes.append(reinterpret_cast<const char*>(&size), sizeof(size));
+    bytes.append(text);
+  }
+  return sha256_hex(as_bytes(bytes));
+}
+
+std::string entry_text(const Tensor& tensor) {
+  return dtype_name(tensor.dtype()) + tensor.shape().str() + " " + sha_of(tensor);
+}
+
+// What TensorFlow says of one of its checkpoints.
+struct Reference {
+  explicit Reference(const std::string& folder, const std::string& name = "ckpt-1")
+      : prefix((test::fixtures() / "tf215" / "checkpoints" / folder / name).string()) {
+    all = json::parse(test::read_bytes(test::fixtures() / "tf215" / "checkpoints" / folder / "expected.json"));
+    for (const json& each : all["checkpoints"]) {
+      if (each["prefix"] == name) checkpoint = each;
+    }
+  }
+  // Without what can be reached only over edges in `left_out`, which are given as "node/edge" or "edge".
+  NodeList graph(const std::set<std::string>& left_out = {}) const {
+    const json& nodes = checkpoint["object_graph"];
+    std::vector<size_t> order{0};
+    std::map<size_t, size_t> id_of{{0, 0}};
+    std::map<size_t, std::string> name_of;
+    NodeList graph;
+    const auto meet = [&](size_t id) {
+      if (id_of.try_emplace(id, order.size()).second) order.push_back(id);
+      return id_of[id];
+    };
+    for (size_t i = 0; i < order.size(); ++i) {
+      const json& node = nodes[order[i]];
+      GraphNode& made = graph.emplace_back();
+      for (const json& child : node["children"]) {
+        const std::string name = child[0];
+        if (left_out.contains(name) || left_out.contains(name_of[order[i]] + "/" + name)) continue;
+        name_of.try_emplace(child[1].get<size_t>(), name);
+        made.children.emplace_back(name, meet(child[1]));
+      }
+      for (const json& a : node.value("attributes", json::array())) {
+        made.attributes.push_back({a["name"], a["full_name"], a["checkpoint_key"]});
+      }
+      made.has_values = node.value("has_checkpoint_values", false);
+    }
+    for (size_t i = 0; i < order.size(); ++i) {  // slots have no edges: they are the last nodes
+      for (const json& slot : nodes[order[i]].value("slot_variables", json::array())) {
+        const size_t id = slot["slot_variable_node_id"];
+        const size_t place = meet(id);
+        graph[i].slots.emplace_back(meet(slot["original_variable_node_id"]), slot["slot_name"], place);
+        if (place < graph.size()) continue;
+        GraphNode& made = graph.emplace_back();
+        for (const json& a : nodes[id]["attributes"]) {
+          made.attributes.push_back({a["name"], a["full_name"], a["checkpoint_key"]});
+        }
+        made.has_values = nodes[id].value("has_checkpoint_values", false);
+      }
+    }
+    return graph;
+  }
+  Entries entries(const std::set<std::string>& left_out = {}) const {
+    Entries entries;
+    for (const auto& [key, entry] : checkpoint["entries"].items()) {
+      const bool skipped = std::any_of(left_out.begin(), left_out.end(),
+                                       [&](const std::string& part) { return key.find(part + "/") == 0; });
+      if (skipped) continue;
+      const Shape shape(entry["shape"].get<std::vector<int64_t>>());
+      // The state of iterators has another form than TensorFlow's.
+      entries[key] = key.ends_with("ITERATOR_STATE")
+                         ? "iterator"
+                         : entry["dtype"].get<std::string>() + shape.str() + " " + entry["sha256"].get<std::string>();
+    }
+    return entries;
+  }
+  std::string prefix;
+  json all, checkpoint;
+};
+
+NodeList graph_of(const ObjectGraph& of) {
+  NodeList graph;
+  for (const ObjectGraph::Node& node : of.nodes) {
+    GraphNode& made = graph.emplace_back();
+    for (const auto& child : node.children) made.children.emplace_back(child.name, child.node);
+    for (const auto& a : node.attributes) {
+      made.attributes.push_back({a.value.name, a.value.full_name, a.checkpoint_key});
+    }
+    for (const auto& s : node.slot_variables) made.slots.emplace_back(s.variable, s.name, s.slot);
+    made.has_values = node.has_checkpoint_values;
+  }
+  return graph;
+}
+
+// The objects of a case.
+struct Objects {
+  CheckpointParts parts;
+  std::shared_ptr<Trackable> root = nullptr;
+  std::shared_ptr<Model> model = nullptr;  // whose outputs the fixture states
+  bool one_by_one = false;                 // the parts were set later, in that order
+  Checkpoint checkpoint() const {
+    if (root) return Checkpoint(root, parts);
+    if (!one_by_one) return Checkpoint(parts);
+    Checkpoint made;
+    for (const auto& [name, part] : parts) made.track(name, part);
+    return made;
+  }
+};
+
+Objects of_model(std::shared_ptr<Model> model) { return {.parts = {{"model", model}}, .model = model}; }
+
+constexpr int64_t kSize = 4;
+
+std::shared_ptr<Sequential> sequential_model() {
+  const auto model = std::make_shared<Sequential>(std::initializer_list<LayerArg>{Input({4})});
+  model->add(Dense({.units = kSize, .activation = "relu", .name = "first"}));
+  model->add(Dense({.units = 2, .name = "second"}));
+  return model;
+}
+
+std::shared_ptr<Sequential> conv_bn_model() {
+  return std::make_shared<Sequential>(std::initializer_list<LayerArg>{
+      Input({6, 6, 2}), Conv2D({.filters = kSize, .kernel_size = {3, 3}, .padding = "same", .activation = "relu"}),
+      BatchNormalization(), MaxPooling2D(), Flatten(), Dense({.units = 3, .activation = "softmax"})});
+}
+
+std::shared_ptr<Model> embedding_model() {
+  return std::make_shared<Sequential>(std::initializer_list<LayerArg>{
+      Input({5}, {.dtype = DType::int32}), Embedding({.input_dim = 7, .output_dim = kSize, .mask_zero = true}),
+      GlobalAveragePooling1D(), Dense({.units = 1})});
+}
+
+std::shared_ptr<Model> shared_layer_model() {
+  const Tensor a = Input({3}, {.name = "left"}), b = Input({3}, {.name = "right"});
+  const auto shared = make<Dense>({.units = kSize, .activation = "tanh", .name = "shared"});
+  const Tensor x = Concatenate({.name = "join"})(Nest::list({shared(a), shared(b)})).leaf();
+  return std::make_shared<Model>(Nest::list({a, b}),
+                                 Nest::list({Dense({.units = 2, .name = "main"})(x),
+                                             Dense({.units = 1, .activation = "sigmoid", .name = "aux"})(x)}));
+}
+
+std::shared_ptr<Model> attention_model() {
+  const Tensor i = Input({4, 6});
+  const Tensor y = MultiHeadAttention({.num_heads = 2, .key_dim = kSize, .name = "mha"})(Nest::list({i, i})).leaf();
+  const Tensor normal = LayerNormalization({.name = "ln"})(Add()(Nest::list({i, y})).leaf());
+  return std::make_shared<Model>(i, Dense({.units = 2})(normal));
+}
+
+std::shared_ptr<Model> nested_model() {
+  const auto inner = std::make_shared<Sequential>(
+      std::initializer_list<LayerArg>{Input({4}), Dense({.units = kSize}), Dense({.units = 3})},
+      LayerOptions{.name = "inner"});
+  const auto middle = std::make_shared<Sequential>(std::initializer_list<LayerArg>{inner, Dense({.units = 2})},
+                                                   LayerOptions{.name = "middle"});
+  const Tensor i = Input({4});
+  return std::make_shared<Model>(i, Dense({.units = 1, .name = "outer_dense"})((*middle)(i)),
+                                 LayerOptions{.name = "outer"});
+}
+
+std::shared_ptr<Model> recurrent_model() {
+  const Tensor i = Input({4, 3});
+  Tensor x = Bidirectional({.layer = LSTM({.units = kSize, .return_sequences = true})})(i);
+  x = GRU({.units = kSize, .return_sequences = true})(x);
+  x = RNN({.cell = {make<LSTMCell>({.units = 2}), make<GRUCell>({.units = 3})}})(x);
+  return std::make_shared<Model>(i, x);
+}
+
+struct Subclassed : Model {
+  Subclassed() {
+    const auto blocks = std::make_shared<TrackableList>();
+    for (const char* activation : {"relu", "linear"}) {
+      layers.push_back(std::make_shared<Dense>(DenseOptions{.units = kSize, .activation = activation}));
+      blocks->append(layers.back());
+    }
+    track("blocks", blocks);
+    const auto heads = std::make_shared<TrackableDict>();
+    for (const int64_t units : {1, 2}) {
+      layers.push_back(std::make_shared<Dense>(DenseOptions{.units = units}));
+      heads->set(units == 1 ? "a" : "b", layers.back());
+    }
+    track("heads", heads);
+    track("scale", scale);
+  }
+  Tensor call(const Tensor& input, const CallArgs&) override {
+    const Tensor x = (*layers[1])((*layers[0])(input));
+    return concat({(*layers[2])(x), (*layers[3])(x)}, -1) * scale;
+  }
+  std::vector<std::shared_ptr<Dense>> layers;
+  Variable scale{Tensor(1.5f), {.name = "scale"}};
+};
+
+std::shared_ptr<Model> subclassed_model() {
+  const auto model = std::make_shared<Subclassed>();
+  (*model)(zeros({1, 4}));
+  return model;
+}
+
+std::shared_ptr<Model> compiled_model() {
+  const auto model = sequential_model();
+  model->compile({.optimizer = "adam", .loss = "mse", .metrics = {"mae"}});
+  model->fit(random::uniform({8, 4}), random::uniform({8, 2}), {.batch_size = 4, .epochs = 2, .verbose = 0});
+  return model;
+}
+
+// Not there: Lion and Adafactor (no such optimizer yet), legacy_adam, legacy_sgd and legacy_rmsprop (those of before
+// Keras 2.11, whose state is in slot variables).
+Objects trained_model(const OptimizerPtr& optimizer) {
+  const auto model = sequential_model();
+  optimizer->build(model->trainable_variables());
+  return {.parts = {{"model", model}, {"optimizer", optimizer}}};
+}
+
+// Not there: MeanTensor (no such metric yet).
+Objects metric_objects() {
+  return {.parts = {{"acc", std::make_shared<metrics::SparseCategoricalAccuracy>()},
+                    {"auc", std::make_shared<metrics::AUC>(metrics::AUCOptions{.num_thresholds = 5})},
+                    {"mean", std::make_shared<metrics::Mean>()},
+                    {"miou", std::make_shared<metrics::MeanIoU>(3)},
+                    {"prec", std::make_shared<metrics::Precision>()}}};
+}
+
+struct Bag : Trackable {};
+
+Objects containers() {
+  const auto v = [](const Shape& shape) { return Variable(zeros(shape)); };
+  const auto bag = std::make_shared<Bag>();
+  const CheckpointPart items(std::vector<CheckpointPart>{
+      v({2}), v({4, 2}), std::vector<CheckpointPart>{v({1}), std::map<std::string, CheckpointPart>{{"deep", v({3})}}}});
+  items.track(*bag, "items");
+  const auto named = std::make_shared<TrackableDict>();
+  for (const auto& [key, size] :
+       std::vector<std::pair<std::string, int64_t>>{{"b", 2}, {"a", 1}, {"with/slash", 2}, {"dot.name", 1}, {"", 1}}) {
+    named->set(key, v({size}));
+  }
+  bag->track("named", named);
+  CheckpointPart(std::vector<CheckpointPart>{v({1}), std::vector<CheckpointPart>{v({2}), v({3})}}).track(*bag, "pair");
+  const Variable first = v({2, 2});
+  bag->track("first", first);
+  bag->track("second", first);
+  const auto mixed = std::make_shared<TrackableList>();
+  mixed->track("1", v({1}));  // [1, variable, "text", None]
+  bag->track("mixed", mixed);
+  bag->track("_private", v({1}));
+  bag->track("with_underscore__", v({1}));
+  return {.parts = {{"again", items}, {"bag", bag}}};
+}
+
+Variable scalar(float value) { return Variable(Tensor(value)); }
+
+Objects nested_checkpoints() {
+  return {.parts = {{"a", Checkpoint({{"v", scalar(1)}})},
+                    {"l", std::vector<CheckpointPart>{scalar(2)}},
+                    {"d", std::map<std::string, CheckpointPart>{{"x", scalar(3)}}}}};
+}
+
+std::shared_ptr<Bag> odd_names() {
+  const auto odd = std::make_shared<Bag>();
+  odd->track("a/b", scalar(1));
+  odd->track("a.Sb", scalar(2));
+  odd->track("c..d", scalar(3));
+  return odd;
+}
+
+Objects variables_of_every_type() {
+  const Reference reference("dtypes");
+  CheckpointParts parts;
+  for (const json& child : reference.checkpoint["object_graph"][0]["children"]) {
+    const std::string name = child[0];
+    if (name == "save_counter") continue;
+    const json& entry = reference.checkpoint["entries"][name + "/.ATTRIBUTES/VARIABLE_VALUE"];
+    const DType dtype = dtype_from_name(entry["dtype"].get<std::string>());
+    const Shape shape(entry["shape"].get<std::vector<int64_t>>());
+    parts.emplace_back(name, Variable(dtype == DType::string ? Tensor::empty(dtype, shape) : zeros(shape, dtype)));
+  }
+  return {.parts = parts, .one_by_one = true};
+}
+
+// Not there: DenseHashTable, and tables whose values are vectors.
+Objects table_objects() {
+  return {.parts = {{"words", lookup::MutableHashTable(DType::string, DType::int64, int64_t{-1})}}};
+}
+
+Objects training_objects() {
+  const auto net = conv_bn_model();
+  const auto adam = std::make_shared<optimizers::Adam>(0.01);
+  adam->build(net->trainable_variables());
+  return {
+      .parts = {
+          {"iterator",
+           data::from_tensor_slices(zeros({12, 6, 6, 2}), zeros({12}, DType::int64)).batch(4).repeat().make_iterator()},
+          {"net", net},
+          {"optimizer", adam},
+          {"step", Variable(int64_t{0}, {.name = "step"})}}};
+}
+
+struct Case {
+  std::string folder;
+  std::function<Objects()> build;
+  std::string name = "ckpt-1";
+  std::set<std::string> left_out = {};  // of TensorFlow's graph: what has no counterpart here
+  bool has_iterator = false;
+};
+
+void PrintTo(const Case& c, std::ostream* out) { *out << c.folder << "/" << c.name; }
+
+template <class T, class... Args>
+std::function<Objects()> trained_with(Args... args) {
+  return [args...] { return trained_model(std::make_shared<T>(args...)); };
+}
+
+std::vector<Case> all_cases() {
+  using namespace optimizers;
+  std::vector<Case> cases{
+      {"model_sequential", [] { return of_model(sequential_model()); }},
+      {"model_conv_bn", [] { return of_model(conv_bn_model()); }},
+      {"model_embedding", [] { return of_model(embedding_model()); }},
+      {"model_functional_shared", [] { return of_model(shared_layer_model()); }},
+      {"model_attention", [] { return of_model(attention_model()); }},
+      {"model_nested", [] { return of_model(nested_model()); }},
+      // Keras keeps a list in that list for a cell with several states; it has no values.
+      {"model_recurrent", [] { return of_model(recurrent_model()); }, "ckpt-1", {"state_spec/0"}},
+      {"model_subclassed", [] { return of_model(subclassed_model()); }},
+      {"model_compiled_fit", [] { return of_model(compiled_model()); }},
+      {"optimizer_sgd", trained_with<SGD>(0.1)},
+      {"optimizer_sgd_momentum", trained_with<SGD>(SGDOptions{.learning_rate = 0.1, .momentum = 0.8})},
+      {"optimizer_sgd_nesterov",
+       trained_with<SGD>(SGDOptions{.learning_rate = 0.1, .momentum = 0.9, .nesterov = true})},
+      {"optimizer_adam", trained_with<Adam>(0.01)},
+      {"optimizer_adam_amsgrad", trained_with<Adam>(AdamOptions{.learning_rate = 0.01, .amsgrad = true})},
+      {"optimizer_adam_ema_clip",
+       trained_with<Adam>(
+           AdamOptions{.learning_rate = 0.01, .global_clipnorm = 0.5, .use_ema = true, .ema_momentum = 0.9})},
+      {"optimizer_adam_schedule",
+       trained_with<Adam>(AdamOptions{.learning_rate = schedules::ExponentialDecay(
+                                          {.initial_learning_rate = 0.1, .decay_steps = 2, .decay_rate = 0.5})})},
+      {"optimizer_adamw", trained_with<AdamW>(0.01)},
+      {"optimizer_adagrad", trained_with<Adagrad>(0.1)},
+      {"optimizer_rmsprop", trained_with<RMSprop>(0.01)},
+      {"optimizer_rmsprop_centered",
+       trained_with<RMSprop>(RMSpropOptions{.learning_rate = 0.01, .momentum = 0.5, .centered = true})},
+      {"optimizer_adadelta", trained_with<Adadelta>(0.5)},
+      {"optimizer_adamax", trained_with<Adamax>(0.01)},
+      {"optimizer_nadam", trained_with<Nadam>(0.01)},
+      {"optimizer_ftrl", trained_with<Ftrl>(0.1)},
+      {"metrics", metric_objects, "ckpt-1", {"meantensor"}},
+      {"containers", containers},
+      {"dtypes", variables_of_every_type},
+      {"random_generator",
+       [] {
+         return Objects{.parts = {{"g", random::Generator::from_seed(1)}, {"h", random::Generator::from_seed(2)}}};
+       }},
+      {"lookup_tables", table_objects, "ckpt-1", {"dense", "vectors"}},
+      {"root_and_links",
+       [] {
+         return Objects{.parts = {{"step", Variable(int32_t{0})}}, .root = sequential_model()};
+       },
+       "root-1"},
+      {"root_and_links", nested_checkpoints, "nested-1"},
+      {"root_and_links",
+       [] {
+         return Objects{.parts = {{"o", odd_names()}}};
+       },
+       "escape-1"},
+      {"root_and_links",
+       [] {
+         const auto odd = odd_names();
+         return Objects{.parts = {{"a", odd}, {"b", odd}}};
+       },
+       "alias-1"},
+      {"two_devices",
+       [] {
+         return Objects{.parts = {{"v0", Variable(zeros({4}))}, {"v1", Variable(zeros({4}))}}};
+       },
+       "one-1"},
+      {"two_devices",
+       [] {
+         return Objects{.parts = {{"v0", Variable(zeros({4}))}, {"v1", Variable(zeros({4}))}}};
+       },
+       "perdevice-2"},
+  };
+  for (const char* name : {"saved-1", "saved-2", "written_after"}) {
+    cases.push_back({"write_vs_save", [] { return Objects{.parts = {{"v", Variable(zeros({2}))}}}; }, name});
+  }
+  for (const char* name : {"ckpt-3", "ckpt-4", "ckpt-5"}) {
+    cases.push_back({"manager_keep3", [] { return Objects{.parts = {{"v", scalar(0)}}}; }, name});
+  }
+  for (const char* name : {"range-1", "batch_map-1", "shuffle-1", "shuffle_repeat-1"}) {
+    cases.push_back(
+        {"data_iterators",
+         [] {
+           return Objects{.parts = {{"it", data::range(20).make_iterator()}, {"step", Variable(int32_t{3})}}};
+         },
+         name,
+         {},
+         true});
+  }
+  for (const char* name : {"ckpt-1", "ckpt-2", "ckpt-3"}) {
+    cases.push_back({"train_state", training_objects, name, {}, true});
+  }
+  return cases;
+}
+
+class TensorFlowObjects : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    RUNNEL_REQUIRE_FIXTURES();
+    clear_session();
+    utils::set_random_seed(1);
+  }
+};
+
+TEST_P(TensorFlowObjects, HaveTheSameGraph) {
+  const Reference reference(GetParam().folder, GetParam().name);
+  const Objects objects = GetParam().build();
+  const Checkpoint checkpoint = objects.checkpoint();
+  (void)checkpoint.save_counter();
+  const train::Snapshot snapshot = checkpoint.capture();
+  const NodeList ours = graph_of(train::object_graph_from_bytes(snapshot.values.back().tensor.item<std::string>()));
+  const NodeList theirs = reference.graph(GetParam().left_out);
+  ASSERT_EQ(ours.size(), theirs.size());
+  for (size_t i = 0; i < ours.size(); ++i) EXPECT_EQ(ours[i], theirs[i]) << "node " << i;
+  if (!objects.model) return;
+  std::vector<std::string> weights, wanted;
+  for (const Variable& v : objects.model->weights()) weights.push_back(v.name() + ":0 " + v.shape().str());
+  for (const json& w : reference.all["weight_names"]) {
+    wanted.push_back(w[0].get<std::string>() + " " + Shape(w[1].get<std::vector<int64_t>>()).str());
+  }
+  EXPECT_EQ(weights, wanted);
+}
+
+// The file of TensorFlow, restored and written again, is the same file; where something of it has no counterpart here,
+// keys and values are.
+TEST_P(TensorFlowObjects, RestoreAndWriteTheSameFile) {
+  const Case& c = GetParam();
+  const Reference reference(c.folder, c.name);
+  const Objects objects = c.build();
+  Checkpoint checkpoint = objects.checkpoint();
+  const train::RestoreStatus status = checkpoint.restore(reference.prefix);
+  status.assert_existing_objects_matched().expect_partial();
+  if (c.left_out.empty() && !c.has_iterator) status.assert_consumed();
+  const test::TempDir dir;
+  const std::string written = checkpoint.write(dir.file("again"));
+  Entries ours;
+  for (const train::CheckpointVariable& v : train::list_variables(written)) {
+    if (v.name == train::kObjectGraphKey) continue;
+    ours[v.name] = v.name.ends_with("ITERATOR_STATE") ? "iterator" : entry_text(train::load_variable(written, v.name));
+  }
+  EXPECT_EQ(ours, reference.entries(c.left_out));
+  if (!c.left_out.empty() || c.has_iterator || c.folder == "two_devices") return;
+  for (const char* file : {".data-00000-of-00001", ".index"}) {
+    EXPECT_EQ(test::read_bytes(written + file), test::read_bytes(reference.prefix + file)) << file;
+  }
+}
+
+std::vector<double> flat_numbers(const json& value) {
+  if (!value.is_array()) return {value.get<double>()};
+  std::vector<double> all;
+  for (const json& each : value) {
+    for (const double number : flat_numbers(each)) all.push_back(number);
+  }
+  return all;
+}
+
+Tensor tensor_from(const json& value, DType dtype) {
+  Dims dims;
+  for (const json* at = &value; at->is_array(); at = &(*at)[0]) dims.push_back(static_cast<int64_t>(at->size()));
+  return cast(reshape(Tensor::of<double>(flat_numbers(value)), Shape(dims)), dtype);
+}
+
+class TensorFlowModels : public TensorFlowObjects {};
+
+TEST_P(TensorFlowModels, ComputeTheSameOutputs) {
+  const Reference reference(GetParam().folder, GetParam().name);
+  const Objects objects = GetParam().build();
+  objects.checkpoint().restore(reference.prefix).expect_partial();
+  const json &inputs = reference.all["inputs"], &outputs = reference.all["outputs"];
+  Nest y;
+  const DType dtype = GetParam().folder == "model_embedding" ? DType::int32 : DType::float32;
+  if (GetParam().folder == "model_functional_shared") {
+    y = (*objects.model)(Nest::list({tensor_from(inputs[0], dtype), tensor_from(inputs[1], dtype)}));
+  } else {
+    y = Nest((*objects.model)(tensor_from(inputs, dtype)));
+  }
+  std::vector<double> ours;
+  for (const Tensor& each : nest::flatten(y)) {
+    for (const float number : each.to_vector<float>()) ours.push_back(number);
+  }
+  EXPECT_THAT(ours, testing::Pointwise(testing::DoubleNear(2e-5), flat_numbers(outputs)));
+}
+
+std::string test_name(const testing::TestParamInfo<Case>& info) {
+  std::string name = info.param.folder + "_" + info.param.name;
+  for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  return name;
+}
+
+std::vector<Case> model_cases() {
+  std::vector<Case> cases = all_cases();
+  std::erase_if(cases, [](const Case& c) { return !c.folder.starts_with("model_"); });
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, TensorFlowObjects, testing::ValuesIn(all_cases()), test_name);
+INSTANTIATE_TEST_SUITE_P(Fixtures, TensorFlowModels, testing::ValuesIn(model_cases()), test_name);
+
+}  // namespace
+}  // namespace runnel::keras
