@@ -4,8 +4,14 @@
 
 namespace runnel::tools {
 
+// Thrown where the program ends with a status of its own and everything has been said.
+struct ExitStatus {
+  int value;
+};
+
 // Each adds one subcommand to the program; its work happens in the subcommand's callback, which reports
 // failure by throwing runnel::Error (main prints it as one line).
+void add_ckpt(CLI::App& app);
 void add_data(CLI::App& app);
 void add_events(CLI::App& app);
 void add_keras(CLI::App& app);

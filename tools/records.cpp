@@ -1,11 +1,9 @@
 // runnel records: what is in TFRecord files.
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cstdio>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "runnel/base/format.h"
@@ -21,7 +19,6 @@
 namespace runnel::tools {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using io::RecordReader;
 
 struct RecordsArguments {
@@ -31,20 +28,6 @@ struct RecordsArguments {
   bool raw = false;
   uint64_t skip = 0;
   uint64_t limit = UINT64_MAX;
-};
-
-// Shows a bar once the work has taken a second.
-class SlowProgress {
- public:
-  void update(const std::string& what, uint64_t done, uint64_t total) {
-    if (!line_ && std::chrono::steady_clock::now() - begun_ < std::chrono::seconds(1)) return;
-    if (!line_) line_.emplace();
-    line_->update(what, done, total);
-  }
-
- private:
-  std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
-  std::optional<ProgressLine> line_;
 };
 
 RecordReader open(const std::string& path, const RecordsArguments& arguments) {
@@ -218,23 +201,6 @@ void verify(const RecordsArguments& arguments) {
     }
     return findings;
   });
-}
-
-// Bytes as C would write them.
-std::string escaped(std::string_view bytes) {
-  std::string text;
-  for (char c : bytes) {
-    const auto u = static_cast<unsigned char>(c);
-    if (c == '\n')
-      text += "\\n";
-    else if (c == '\\' || c == '"')
-      text += fmt::format("\\{}", c);
-    else if (u >= 0x20 && u < 0x7f)
-      text += c;
-    else
-      text += fmt::format("\\x{:02x}", u);
-  }
-  return text;
 }
 
 Json record_json(std::string_view record) {

@@ -21,10 +21,13 @@ std::string full_name(const CLI::App& app) {
 
 // Exit status: 0 done, 1 the work failed, 2 the command line was wrong.
 int main(int argc, char** argv) try {
-  CLI::App app{"Runnel, a deep-learning framework: datasets, records and information from the command line", "runnel"};
+  CLI::App app{
+      "Runnel, a deep-learning framework: checkpoints, datasets, records and information from the command line",
+      "runnel"};
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
   app.set_version_flag("--version", std::string("runnel ") + runnel::version());
+  runnel::tools::add_ckpt(app);
   runnel::tools::add_data(app);
   runnel::tools::add_events(app);
   runnel::tools::add_keras(app);
@@ -44,6 +47,8 @@ int main(int argc, char** argv) try {
     return 2;
   }
   return 0;
+} catch (const runnel::tools::ExitStatus& status) {
+  return status.value;
 } catch (const std::exception& error) {
   std::fprintf(stderr, "runnel: %s\n", error.what());
   return 1;

@@ -302,12 +302,10 @@ std::vector<std::byte> CheckpointReader::read_raw(const CheckpointEntry& entry) 
     throw invalid_argument("[checkpoint] {}: key '{}' is a partitioned variable: its parts have bytes", prefix(),
                            entry.key);
   }
-  std::vector<std::byte> bytes = state_->read_text(entry);
-  if (is_text(entry.dtype)) {
-    state_->parse_text(entry, bytes);
-  } else {
-    state_->compare_checksum(entry, crc32c(bytes.data(), bytes.size()));
-  }
+  state_->check_stored(entry);
+  std::vector<std::byte> bytes(entry.size);
+  state_->read_stored(entry, bytes, !is_text(entry.dtype));
+  if (is_text(entry.dtype)) state_->parse_text(entry, bytes);
   return bytes;
 }
 
