@@ -131,6 +131,7 @@ set(RUNNEL_PUBLIC_HEADERS
   # checkpoints
   runnel/track/checkpoint.h
   runnel/track/checkpoint_contents.h
+  runnel/track/foreign_iterator.h
   runnel/track/restore_status.h
   runnel/track/snapshot.h
   # Keras
