@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
+#include <mutex>
 #include <set>
 #include <unordered_set>
 
@@ -15,6 +17,35 @@ const Trackable::Edge* edge_named(const std::vector<Trackable::Edge>& edges, con
   const auto found = std::find_if(edges.begin(), edges.end(), [&](const auto& edge) { return edge.name == name; });
   return found == edges.end() ? nullptr : &*found;
 }
+
+// The graphs that are alive. Objects that never end (std::exit, leaks) hold theirs until the program does: what they
+// have not used by then is named too.
+class LiveGraphs {
+ public:
+  static LiveGraphs& get() {
+    static auto* const live = new LiveGraphs;  // stays: graphs of static objects end after everything else
+    return *live;
+  }
+  void add(SavedGraph* graph) {
+    const std::lock_guard lock(mutex_);
+    graphs_.insert(graph);
+  }
+  void remove(SavedGraph* graph) {
+    const std::lock_guard lock(mutex_);
+    graphs_.erase(graph);
+  }
+
+ private:
+  LiveGraphs() {
+    std::atexit([] { get().finish(); });
+  }
+  void finish() {
+    const std::lock_guard lock(mutex_);
+    for (SavedGraph* graph : graphs_) graph->finish();
+  }
+  std::mutex mutex_;
+  std::set<SavedGraph*> graphs_;
+};
 
 }  // namespace
 
@@ -46,6 +77,7 @@ SavedGraph::SavedGraph(ObjectGraph graph, Read read, std::string source)
       holders_(graph_.nodes.size()),
       taken_(graph_.nodes.size()) {
   for (const ObjectGraph::Node& node : graph_.nodes) has_slots_ = has_slots_ || !node.slot_variables.empty();
+  LiveGraphs::get().add(this);
 }
 
 std::shared_ptr<SavedGraph> SavedGraph::make(ObjectGraph graph, Read read, std::string source) {
@@ -62,7 +94,12 @@ std::shared_ptr<SavedGraph> SavedGraph::make_by_name(std::vector<std::string> na
 }
 
 SavedGraph::~SavedGraph() {
-  if (!restored_ || expect_partial_) return;
+  LiveGraphs::get().remove(this);
+  finish();
+}
+
+void SavedGraph::finish() noexcept {
+  if (!restored_ || std::exchange(expect_partial_, true)) return;
   try {
     warn_of_unused();
   } catch (...) {  // no memory for a warning

@@ -62,6 +62,8 @@ class RUNNEL_API SavedGraph : public std::enable_shared_from_this<SavedGraph> {
   std::vector<std::string> unused_names() const;  // by name only
 
   void expect_partial() { expect_partial_ = true; }
+  // Nothing will be taken from now on: warns, once. The end of the graph and of the program do it.
+  void finish() noexcept;
 
  private:
   friend class Trackable;

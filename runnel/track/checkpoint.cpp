@@ -148,6 +148,9 @@ std::shared_ptr<Trackable> Checkpoint::node() const { return node_; }
 
 std::string Checkpoint::save_numbered(const std::string& prefix, Env& env, FunctionRef<Snapshot()> capture_now) {
   refuse_traces("save");
+  if (prefix.empty() || prefix.ends_with('/')) {
+    throw invalid_argument("[Checkpoint.save] '{}' has no name that numbers can follow; 'save/model.ckpt' has", prefix);
+  }
   const Variable& counter = save_counter();
   const int64_t number = number_in(counter) + 1;
   put_number(counter, number);

@@ -1,0 +1,172 @@
+// What must not be lost: older checkpoints and the number when a save fails, and word of values that nobody used.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "runnel/runnel.h"
+#include "runnel/track/checkpoint.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/temp_dir.h"
+
+namespace runnel::train {
+namespace {
+
+namespace fs = std::filesystem;
+using test::expect_error;
+using test::TempDir;
+using testing::HasSubstr;
+
+// Fails at the step of this number: creating, appending, syncing, renaming.
+class BrokenDisk : public EnvWrapper {
+ public:
+  explicit BrokenDisk(int steps) : EnvWrapper(Env::posix()), left_(steps) {}
+  bool failed() const { return failed_; }
+
+  std::unique_ptr<WritableFile> create(const std::string& path) override {
+    step();
+    return std::make_unique<File>(EnvWrapper::create(path), *this);
+  }
+  void rename(const std::string& from, const std::string& to) override {
+    step();
+    EnvWrapper::rename(from, to);
+  }
+  void sync_dir(const std::string& dir) override {
+    step();
+    EnvWrapper::sync_dir(dir);
+  }
+
+ private:
+  class File : public WritableFile {
+   public:
+    File(std::unique_ptr<WritableFile> file, BrokenDisk& disk) : file_(std::move(file)), disk_(disk) {}
+    void append(ByteSpan bytes) override {
+      disk_.step();
+      file_->append(bytes);
+    }
+    void sync() override {
+      disk_.step();
+      file_->sync();
+    }
+    void close() override { file_->close(); }
+
+   private:
+    std::unique_ptr<WritableFile> file_;
+    BrokenDisk& disk_;
+  };
+  void step() {
+    if (left_-- > 0) return;
+    failed_ = true;
+    throw Error(Code::resource_exhausted, "cannot write: no space left");
+  }
+  int left_;
+  bool failed_ = false;
+};
+
+TEST(Safety, AFailedSaveLeavesTheOlderCheckpointAndTheNumber) {
+  int failures = 0;
+  for (int steps = 0;; ++steps) {
+    SCOPED_TRACE(steps);
+    const TempDir dir;
+    const Variable v(1.f);
+    Checkpoint checkpoint({{"v", v}});
+    checkpoint.save(dir.file("ckpt"));
+    v.assign(2.f);
+    BrokenDisk disk(steps);
+    try {
+      checkpoint.save(dir.file("ckpt"), disk);
+    } catch (const Error& error) {
+      ++failures;
+      EXPECT_EQ(error.code(), Code::resource_exhausted);
+      EXPECT_THAT(error.what(), HasSubstr("safety_test.cpp"));
+      EXPECT_EQ(checkpoint.save_counter().value().item<int64_t>(), 1);
+    }
+    // Whatever the folder holds, the latest is whole.
+    const std::optional<std::string> latest = latest_checkpoint(dir.path());
+    ASSERT_TRUE(latest);
+    const Variable other(0.f);
+    Checkpoint({{"v", other}}).restore(latest).assert_consumed();
+    EXPECT_EQ(other.value().item<float>(), *latest == dir.file("ckpt-1") ? 1.f : 2.f);
+    if (!disk.failed()) break;
+    EXPECT_EQ(checkpoint.save(dir.file("ckpt")), dir.file("ckpt-2"));
+    EXPECT_EQ(latest_checkpoint(dir.path()), dir.file("ckpt-2"));
+  }
+  EXPECT_GT(failures, 5);
+}
+
+TEST(Safety, TheLatestIsFoundOrMissedAsTensorFlowDoes) {
+  const TempDir dir;
+  const auto state_file = [&](const std::string& text) { std::ofstream(dir.file("checkpoint")) << text; };
+  EXPECT_EQ(latest_checkpoint(dir.file("none")), std::nullopt);
+  EXPECT_EQ(latest_checkpoint(dir.path()), std::nullopt);
+  testing::internal::CaptureStderr();
+  state_file("model_checkpoint_path: \"gone-1\"\n");
+  EXPECT_EQ(latest_checkpoint(dir.path()), std::nullopt);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("gone-1, whose files are missing"));
+  testing::internal::CaptureStderr();
+  state_file("not a proto\n");
+  EXPECT_EQ(latest_checkpoint(dir.path()), std::nullopt);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("is ignored"));
+  state_file("");
+  expect_error([&] { (void)latest_checkpoint(dir.path()); }, Code::data_loss, "names no checkpoint");
+  // Written on another machine, whose folders are not here.
+  Checkpoint({{"v", Variable(1.f)}}).save(dir.file("ckpt"));
+  state_file("model_checkpoint_path: \"/home/somebody/run/ckpt-1\"\nall_model_checkpoint_paths: \"ckpt-1\"\n");
+  EXPECT_EQ(latest_checkpoint(dir.path()), dir.file("ckpt-1"));
+}
+
+TEST(Safety, MistakesAreToldApart) {
+  const TempDir dir;
+  const Variable v(1.f);
+  Checkpoint checkpoint({{"v", v}});
+  expect_error([&] { checkpoint.restore(dir.file("none")); }, Code::not_found, "there is no such checkpoint");
+  expect_error([&] { checkpoint.restore(dir.path()); }, Code::not_found, "there is no such checkpoint");
+  expect_error([&] { checkpoint.restore(""); }, Code::not_found, "there is no such checkpoint");
+  expect_error([&] { checkpoint.save(""); }, Code::invalid_argument, "has no name");
+  expect_error([&] { checkpoint.save(dir.path() + "/"); }, Code::invalid_argument, "has no name");
+  expect_error([] { Checkpoint({{"v", std::shared_ptr<Trackable>()}}); }, Code::invalid_argument, "null pointer");
+  expect_error([] { Checkpoint({{"v", static_cast<Trackable*>(nullptr)}}); }, Code::invalid_argument, "null pointer");
+  expect_error([] { Checkpoint({{"v", Variable()}}); }, Code::invalid_argument, "was never made");
+  expect_error([&] { Checkpoint({{"v", v}, {"v", Variable(2.f)}}); }, Code::invalid_argument, "another part");
+  const auto traced = function([&] {
+    checkpoint.save(dir.file("x"));
+    return Tensor(1.f);
+  });
+  expect_error([&] { traced(); }, Code::failed_precondition, "call it outside");
+  EXPECT_TRUE(fs::is_empty(dir.path()));
+}
+
+TEST(Safety, APartThatIsGoneIsNotSaved) {
+  struct Net : Trackable {};
+  const TempDir dir;
+  Checkpoint checkpoint;
+  {
+    Net net;
+    net.track("w", Variable(1.f));
+    checkpoint.track("net", net);
+    EXPECT_EQ(checkpoint.capture().values.size(), 2U);
+  }
+  EXPECT_EQ(checkpoint.capture().values.size(), 1U);
+  std::optional<Checkpoint> rooted;
+  {
+    Net net;
+    rooted.emplace(net);
+  }
+  expect_error([&] { rooted->write(dir.file("x")); }, Code::failed_precondition, "is gone");
+}
+
+TEST(Safety, UnusedValuesAreNamedAtTheEndOfTheProgram) {
+  const TempDir dir;
+  Checkpoint({{"a", Variable(1.f)}, {"b", Variable(2.f)}}).write(dir.file("x"));
+  EXPECT_EXIT(
+      {
+        auto* const checkpoint = new Checkpoint({{"a", Variable(0.f)}});
+        checkpoint->read(dir.file("x"));
+        std::exit(0);
+      },
+      testing::ExitedWithCode(0), "1 of its values were never used: b\\.");
+}
+
+}  // namespace
+}  // namespace runnel::train
