@@ -46,6 +46,7 @@ FAMILIES = [
     ("keras", "", "torch_keras", 1.5, ["mlp_eager"]),
     ("keras", "", "torch_keras", 1.0, ["mlp_predict1"]),
     ("keras", "", "torch_keras", 1.2, ["lstm_step", "mobilenetv2_step"]),
+    ("keras", "", "tf_keras.py", 1.5, ["lstm_train_100", "gru_train_200"]),
     # On CPUs that multiply bfloat16 themselves; 1 elsewhere.
     ("keras", "_vs_own_float32", None, 1.5, ["wide_bf16_step", "wide_pure_bf16_step"]),
     ("keras", "_vs_own_float32", None, 1.1, ["cnn_bf16_step", "encoder_bf16_step"]),

@@ -1,6 +1,7 @@
 // The one list of op families.
 #include "runnel/data/register.h"
 #include "runnel/graph/register.h"
+#include "runnel/keras/register.h"
 #include "runnel/op/registry.h"
 #include "runnel/ops/register.h"
 
@@ -91,6 +92,7 @@ void register_all_ops(Registry& r) {
   register_scatter_update(r);
   register_segment(r);
   register_select(r);
+  keras::register_sequences(r);
   register_sets(r);
   register_sort(r);
   register_sparse(r);

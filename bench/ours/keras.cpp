@@ -16,16 +16,15 @@ Tensor values(const Shape& shape, unsigned seed) {
   return t;
 }
 
-// LSTM(256) over 40 steps of 128 numbers, batch 50: the mean of squares of the last output's distance from a target.
-Call lstm_step() {
-  const auto lstm = keras::make<keras::LSTM>({.units = 256});
-  const Tensor x = values({50, 40, 128}, 9), target = values({50, 256}, 10);
-  lstm(x);
+// A step of a recurrent layer alone: the mean of squares of the last output's distance from a target.
+Call recurrent_step(const keras::LayerPtr& layer, const Shape& sequences, int64_t units) {
+  const Tensor x = values(sequences, 9), target = values({sequences[0], units}, 10);
+  (*layer)(x);
   const auto adam = std::make_shared<keras::optimizers::Adam>();
   auto step = function([=](const Tensor& in, const Tensor& wanted) {
     GradientTape tape;
-    const Tensor loss = reduce_mean(squared_difference(lstm(in), wanted));
-    adam->minimize(loss, lstm->trainable_variables(), tape);
+    const Tensor loss = reduce_mean(squared_difference((*layer)(in), wanted));
+    adam->minimize(loss, layer->trainable_variables(), tape);
     return loss;
   });
   return [=] { step(x, target); };
@@ -128,7 +127,18 @@ Call mobilenetv2_step() {
 
 int main(int argc, char** argv) {
   const std::vector<bench::Case> cases = {
-      {"lstm_step", [](int) { return std::vector<Call>{lstm_step()}; }},
+      {"lstm_step",
+       [](int) {
+         return std::vector<Call>{recurrent_step(keras::make<keras::LSTM>({.units = 256}), {50, 40, 128}, 256)};
+       }},
+      {"lstm_train_100",
+       [](int) {
+         return std::vector<Call>{recurrent_step(keras::make<keras::LSTM>({.units = 128}), {32, 100, 64}, 128)};
+       }},
+      {"gru_train_200",
+       [](int) {
+         return std::vector<Call>{recurrent_step(keras::make<keras::GRU>({.units = 128}), {32, 200, 64}, 128)};
+       }},
       {"mlp_fit", [](int) { return std::vector<Call>{fit("MLP", 6000)}; }},
       {"cnn_fit", [](int) { return std::vector<Call>{fit("CNN", 300)}; }},
       {"mlp_eager", [](int) { return std::vector<Call>{mlp_eager()}; }},

@@ -4,8 +4,6 @@ import argparse
 import statistics
 import time
 
-import torch
-
 
 def timed(call):
     start = time.perf_counter()
@@ -14,7 +12,8 @@ def timed(call):
 
 
 def main(cases):
-    """cases: name -> function of the thread count that gives pairs of callables: a short trial and the whole."""
+    """cases: name -> function of the thread count that gives ways: a short trial, the whole, and how many calls that is
+    (one if it does not say)."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--case")
     parser.add_argument("--threads", type=int, default=1)
@@ -25,16 +24,16 @@ def main(cases):
     if args.list:
         print(*cases, sep="\n")
         return
-    torch.set_num_threads(1)
     ways = list(cases[args.case](args.threads))
     if args.choose:
         seconds = []
-        for trial, _ in ways:
+        for trial, *_ in ways:
             trial()  # starts the workers
             seconds.append(timed(trial))
         print(seconds.index(min(seconds)))
         return
-    trial, whole = ways[args.way]
+    trial, whole, *calls = ways[args.way]
     trial()
     first = timed(whole)
-    print(f"{first if first > 2 else statistics.median([first, timed(whole), timed(whole)]):.9e}")
+    seconds = first if first > 2 else statistics.median([first, timed(whole), timed(whole)])
+    print(f"{seconds / (calls[0] if calls else 1):.9e}")

@@ -46,4 +46,5 @@ def mnist_pipeline(threads):
             yield epoch, epoch
 
 
+torch.set_num_threads(1)  # of each worker
 fastest_way.main({"mnist_pipeline": mnist_pipeline})

@@ -73,4 +73,5 @@ def jpeg_pipeline(threads):
             yield over(3 * BATCH), over(PASSES * PHOTOGRAPHS)
 
 
+torch.set_num_threads(1)  # of each worker
 fastest_way.main({"jpeg_pipeline": jpeg_pipeline})

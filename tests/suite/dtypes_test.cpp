@@ -105,6 +105,8 @@ struct Variation {
     }
     ASSERT_EQ(actual.size(), casts.size());
     for (size_t i = 0; i < casts.size(); ++i) {
+      // The bytes that an op keeps for its gradient are its own business.
+      if (output_spec(*c.op, attrs.get(), static_cast<int>(i)).name == "kept") continue;
       compare(actual[i], casts[i], wanted[i], to, i);
     }
   }

@@ -1,6 +1,6 @@
 // The cells with weights: what they compute in a step.
 #include "runnel/base/format.h"
-#include "runnel/keras/layers/cells.h"
+#include "runnel/keras/layers/cell_steps.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
 #include "runnel/ops/nn.h"
@@ -145,6 +145,40 @@ class GateStates {
   std::vector<Tensor> kernels_, biases_;
 };
 
+using Step = std::function<CellStep(const Tensor& projected, const States& states)>;
+
+CellStep simple_step(const Tensor& sum, const Activation& activation) {
+  const Tensor h = cell_activation(activation, sum);
+  return {h, {h}};
+}
+
+// From the four sums of the gates.
+CellStep lstm_step(const std::vector<Tensor>& z, const Tensor& c, const Activation& gate,
+                   const Activation& activation) {
+  const Tensor next = cell_activation(gate, z[1]) * c + cell_activation(gate, z[0]) * cell_activation(activation, z[2]);
+  const Tensor h = cell_activation(gate, z[3]) * cell_activation(activation, next);
+  return {h, {h, next}};
+}
+Step lstm_steps(const Tensor& recurrent, const Activation& gate, const Activation& activation) {
+  return [=](const Tensor& x, const States& states) {
+    return lstm_step(split(x + matmul(states[0], recurrent), 4, -1), states[1], gate, activation);
+  };
+}
+
+CellStep gru_step(const Tensor& z, const Tensor& before, const Tensor& candidate) {
+  const Tensor h = z * before + (1 - z) * candidate;
+  return {h, {h}};
+}
+Step gru_steps(const GateStates& of_states, const Activation& gate, const Activation& activation) {
+  return [=](const Tensor& x, const States& states) {
+    const std::vector<Tensor> in = split(x, 3, -1);
+    const std::vector<Tensor> inner = of_states(states[0]);
+    const Tensor z = cell_activation(gate, in[0] + inner[0]);
+    const Tensor r = cell_activation(gate, in[1] + inner[1]);
+    return gru_step(z, states[0], cell_activation(activation, in[2] + r * inner[2]));
+  };
+}
+
 }  // namespace
 
 void SimpleRNNCell::prepare() { check_cell_options(kClassName, options_); }
@@ -163,8 +197,7 @@ CellSequence SimpleRNNCell::begin(const Tensor& batch_size, const CallArgs& args
   const Tensor shift = options_.use_bias ? compute_value(bias) : Tensor();
   return {[=](const Tensor& x) { return product_over_steps(with_noise(x, input_noise), inward, shift); },
           [=, activation = options_.activation](const Tensor& x, const States& states) {
-            const Tensor h = cell_activation(activation, x + matmul(with_noise(states[0], state_noise), recurrent));
-            return CellStep{h, {h}};
+            return simple_step(x + matmul(with_noise(states[0], state_noise), recurrent), activation);
           }};
 }
 
@@ -198,23 +231,13 @@ CellSequence LSTMCell::begin(const Tensor& batch_size, const CallArgs& args) {
   const std::vector<Tensor> noise =
       gate_noise(4, batch_size, options_.units, options_.recurrent_dropout, compute_dtype(), args);
   const Activation gate = options_.recurrent_activation, activation = options_.activation;
-  const auto next = [=](const std::vector<Tensor>& z, const Tensor& before) {
-    const Tensor c =
-        cell_activation(gate, z[1]) * before + cell_activation(gate, z[0]) * cell_activation(activation, z[2]);
-    const Tensor h = cell_activation(gate, z[3]) * cell_activation(activation, c);
-    return CellStep{h, {h, c}};
-  };
-  if (noise.empty()) {
-    return {project, [=](const Tensor& x, const States& states) {
-              return next(split(x + matmul(states[0], recurrent), 4, -1), states[1]);
-            }};
-  }
+  if (noise.empty()) return {project, lstm_steps(recurrent, gate, activation)};
   const GateStates of_states(noise, recurrent, {}, 4);
   return {project, [=](const Tensor& x, const States& states) {
             std::vector<Tensor> z = split(x, 4, -1);
             const std::vector<Tensor> inner = of_states(states[0]);
             for (size_t i = 0; i < z.size(); ++i) z[i] = z[i] + inner[i];
-            return next(z, states[1]);
+            return lstm_step(z, states[1], gate, activation);
           }};
 }
 
@@ -246,19 +269,8 @@ CellSequence GRUCell::begin(const Tensor& batch_size, const CallArgs& args) {
   const std::vector<Tensor> noise =
       gate_noise(3, batch_size, options_.units, options_.recurrent_dropout, compute_dtype(), args);
   const Activation gate = options_.recurrent_activation, activation = options_.activation;
-  const auto mixed = [](const Tensor& z, const Tensor& before, const Tensor& candidate) {
-    const Tensor h = z * before + (1 - z) * candidate;
-    return CellStep{h, {h}};
-  };
   if (options_.reset_after) {
-    const GateStates of_states(noise, recurrent, state_bias, 3);
-    return {project, [=](const Tensor& x, const States& states) {
-              const std::vector<Tensor> in = split(x, 3, -1);
-              const std::vector<Tensor> inner = of_states(states[0]);
-              const Tensor z = cell_activation(gate, in[0] + inner[0]);
-              const Tensor r = cell_activation(gate, in[1] + inner[1]);
-              return mixed(z, states[0], cell_activation(activation, in[2] + r * inner[2]));
-            }};
+    return {project, gru_steps(GateStates(noise, recurrent, state_bias, 3), gate, activation)};
   }
   const int64_t units = options_.units;
   const Tensor of_candidate = recurrent(all, slice(2 * units, none));
@@ -271,7 +283,22 @@ CellSequence GRUCell::begin(const Tensor& batch_size, const CallArgs& args) {
             const Tensor z = cell_activation(gate, in[0] + inner[0]);
             const Tensor r = cell_activation(gate, in[1] + inner[1]);
             const Tensor h = with_noise(states[0], noise_of_candidate);
-            return mixed(z, states[0], cell_activation(activation, in[2] + matmul(r * h, of_candidate)));
+            return gru_step(z, states[0], cell_activation(activation, in[2] + matmul(r * h, of_candidate)));
+          }};
+}
+
+CellSequence plain_sequence(CellKind cell, const Tensor& kernel, const Tensor& recurrent, const Tensor& bias) {
+  const Activation gate = "sigmoid", activation = "tanh";
+  const auto project = [=](const Tensor& b) {
+    return [=](const Tensor& x) { return product_over_steps(x, kernel, b); };
+  };
+  switch (cell) {
+    case CellKind::lstm: return {project(bias), lstm_steps(recurrent, gate, activation)};
+    case CellKind::gru: return {project(bias[0]), gru_steps(GateStates({}, recurrent, bias[1], 3), gate, activation)};
+    case CellKind::simple: break;
+  }
+  return {project(bias), [=](const Tensor& x, const States& states) {
+            return simple_step(x + matmul(states[0], recurrent), activation);
           }};
 }
 

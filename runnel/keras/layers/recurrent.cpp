@@ -1,42 +1,15 @@
 #include "runnel/keras/layers/recurrent.h"
 
 #include <cstring>
+#include <optional>
 
 #include "runnel/base/format.h"
-#include "runnel/function/control_flow.h"
+#include "runnel/keras/layers/sequence_op.h"
 #include "runnel/ops/array.h"
-#include "runnel/ops/math.h"
+#include "runnel/ops/nn.h"
 
 namespace runnel::keras {
 namespace {
-
-// Longer sequences become a loop in traced functions: more nodes would cost more to make than they save.
-constexpr int64_t kMaxUnrolled = 64;
-
-Tensor time_and_batch_swapped(const Tensor& x) {
-  std::vector<int64_t> perm(static_cast<size_t>(x.partial_shape().rank()));
-  for (size_t i = 0; i < perm.size(); ++i) perm[i] = static_cast<int64_t>(i);
-  std::swap(perm.at(0), perm.at(1));
-  return transpose(x, perm);
-}
-
-// The step's values where the mask ([batch]) holds, what was before elsewhere.
-void keep_masked(const Tensor& mask, CellStep& next, const Tensor& output, const States& states) {
-  const Tensor rows = expand_dims(mask, -1);
-  next.output = where(rows, next.output, output);
-  for (size_t i = 0; i < states.size(); ++i) next.states[i] = where(rows, next.states[i], states[i]);
-}
-
-TensorArray steps_of(const Tensor& x) { return TensorArray(x.dtype(), shape(x)[0]).unstack(x); }
-
-// The elements stacked; the array itself does not know how many there are.
-Tensor all_steps(const TensorArray& array, int64_t steps) {
-  const Tensor stacked = array.stack();
-  if (steps == kUnknownDim) return stacked;
-  Dims dims = stacked.partial_shape().dims();
-  dims[0] = steps;
-  return ensure_shape(stacked, PartialShape(dims));
-}
 
 Variable zero_state(const std::string& name, const Shape& shape, DType dtype) {
   Tensor value = Tensor::empty(dtype, shape);
@@ -44,13 +17,32 @@ Variable zero_state(const std::string& name, const Shape& shape, DType dtype) {
   return Variable(value, {.name = name, .trainable = false});
 }
 
-}  // namespace
-
-struct RecurrentLayer::Result {
-  Tensor output;    // of the last step
-  Tensor sequence;  // of all, time first; when asked for
-  States states;
+// A cell whose sequence is one operation.
+struct PlainCell {
+  CellKind kind;
+  Variable kernel, recurrent, bias;
+  double dropout = 0;  // of inputs, anew in every step
 };
+template <class Cell>
+PlainCell plain_cell_of(CellKind kind, const Cell& cell, bool training) {
+  return {kind, cell.kernel, cell.recurrent_kernel, cell.bias, training ? cell.options().dropout : 0};
+}
+std::optional<PlainCell> plain_cell(const RNNCell& cell, const SequenceSettings& how, bool training) {
+  if (const auto* lstm = dynamic_cast<const LSTMCell*>(&cell); lstm && lstm->drops_every_step) {
+    return plain_cell_of(CellKind::lstm, *lstm, training);
+  }
+  if (const auto* gru = dynamic_cast<const GRUCell*>(&cell); gru && gru->drops_every_step) {
+    return plain_cell_of(CellKind::gru, *gru, training);
+  }
+  const auto* simple = dynamic_cast<const SimpleRNNCell*>(&cell);
+  if (!simple || how.unroll) return {};
+  const SimpleRNNCellOptions& o = simple->options();
+  if (!o.use_bias || !o.activation.is_named("tanh")) return {};
+  if (training && (o.dropout > 0 || o.recurrent_dropout > 0)) return {};
+  return plain_cell_of(CellKind::simple, *simple, false);
+}
+
+}  // namespace
 
 void RecurrentLayer::prepare() {
   set_input_spec(
@@ -121,10 +113,9 @@ States RecurrentLayer::initial_states(const Nest& inputs, const CallArgs& args, 
   return states;
 }
 
-Nest RecurrentLayer::call(const Nest& inputs, const CallArgs& args) {
+SequenceResult RecurrentLayer::run_by_steps(Tensor x, Tensor mask, const Tensor& batch_size, const States& states,
+                                            const CallArgs& args) const {
   const SequenceSettings how = settings();
-  Tensor x = inputs.is_leaf() ? inputs.leaf() : nest::flatten(inputs).at(0);
-  Tensor mask = args.mask;
   if (!how.time_major) {
     x = time_and_batch_swapped(x);
     if (mask.defined()) mask = transpose(mask, {1, 0});
@@ -133,64 +124,41 @@ Nest RecurrentLayer::call(const Nest& inputs, const CallArgs& args) {
     x = reverse(x, 0);
     if (mask.defined()) mask = reverse(mask, 0);
   }
-  const int64_t steps = x.partial_shape()[0], rows = x.partial_shape()[1];
-  const Tensor batch_size = rows == kUnknownDim ? shape(x)[1] : int_scalar(rows);
-  const States states = initial_states(inputs, args, batch_size);
   const Tensor zero_output = zeros(stack({batch_size, int_scalar(cell_->output_size())}), compute_dtype());
-
   const CellSequence sequence = cell_->begin(batch_size, args);
-  const Tensor projected = sequence.project(x);
-  const bool unrolled = steps != kUnknownDim && (steps <= kMaxUnrolled || how.unroll || !is_tracing());
-  const Result result = unrolled ? run_unrolled(sequence, projected, mask, states, zero_output)
-                                 : run_loop(sequence, projected, mask, states, zero_output);
+  SequenceResult result =
+      run_steps(sequence, sequence.project(x), mask, states, zero_output, how.return_sequences, how.unroll);
+  if (how.return_sequences && !how.time_major) result.sequence = time_and_batch_swapped(result.sequence);
+  return result;
+}
+
+Nest RecurrentLayer::call(const Nest& inputs, const CallArgs& args) {
+  const SequenceSettings how = settings();
+  const Tensor x = inputs.is_leaf() ? inputs.leaf() : nest::flatten(inputs).at(0);
+  const int64_t rows = x.partial_shape()[how.time_major ? 1 : 0];
+  const Tensor batch_size = rows == kUnknownDim ? shape(x)[how.time_major ? 1 : 0] : int_scalar(rows);
+  const States states = initial_states(inputs, args, batch_size);
+  const std::optional<PlainCell> plain = plain_cell(*cell_, how, args.training.value_or(false));
+  // Of other ranks there is no such operation, and other devices have none.
+  const bool whole = plain && x.partial_shape().rank() == 3 && (x.is_symbolic() || x.device().is_host());
+  const SequenceResult result = !whole ? run_by_steps(x, args.mask, batch_size, states, args)
+                                       : run_whole({.cell = plain->kind,
+                                                    .x = plain->dropout > 0 ? nn::dropout(x, plain->dropout) : x,
+                                                    .mask = args.mask,
+                                                    .states = states,
+                                                    .kernel = compute_value(plain->kernel),
+                                                    .recurrent = compute_value(plain->recurrent),
+                                                    .bias = compute_value(plain->bias),
+                                                    .time_major = how.time_major,
+                                                    .go_backwards = how.go_backwards,
+                                                    .return_sequences = how.return_sequences});
 
   for (size_t i = 0; i < states_.size(); ++i) states_[i].assign(result.states[i]);
-  Tensor output = how.return_sequences ? result.sequence : result.output;
-  if (how.return_sequences && !how.time_major) output = time_and_batch_swapped(output);
+  const Tensor output = how.return_sequences ? result.sequence : result.output;
   if (!how.return_state) return output;
   std::vector<Nest> all{output};
   all.insert(all.end(), result.states.begin(), result.states.end());
   return Nest::list(std::move(all));
-}
-
-RecurrentLayer::Result RecurrentLayer::run_unrolled(const CellSequence& sequence, const Tensor& projected,
-                                                    const Tensor& mask, States states,
-                                                    const Tensor& zero_output) const {
-  const std::vector<Tensor> inputs = unstack(projected, 0, projected.partial_shape()[0]);
-  const std::vector<Tensor> masks =
-      mask.defined() ? unstack(mask, 0, projected.partial_shape()[0]) : std::vector<Tensor>();
-  const bool want_sequence = settings().return_sequences;
-  Tensor output = zero_output;
-  std::vector<Tensor> outputs;
-  for (size_t t = 0; t < inputs.size(); ++t) {
-    CellStep next = sequence.step(inputs[t], states);
-    if (mask.defined()) keep_masked(masks[t], next, output, states);
-    output = next.output;
-    states = std::move(next.states);
-    if (want_sequence) outputs.push_back(output);
-  }
-  if (!want_sequence) return {output, {}, states};
-  return {output, outputs.empty() ? expand_dims(zero_output, 0)(slice(0, 0)) : stack(outputs), states};
-}
-
-RecurrentLayer::Result RecurrentLayer::run_loop(const CellSequence& sequence, const Tensor& projected,
-                                                const Tensor& mask, const States& states,
-                                                const Tensor& zero_output) const {
-  const bool want_sequence = settings().return_sequences;
-  const Tensor steps = shape(projected)[0];
-  const TensorArray inputs = steps_of(projected);
-  const TensorArray masks = mask.defined() ? steps_of(mask) : TensorArray();
-  const TensorArray no_outputs(zero_output.dtype(), steps, {.element_shape = zero_output.partial_shape()});
-  const auto body = [&](const Tensor& t, const Tensor& output, const States& before, const TensorArray& outputs) {
-    CellStep next = sequence.step(inputs.read(t), before);
-    if (mask.defined()) keep_masked(masks.read(t), next, output, before);
-    const TensorArray more = want_sequence ? outputs.write(t, next.output) : outputs;
-    return std::tuple{t + 1, next.output, next.states, more};
-  };
-  const auto [count, output, last, outputs] =
-      while_loop([&](const Tensor& t, const Tensor&, const States&, const TensorArray&) { return t < steps; }, body,
-                 std::tuple{Tensor(0), zero_output, states, no_outputs});
-  return {output, want_sequence ? all_steps(outputs, projected.partial_shape()[0]) : Tensor(), last};
 }
 
 std::shared_ptr<RNNCell> RNN::make_cell() const {

@@ -4,6 +4,8 @@
 
 namespace runnel::keras {
 
+struct SequenceResult;
+
 // What all recurrent layers can be told about the sequence.
 template <class O>
 constexpr auto sequence_fields() {
@@ -55,12 +57,9 @@ class RUNNEL_API RecurrentLayer : public Layer {
   virtual std::shared_ptr<RNNCell> make_cell() const = 0;
 
  private:
-  struct Result;
   States initial_states(const Nest& inputs, const CallArgs& args, const Tensor& batch_size) const;
-  Result run_unrolled(const CellSequence& sequence, const Tensor& projected, const Tensor& mask, States states,
-                      const Tensor& zero_output) const;
-  Result run_loop(const CellSequence& sequence, const Tensor& projected, const Tensor& mask, const States& states,
-                  const Tensor& zero_output) const;
+  SequenceResult run_by_steps(Tensor x, Tensor mask, const Tensor& batch_size, const States& states,
+                              const CallArgs& args) const;
 
   std::shared_ptr<RNNCell> cell_;
   std::vector<Variable> states_;
