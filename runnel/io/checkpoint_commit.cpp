@@ -65,6 +65,28 @@ void remove_quietly(const std::string& path, Env& env) noexcept {
   }
 }
 
+std::string write_temporary(const std::string& path, ByteSpan bytes, Env& env) {
+  std::string temporary = temporary_path(path);
+  try {
+    const std::unique_ptr<WritableFile> file = env.create(temporary);
+    file->append(bytes);
+    file->sync();
+    file->close();
+  } catch (...) {
+    remove_quietly(temporary, env);
+    throw;
+  }
+  return temporary;
+}
+
+void create_synced_dirs(const std::string& dir, Env& env) {
+  if (env.exists(dir)) return env.create_dirs(dir);  // an Error where it is a file
+  const std::string parent = parent_dir(dir);
+  if (parent != dir) create_synced_dirs(parent, env);
+  env.create_dirs(dir);
+  env.sync_dir(parent);
+}
+
 void remove_leftovers(const std::string& dir, Env& env) {
   const std::string mark = temporary_mark();
   for (const std::string& name : env.list(dir)) {
@@ -78,35 +100,33 @@ void remove_leftovers(const std::string& dir, Env& env) {
   }
 }
 
-void commit_checkpoint(const std::string& prefix, const std::string& data_path, Env& env,
-                       FunctionRef<std::string(const ShardName&)> make_index) {
+std::unique_ptr<FileLock> commit_checkpoint(const std::string& prefix, const std::string& data_path, Env& env,
+                                            FunctionRef<std::string(const ShardName&)> make_index) {
   const std::string dir = parent_dir(prefix), index = checkpoint_index_path(prefix);
-  const std::unique_ptr<FileLock> lock = lock_folder(dir, env);
+  std::unique_ptr<FileLock> lock = lock_folder(dir, env);
   const bool replaces = checkpoint_exists(prefix, env);
   const ShardName name = replaces ? free_shard_name(prefix, env) : ShardName{};
   const std::string data = checkpoint_shard_path(prefix, name.shard, name.shards);
-  const std::string index_path = temporary_path(index);
+  std::string index_path;
   bool data_in_place = false;
   try {
-    const std::string bytes = make_index(name);
-    const std::unique_ptr<WritableFile> file = env.create(index_path);
-    file->append(as_bytes(bytes));
-    file->sync();
-    file->close();
+    index_path = write_temporary(index, as_bytes(make_index(name)), env);
     env.rename(data_path, data);
     data_in_place = true;
     env.sync_dir(dir);  // the index must not reach the disk before the shard it names
     env.rename(index_path, index);
   } catch (...) {
-    remove_quietly(index_path, env);
+    if (!index_path.empty()) remove_quietly(index_path, env);
     remove_quietly(data_in_place ? data : data_path, env);
     throw;
   }
   env.sync_dir(dir);
-  if (!replaces) return;
-  for (const std::string& shard : checkpoint_shards_on_disk(prefix, env)) {
-    if (file_name(shard) != file_name(data)) remove_quietly(shard, env);
+  if (replaces) {
+    for (const std::string& shard : checkpoint_shards_on_disk(prefix, env)) {
+      if (file_name(shard) != file_name(data)) remove_quietly(shard, env);
+    }
   }
+  return lock;
 }
 
 }  // namespace runnel::io

@@ -1,6 +1,7 @@
 #pragma once
 
 // Internal: how files of a checkpoint get their names, so that a crash or another process never leaves half of one.
+#include <memory>
 #include <string>
 
 #include "runnel/base/env.h"
@@ -10,6 +11,10 @@ namespace runnel::io {
 
 // A name for a file that is being written beside `path`: no other writer has it, and remove_leftovers knows it.
 std::string temporary_path(const std::string& path);
+// Writes the bytes, synced, to such a name and returns it; on failure nothing is left.
+std::string write_temporary(const std::string& path, ByteSpan bytes, Env& env);
+// A folder and those above it, on the disk when this returns.
+void create_synced_dirs(const std::string& dir, Env& env);
 // Removes what writers of checkpoints left in the folder that have ended without a word (killed, out of power).
 void remove_leftovers(const std::string& dir, Env& env);
 void remove_quietly(const std::string& path, Env& env) noexcept;
@@ -20,8 +25,9 @@ struct ShardName {
 
 // Puts a checkpoint in its place: `data_path` holds its one shard, synced, and becomes that; make_index gives the bytes
 // of the index, for the name that the shard gets. On failure both temporary files are gone and an older checkpoint of
-// the prefix is as it was.
-void commit_checkpoint(const std::string& prefix, const std::string& data_path, Env& env,
-                       FunctionRef<std::string(const ShardName&)> make_index);
+// the prefix is as it was. The folder is locked until the result is destroyed; null where it cannot be locked.
+[[nodiscard]] std::unique_ptr<FileLock> commit_checkpoint(const std::string& prefix, const std::string& data_path,
+                                                          Env& env,
+                                                          FunctionRef<std::string(const ShardName&)> make_index);
 
 }  // namespace runnel::io

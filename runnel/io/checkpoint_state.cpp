@@ -5,6 +5,7 @@
 #include "runnel/base/decimal.h"
 #include "runnel/base/format.h"
 #include "runnel/base/log.h"
+#include "runnel/io/checkpoint_commit.h"
 #include "runnel/io/checkpoint_names.h"
 #include "runnel/io/file_frame.h"
 #include "runnel/io/text_proto.h"
@@ -94,8 +95,8 @@ std::optional<CheckpointState> read_checkpoint_state(const std::string& dir, con
   return state;
 }
 
-void write_checkpoint_state(const std::string& dir, const CheckpointState& state,
-                            const WriteCheckpointStateOptions& options, Env& env) {
+std::string write_checkpoint_state(const std::string& dir, const CheckpointState& state,
+                                   const WriteCheckpointStateOptions& options, Env& env) {
   CheckpointState written = state;
   if (written.all_model_checkpoint_paths.empty() ||
       written.all_model_checkpoint_paths.back() != written.model_checkpoint_path) {
@@ -117,7 +118,17 @@ void write_checkpoint_state(const std::string& dir, const CheckpointState& state
     throw invalid_argument("[checkpoint] '{}' is the name of the state file; save the checkpoint under another one",
                            state.model_checkpoint_path);
   }
-  env.write_file(join_path(dir, options.latest_filename), as_bytes(checkpoint_state_text(written)));
+  std::string text = checkpoint_state_text(written);
+  const std::string path = join_path(dir, options.latest_filename);
+  const std::string temporary = write_temporary(path, as_bytes(text), env);
+  try {
+    env.rename(temporary, path);
+  } catch (...) {
+    remove_quietly(temporary, env);
+    throw;
+  }
+  env.sync_dir(dir);
+  return text;
 }
 
 std::optional<std::string> latest_checkpoint(const std::string& dir, const std::string& latest_filename, Env& env) {

@@ -33,13 +33,13 @@ RUNNEL_API std::optional<CheckpointState> read_checkpoint_state(const std::strin
 
 // Replaces the state file at once; after a crash it is the old one or the new one. The paths are those that the program
 // uses. With relative_paths they are written relative to the folder, so that it can be moved; otherwise absolute ones
-// stay. model_checkpoint_path is appended to the others where it is not the last of them.
+// stay. model_checkpoint_path is appended to the others where it is not the last of them. Returns the text.
 struct WriteCheckpointStateOptions {
   std::string latest_filename = "checkpoint";
   bool relative_paths = true;
 };
-RUNNEL_API void write_checkpoint_state(const std::string& dir, const CheckpointState& state,
-                                       const WriteCheckpointStateOptions& options = {}, Env& env = Env::posix());
+RUNNEL_API std::string write_checkpoint_state(const std::string& dir, const CheckpointState& state,
+                                              const WriteCheckpointStateOptions& options = {}, Env& env = Env::posix());
 
 // The prefix of the latest checkpoint of a folder, by its state file; nothing if there is none, and, with an error in
 // the log, if its files are missing.

@@ -37,7 +37,7 @@ struct CheckpointWriter::State {
       throw invalid_argument("[checkpoint] '{}' is no prefix of files; 'save/model.ckpt' is one", prefix);
     }
     attempt([&] {
-      env.create_dirs(parent_dir(prefix));
+      create_synced_dirs(parent_dir(prefix), env);
       remove_leftovers(parent_dir(prefix), env);
       data_path = temporary_path(checkpoint_shard_path(prefix, 0, 1));
       file = env.create(data_path);
@@ -160,13 +160,14 @@ struct CheckpointWriter::State {
     whole.slices.push_back(slice);
   }
 
-  void finish() {
+  void finish(FunctionRef<void()> and_then) {
+    std::unique_ptr<FileLock> lock;
     attempt([&] {
       drain();
       file->sync();
       file->close();
       file.reset();
-      commit_checkpoint(prefix, data_path, env, [&](const ShardName& shard) {
+      lock = commit_checkpoint(prefix, data_path, env, [&](const ShardName& shard) {
         std::map<std::string, std::string> table;
         table[""] = header_bytes({.num_shards = shard.shards});
         for (auto& [key, entry] : entries) {
@@ -177,6 +178,7 @@ struct CheckpointWriter::State {
       });
     });
     finished = true;
+    and_then();
   }
 };
 
@@ -217,6 +219,9 @@ void CheckpointWriter::add_raw(const std::string& key, int dtype, std::span<cons
 }
 
 uint64_t CheckpointWriter::bytes() const { return state_->written; }
-void CheckpointWriter::finish() { state_->finish(); }
+void CheckpointWriter::finish() {
+  state_->finish([] {});
+}
+void CheckpointWriter::finish(FunctionRef<void()> and_then) { state_->finish(and_then); }
 
 }  // namespace runnel::io

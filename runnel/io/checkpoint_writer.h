@@ -8,6 +8,7 @@
 
 #include "runnel/base/env.h"
 #include "runnel/base/export.h"
+#include "runnel/base/function_ref.h"
 #include "runnel/io/checkpoint_slice.h"
 
 namespace runnel::io {
@@ -40,6 +41,8 @@ class RUNNEL_API CheckpointWriter {
   uint64_t bytes() const;  // of values, so far
   // The files are on the disk and in their places when this returns.
   void finish();
+  // The same; then `and_then` runs before another process may put a checkpoint into the folder.
+  void finish(FunctionRef<void()> and_then);
 
  private:
   struct State;
