@@ -126,6 +126,37 @@ struct GetVariable {
 // In a variable_scope with reuse, the variable of that name that is there already.
 RUNNEL_API Variable get_variable(const std::string& name, const Shape& shape, const GetVariable& options = {});
 
+// How get_variable cuts a variable into parts: at most so many along one axis, the first ones longer by one where the
+// dimension cannot be divided.
+struct Partitioner {
+  int num_shards;
+  int axis;
+};
+inline Partitioner fixed_size_partitioner(int num_shards, int axis = 0) { return {num_shards, axis}; }
+
+// A variable in several parts, each a variable of the graph: name/part_0, name/part_1, ... A Saver keeps them as one
+// value, and restores it into any other number of parts.
+class RUNNEL_API PartitionedVariable {
+ public:
+  const std::string& name() const { return name_; }
+  const Shape& shape() const { return shape_; }
+  const std::vector<Variable>& parts() const { return parts_; }
+  auto begin() const { return parts_.begin(); }
+  auto end() const { return parts_.end(); }
+  Tensor as_tensor() const;                        // the parts joined
+  operator Tensor() const { return as_tensor(); }  // NOLINT: implicit
+
+ private:
+  friend RUNNEL_API PartitionedVariable get_variable(const std::string& name, const Shape& shape,
+                                                     const GetVariable& options, const Partitioner& partitioner);
+  std::string name_;
+  Shape shape_;
+  int axis_ = 0;
+  std::vector<Variable> parts_;
+};
+RUNNEL_API PartitionedVariable get_variable(const std::string& name, const Shape& shape, const GetVariable& options,
+                                            const Partitioner& partitioner);
+
 struct VariableScopeOptions {
   bool reuse = false;  // get_variable gives variables that are there already, also in scopes inside
 };

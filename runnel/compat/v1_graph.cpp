@@ -297,6 +297,54 @@ Variable get_variable(const std::string& name, const Shape& shape, const GetVari
   return variable;
 }
 
+PartitionedVariable get_variable(const std::string& name, const Shape& shape, const GetVariable& options,
+                                 const Partitioner& partitioner) {
+  GraphState& state = current_state("get_variable");
+  const int axis = normalize_axis(partitioner.axis, shape.rank());
+  const int64_t size = shape[axis];
+  const int64_t parts = std::min<int64_t>(partitioner.num_shards, size);
+  if (parts < 1) {
+    throw invalid_argument("[get_variable] '{}' of shape {} cannot be cut into {} parts along axis {}", name,
+                           shape.str(), partitioner.num_shards, axis);
+  }
+  const Initializer init = options.initializer       ? options.initializer
+                           : is_float(options.dtype) ? glorot_uniform_initializer()
+                                                     : zeros_initializer();
+  PartitionedVariable result;
+  result.shape_ = shape;
+  result.axis_ = axis;
+  // The parts are those of one initial value, which is made once.
+  Tensor whole;
+  int64_t start = 0;
+  for (int64_t i = 0; i < parts; ++i) {
+    const int64_t length = size / parts + (i < size % parts ? 1 : 0);
+    Dims dims = shape.dims(), begin(dims.size(), 0);
+    dims[static_cast<size_t>(axis)] = length;
+    begin[static_cast<size_t>(axis)] = start;
+    const auto slice_of_whole = [&](const Shape& part, DType dtype) {
+      if (!whole.defined()) whole = init(shape, dtype);
+      return slice(whole, Tensor::of<int64_t>({begin.begin(), begin.end()}),
+                   Tensor::of<int64_t>({part.begin(), part.end()}));
+    };
+    GetVariable part_options = options;
+    part_options.initializer = slice_of_whole;
+    const Variable part = get_variable(fmt::format("{}/part_{}", name, i), Shape(dims), part_options);
+    result.parts_.push_back(part);
+    result.name_ = part.name().substr(0, part.name().rfind("/part_"));
+    io::CheckpointSlice place(dims.size());
+    for (size_t d = 0; parts > 1 && d < dims.size(); ++d) place[d] = {begin[d], dims[d]};
+    state.parts[&part.slot()] = {result.name_, shape, place};
+    start += length;
+  }
+  return result;
+}
+
+Tensor PartitionedVariable::as_tensor() const {
+  std::vector<Tensor> values;
+  for (const Variable& part : parts_) values.push_back(part.value());
+  return values.size() == 1 ? values[0] : concat(values, axis_);
+}
+
 Tensor assign(const Variable& variable, const Operand& value) {
   GraphState& state = current_state("assign");
   variable.assign(value);

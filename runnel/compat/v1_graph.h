@@ -11,6 +11,7 @@
 #include "runnel/compat/v1.h"
 #include "runnel/graph/graph.h"
 #include "runnel/graph/tracer.h"
+#include "runnel/io/checkpoint_slice.h"
 
 namespace runnel::compat::v1 {
 
@@ -37,8 +38,16 @@ class GraphState : public std::enable_shared_from_this<GraphState> {
     bool reuse;
   };
 
+  // What a variable is a part of.
+  struct PartOf {
+    std::string name;
+    Shape shape;
+    io::CheckpointSlice slice;
+  };
+
   GraphTracer tracer;
   std::vector<Declared> variables;
+  std::map<const VariableSlot*, PartOf> parts;  // of partitioned variables
   std::vector<OpenVariableScope> variable_scopes;
   std::mutex mutex;  // of the graph and `variables` while sessions run, on several threads
 
