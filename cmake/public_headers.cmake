@@ -131,9 +131,12 @@ set(RUNNEL_PUBLIC_HEADERS
   # checkpoints
   runnel/track/checkpoint.h
   runnel/track/checkpoint_contents.h
+  runnel/track/checkpoint_manager.h
+  runnel/track/checkpoint_options.h
   runnel/track/foreign_iterator.h
   runnel/track/restore_status.h
   runnel/track/snapshot.h
+  runnel/track/v1_saver.h
   # Keras
   runnel/keras/activations.h
   runnel/keras/callbacks.h

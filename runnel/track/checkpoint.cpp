@@ -27,8 +27,6 @@ void refuse_traces(const char* call) {
                    "[Checkpoint] {} in a function would run once, while the function is traced: call it outside", call);
 }
 
-// The counter as it is now, whatever graph is open.
-int64_t number_in(const Variable& counter) { return counter.slot().savable_values()[0].get()[0].item<int64_t>(); }
 void put_number(const Variable& counter, int64_t number) { counter.slot().savable_values()[0].set({Tensor(number)}); }
 
 ObjectGraph read_object_graph(const io::CheckpointReader& reader, const io::CheckpointEntry& entry) {
@@ -146,43 +144,70 @@ void Checkpoint::set(const std::string& name, const CheckpointPart& part) {
 const Variable& Checkpoint::save_counter() const { return node_->counter(); }
 std::shared_ptr<Trackable> Checkpoint::node() const { return node_; }
 
-std::string Checkpoint::save_numbered(const std::string& prefix, Env& env, FunctionRef<Snapshot()> capture_now) {
+void Checkpoint::write_files(const std::string& path, const CheckpointOptions& options, CaptureNow capture_now,
+                             WriteHooks hooks) const {
+  node_->writer.sync();
+  auto written = std::move(hooks.written);
+  auto write = [path, options, hooks = std::move(hooks), snapshot = capture_now()] {
+    write_snapshot(path, snapshot, *options.env, [&] {
+      if (hooks.in_place) hooks.in_place(path);
+    });
+    for (const auto& callback : options.experimental_write_callbacks) callback(path);
+  };
+  if (!options.experimental_enable_async_checkpoint) return write();
+  node_->writer.start(std::move(write), std::move(written));
+}
+
+std::string Checkpoint::save_numbered(const std::string& prefix, std::optional<int64_t> number,
+                                      const CheckpointOptions& options, CaptureNow capture_now, WriteHooks hooks) {
   refuse_traces("save");
   if (prefix.empty() || prefix.ends_with('/')) {
     throw invalid_argument("[Checkpoint.save] '{}' has no name that numbers can follow; 'save/model.ckpt' has", prefix);
   }
+  node_->writer.sync();  // what went wrong there comes before anything counts
   const Variable& counter = save_counter();
-  const int64_t number = number_in(counter) + 1;
-  put_number(counter, number);
-  const std::string path = fmt::format("{}-{}", prefix, number);
+  const int64_t before = current_number(counter);
+  put_number(counter, before + 1);
+  const std::string path = fmt::format("{}-{}", prefix, number.value_or(before + 1));
   try {
-    write_snapshot(path, capture_now(), env);
-    io::write_checkpoint_state(parent_dir(prefix),
-                               {.model_checkpoint_path = path, .all_model_checkpoint_paths = {path}}, {}, env);
+    write_files(path, options, capture_now, std::move(hooks));
   } catch (...) {
-    put_number(counter, number - 1);
+    put_number(counter, before);
     throw;
   }
   return path;
 }
 
-std::string Checkpoint::save(const std::string& prefix, Env& env, SourceSite where) {
-  return io::called_at(where, [&] { return save_numbered(prefix, env, [&] { return capture(SourceSite()); }); });
-}
-std::string Checkpoint::save(const std::string& prefix, const compat::v1::Session& session, Env& env,
-                             SourceSite where) {
-  return io::called_at(where,
-                       [&] { return save_numbered(prefix, env, [&] { return capture(session, SourceSite()); }); });
+std::string Checkpoint::save_as_latest(const std::string& prefix, const CheckpointOptions& options,
+                                       CaptureNow capture_now) {
+  const auto name_it = [&env = *options.env](const std::string& path) {
+    io::write_checkpoint_state(parent_dir(path), {.model_checkpoint_path = path, .all_model_checkpoint_paths = {path}},
+                               {}, env);
+  };
+  return save_numbered(prefix, std::nullopt, options, capture_now, {.in_place = name_it});
 }
 
-std::string Checkpoint::write(const std::string& prefix, Env& env, SourceSite where) const {
-  io::called_at(where, [&] { write_snapshot(prefix, capture(SourceSite()), env); });
+std::string Checkpoint::save(const std::string& prefix, const CheckpointOptions& options, SourceSite where) {
+  return io::called_at(where, [&] { return save_as_latest(prefix, options, [&] { return capture(SourceSite()); }); });
+}
+std::string Checkpoint::save(const std::string& prefix, const compat::v1::Session& session,
+                             const CheckpointOptions& options, SourceSite where) {
+  return io::called_at(where,
+                       [&] { return save_as_latest(prefix, options, [&] { return capture(session, SourceSite()); }); });
+}
+
+std::string Checkpoint::write(const std::string& prefix, const CheckpointOptions& options, SourceSite where) const {
+  io::called_at(where, [&] { write_files(prefix, options, [&] { return capture(SourceSite()); }, {}); });
   return prefix;
 }
-std::string Checkpoint::write(const std::string& prefix, const compat::v1::Session& session, Env& env,
-                              SourceSite where) const {
-  io::called_at(where, [&] { write_snapshot(prefix, capture(session, SourceSite()), env); });
+std::string Checkpoint::write(const std::string& prefix, const compat::v1::Session& session,
+                              const CheckpointOptions& options, SourceSite where) const {
+  io::called_at(where, [&] { write_files(prefix, options, [&] { return capture(session, SourceSite()); }, {}); });
   return prefix;
+}
+
+void Checkpoint::sync(SourceSite where) const {
+  io::called_at(where, [&] { node_->writer.sync(); });
 }
 
 Snapshot Checkpoint::capture(SourceSite where) const {
@@ -201,15 +226,19 @@ Snapshot Checkpoint::capture(const compat::v1::Session& session, SourceSite wher
   });
 }
 
-RestoreStatus Checkpoint::restore(const std::optional<std::string>& path, Env& env, SourceSite where) {
-  RestoreStatus status = read(path, env, where);
+RestoreStatus Checkpoint::restore(const std::optional<std::string>& path, const CheckpointOptions& options,
+                                  SourceSite where) {
+  RestoreStatus status = read(path, options, where);
   io::called_at(where, [&] { node_->counter(); });
   return status;
 }
 
-RestoreStatus Checkpoint::read(const std::optional<std::string>& path, Env& env, SourceSite where) {
+RestoreStatus Checkpoint::read(const std::optional<std::string>& path, const CheckpointOptions& options,
+                               SourceSite where) {
   return io::called_at(where, [&] {
     refuse_traces("restore");
+    node_->writer.sync();
+    Env& env = *options.env;
     const auto restoration = std::make_shared<Restoration>();
     restoration->checkpoint = node_;
     if (path) {

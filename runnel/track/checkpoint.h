@@ -8,12 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "runnel/base/env.h"
 #include "runnel/base/function_ref.h"
 #include "runnel/base/source_site.h"
 #include "runnel/ops/state.h"
 #include "runnel/tensor/trackable.h"
 #include "runnel/track/checkpoint_contents.h"
+#include "runnel/track/checkpoint_options.h"
 #include "runnel/track/restore_status.h"
 #include "runnel/track/snapshot.h"
 
@@ -24,6 +24,7 @@ class Session;
 namespace runnel::train {
 
 class CheckpointNode;  // track/checkpoint_node.h
+struct WriteHooks;
 
 // What stands for an object in a checkpoint: the object itself or a pointer to it (it must then live as long as it is
 // to be saved), a shared_ptr, or a value whose copies are one thing: variables, iterators, tables, random generators,
@@ -88,32 +89,44 @@ class RUNNEL_API Checkpoint {
   // Writes prefix-N.index and prefix-N.data-00000-of-00001, where N is one more than before, and makes it the latest of
   // its folder (the state file `checkpoint`). Returns prefix-N. When it fails, the number and what was there before
   // stay.
-  std::string save(const std::string& prefix, Env& env = Env::posix(), SourceSite where = SourceSite::current());
+  std::string save(const std::string& prefix, const CheckpointOptions& options = {},
+                   SourceSite where = SourceSite::current());
   // Writes the files of `prefix` and nothing else. Returns prefix.
-  std::string write(const std::string& prefix, Env& env = Env::posix(), SourceSite where = SourceSite::current()) const;
+  std::string write(const std::string& prefix, const CheckpointOptions& options = {},
+                    SourceSite where = SourceSite::current()) const;
+  // Waits for an asynchronous save or write, and throws what went wrong in it.
+  void sync(SourceSite where = SourceSite::current()) const;
   // What would be written now, for write_snapshot.
   Snapshot capture(SourceSite where = SourceSite::current()) const;
 
   // Gives the parts the values of a checkpoint that save() wrote (read: that write() wrote), by its prefix, that
   // latest_checkpoint returns, or by the folder of a SavedModel. Nothing happens without a path. What does not fit, is
   // damaged or not there is an Error, and then nothing has changed.
-  RestoreStatus restore(const std::optional<std::string>& path, Env& env = Env::posix(),
+  RestoreStatus restore(const std::optional<std::string>& path, const CheckpointOptions& options = {},
                         SourceSite where = SourceSite::current());
-  RestoreStatus read(const std::optional<std::string>& path, Env& env = Env::posix(),
+  RestoreStatus read(const std::optional<std::string>& path, const CheckpointOptions& options = {},
                      SourceSite where = SourceSite::current());
 
   // The same in graphs of TensorFlow 1, whose variables have their values in a session; what restore returns puts them
   // there (initialize_or_restore).
-  std::string save(const std::string& prefix, const compat::v1::Session& session, Env& env = Env::posix(),
+  std::string save(const std::string& prefix, const compat::v1::Session& session, const CheckpointOptions& options = {},
                    SourceSite where = SourceSite::current());
-  std::string write(const std::string& prefix, const compat::v1::Session& session, Env& env = Env::posix(),
-                    SourceSite where = SourceSite::current()) const;
+  std::string write(const std::string& prefix, const compat::v1::Session& session,
+                    const CheckpointOptions& options = {}, SourceSite where = SourceSite::current()) const;
   Snapshot capture(const compat::v1::Session& session, SourceSite where = SourceSite::current()) const;
 
   std::shared_ptr<Trackable> node() const;  // of the object graph
 
  private:
-  std::string save_numbered(const std::string& prefix, Env& env, FunctionRef<Snapshot()> capture_now);
+  friend class CheckpointManager;
+  using CaptureNow = FunctionRef<Snapshot()>;
+  // Counts, then saves as prefix-number; the number is the counter's where none is given.
+  std::string save_numbered(const std::string& prefix, std::optional<int64_t> number, const CheckpointOptions& options,
+                            CaptureNow capture_now, WriteHooks hooks);
+  std::string save_as_latest(const std::string& prefix, const CheckpointOptions& options, CaptureNow capture_now);
+  void write_files(const std::string& path, const CheckpointOptions& options, CaptureNow capture_now,
+                   WriteHooks hooks) const;
+
   std::shared_ptr<CheckpointNode> node_;
 };
 

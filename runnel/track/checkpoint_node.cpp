@@ -45,4 +45,8 @@ Variable& CheckpointNode::counter() {
   return save_counter;
 }
 
+int64_t current_number(const Variable& counter) {
+  return static_cast<int64_t>(counter.slot().savable_values().at(0).get().at(0));
+}
+
 }  // namespace runnel::train

@@ -1,11 +1,15 @@
 #pragma once
 
 // Internal: what copies of a Checkpoint have in common.
+#include <cstdint>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "runnel/ops/state.h"
 #include "runnel/tensor/object_graph.h"
 #include "runnel/tensor/trackable.h"
+#include "runnel/track/background_writer.h"
 
 namespace runnel::train {
 
@@ -15,6 +19,7 @@ class CheckpointNode : public Trackable {
  public:
   bool has_root = false;
   Variable save_counter;  // undefined until save or restore makes it
+  BackgroundWriter writer;
 
   Trackable& root();  // an Error where it is gone
   std::vector<Edge> attached() { return has_root ? own_parts() : std::vector<Edge>(); }
@@ -24,5 +29,16 @@ class CheckpointNode : public Trackable {
  private:
   std::vector<Edge> own_parts();
 };
+
+// What is to be done around the writing of a checkpoint.
+struct WriteHooks {
+  // The files are in their places, and no other process may change the folder.
+  std::function<void(const std::string& path)> in_place = {};
+  // By the thread of an asynchronous save, when it is done or has failed.
+  std::function<void(double processor_seconds)> written = {};
+};
+
+// The value of a counter as it is now, whatever graph is open.
+int64_t current_number(const Variable& counter);
 
 }  // namespace runnel::train

@@ -34,9 +34,13 @@ Snapshot capture(Trackable& root, const std::vector<Trackable::Edge>& attached,
 }
 
 void write_snapshot(const std::string& prefix, const Snapshot& snapshot, Env& env) {
+  write_snapshot(prefix, snapshot, env, [] {});
+}
+
+void write_snapshot(const std::string& prefix, const Snapshot& snapshot, Env& env, FunctionRef<void()> and_then) {
   io::CheckpointWriter writer(prefix, env);
   for (const Snapshot::Value& value : snapshot.values) write_tensor(writer, value.key, value.tensor);
-  writer.finish();
+  writer.finish(and_then);
 }
 
 }  // namespace runnel::train

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runnel/base/env.h"
+#include "runnel/base/function_ref.h"
 #include "runnel/tensor/tensor.h"
 #include "runnel/tensor/trackable.h"
 
@@ -18,7 +19,7 @@ namespace runnel::train {
 // The values of a moment, ready to be written. Variables share their memory with it until they are changed, so taking
 // it costs next to nothing: the first change of a variable after it copies that variable. Writing may be left to
 // another thread.
-struct Snapshot {
+struct RUNNEL_API Snapshot {
   struct Value {
     std::string key;
     Tensor tensor;
@@ -36,5 +37,8 @@ RUNNEL_API Snapshot capture(Trackable& root, const std::vector<Trackable::Edge>&
 // The files of a checkpoint: `prefix`.index and its shard. All of it is on the disk when this returns; a failure leaves
 // what was there before.
 RUNNEL_API void write_snapshot(const std::string& prefix, const Snapshot& snapshot, Env& env = Env::posix());
+// The same; then `and_then` runs before another process may put a checkpoint into the folder.
+RUNNEL_API void write_snapshot(const std::string& prefix, const Snapshot& snapshot, Env& env,
+                               FunctionRef<void()> and_then);
 
 }  // namespace runnel::train

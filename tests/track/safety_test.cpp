@@ -8,6 +8,7 @@
 #include "runnel/runnel.h"
 #include "runnel/track/checkpoint.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/failing_env.h"
 #include "tests/support/temp_dir.h"
 
 namespace runnel::train {
@@ -15,54 +16,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::expect_error;
+using test::FailingEnv;
 using test::TempDir;
 using testing::HasSubstr;
-
-// Fails at the step of this number: creating, appending, syncing, renaming.
-class BrokenDisk : public EnvWrapper {
- public:
-  explicit BrokenDisk(int steps) : EnvWrapper(Env::posix()), left_(steps) {}
-  bool failed() const { return failed_; }
-
-  std::unique_ptr<WritableFile> create(const std::string& path) override {
-    step();
-    return std::make_unique<File>(EnvWrapper::create(path), *this);
-  }
-  void rename(const std::string& from, const std::string& to) override {
-    step();
-    EnvWrapper::rename(from, to);
-  }
-  void sync_dir(const std::string& dir) override {
-    step();
-    EnvWrapper::sync_dir(dir);
-  }
-
- private:
-  class File : public WritableFile {
-   public:
-    File(std::unique_ptr<WritableFile> file, BrokenDisk& disk) : file_(std::move(file)), disk_(disk) {}
-    void append(ByteSpan bytes) override {
-      disk_.step();
-      file_->append(bytes);
-    }
-    void sync() override {
-      disk_.step();
-      file_->sync();
-    }
-    void close() override { file_->close(); }
-
-   private:
-    std::unique_ptr<WritableFile> file_;
-    BrokenDisk& disk_;
-  };
-  void step() {
-    if (left_-- > 0) return;
-    failed_ = true;
-    throw Error(Code::resource_exhausted, "cannot write: no space left");
-  }
-  int left_;
-  bool failed_ = false;
-};
 
 TEST(Safety, AFailedSaveLeavesTheOlderCheckpointAndTheNumber) {
   int failures = 0;
@@ -73,9 +29,10 @@ TEST(Safety, AFailedSaveLeavesTheOlderCheckpointAndTheNumber) {
     Checkpoint checkpoint({{"v", v}});
     checkpoint.save(dir.file("ckpt"));
     v.assign(2.f);
-    BrokenDisk disk(steps);
+    FailingEnv disk;
+    disk.fail_at = steps;
     try {
-      checkpoint.save(dir.file("ckpt"), disk);
+      checkpoint.save(dir.file("ckpt"), {.env = &disk});
     } catch (const Error& error) {
       ++failures;
       EXPECT_EQ(error.code(), Code::resource_exhausted);
@@ -88,7 +45,7 @@ TEST(Safety, AFailedSaveLeavesTheOlderCheckpointAndTheNumber) {
     const Variable other(0.f);
     Checkpoint({{"v", other}}).restore(latest).assert_consumed();
     EXPECT_EQ(other.value().item<float>(), *latest == dir.file("ckpt-1") ? 1.f : 2.f);
-    if (!disk.failed()) break;
+    if (disk.steps <= steps) break;  // none failed
     EXPECT_EQ(checkpoint.save(dir.file("ckpt")), dir.file("ckpt-2"));
     EXPECT_EQ(latest_checkpoint(dir.path()), dir.file("ckpt-2"));
   }
