@@ -1,6 +1,7 @@
 // The handbook's networks on MNIST, in every way to write a model and to train it.
 // usage: mnist_main [--model=MLP|CNN] [--mode=sequential|functional|subclassing] [--training_loop=keras|custom|graph]
 //                   [--num_epochs=N]
+// The last three checkpoints of the training stay in ./save.
 #include <cstdio>
 #include <exception>
 #include <iostream>
@@ -10,6 +11,8 @@
 #include "examples/mnist_models.h"
 #include "examples/options.h"
 #include "runnel/compat/v1_train.h"
+#include "runnel/track/checkpoint_manager.h"
+#include "runnel/track/v1_saver.h"
 
 using namespace runnel;
 
@@ -82,11 +85,15 @@ int main(int argc, char** argv) try {
   keras::Model& model = *made;
 
   mnist::MNISTLoader data_loader;
+  train::Checkpoint checkpoint({{"myAwesomeModel", &model}});
+  train::CheckpointManager manager(checkpoint,
+                                   {.directory = "./save", .checkpoint_name = "model.ckpt", .max_to_keep = 3});
   if (training_loop == "keras") {
     model.compile({.optimizer = keras::optimizers::Adam({.learning_rate = 0.001}),
                    .loss = keras::losses::sparse_categorical_crossentropy,
                    .metrics = {keras::metrics::sparse_categorical_accuracy}});
     model.fit(data_loader.train_data, data_loader.train_label, {.batch_size = batch_size, .epochs = num_epochs});
+    manager.save(data_loader.num_train_data / batch_size * num_epochs);
     std::cout << model.evaluate(data_loader.test_data, data_loader.test_label) << "\n";
   }
   if (training_loop == "custom") {
@@ -101,6 +108,7 @@ int main(int argc, char** argv) try {
       std::printf("batch %d: loss %f\n", batch_index, loss.item<float>());
       const auto grads = tape.gradient(loss, model.variables());
       optimizer.apply_gradients(zip(grads, model.variables()));
+      if ((batch_index + 1) % 100 == 0) manager.save(batch_index + 1);
     }
 
     keras::metrics::SparseCategoricalAccuracy sparse_categorical_accuracy;
@@ -123,6 +131,7 @@ int main(int argc, char** argv) try {
     loss = reduce_mean(loss);
     const compat::v1::Operation train_op = optimizer.minimize(loss);
     keras::metrics::SparseCategoricalAccuracy sparse_categorical_accuracy;
+    compat::v1::train::Saver saver({.max_to_keep = 3});
     // The session.
     compat::v1::Session sess;
     sess.run(compat::v1::global_variables_initializer());
@@ -131,6 +140,7 @@ int main(int argc, char** argv) try {
       // run() feeds the data into nodes of the graph, trains, and gives the loss.
       const auto [_, loss_value] = sess.run({train_op, loss}, {{X_placeholder, X}, {y_placeholder, y}});
       std::printf("batch %d: loss %f\n", batch_index, loss_value.item<float>());
+      if ((batch_index + 1) % 100 == 0) saver.save(sess, "./save/model.ckpt", batch_index + 1);
     }
 
     num_batches = data_loader.num_test_data / batch_size;

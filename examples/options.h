@@ -38,6 +38,16 @@ class Options {
     if (used == 0 || used != text(name).size()) fail("--" + name + " must be a number, got '" + text(name) + "'");
     return value;
   }
+  double real(const std::string& name) const {
+    size_t used = 0;
+    double value = 0;
+    try {
+      value = std::stod(text(name), &used);
+    } catch (const std::exception&) {
+    }
+    if (used == 0 || used != text(name).size()) fail("--" + name + " must be a number, got '" + text(name) + "'");
+    return value;
+  }
   // The option, which must be a folder that is there.
   const std::string& folder(const std::string& name) const {
     if (!std::filesystem::is_directory(text(name))) fail("--" + name + ": there is no folder '" + text(name) + "'");
