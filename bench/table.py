@@ -12,10 +12,11 @@ ELEMENTWISE = ["elementwise_add", "elementwise_mul", "elementwise_relu", "exp", 
 # thread ("_threads"), or running another case.
 # What is added to the name of the case for the opponent, where it has several ways.
 OPPONENT_CASE = {"_vs_eager": "_eager", "_vs_channels_last": "_channels_last", "_vs_sequential": "_sequential",
-                 "_vs_grid": "_grid", "_vs_worst": "_worst", "_vs_2m": "_2m", "_vs_own_float32": "_float32"}
+                 "_vs_grid": "_grid", "_vs_worst": "_worst", "_vs_2m": "_2m", "_vs_own_float32": "_float32",
+                 "_vs_plain": "_plain", "_vs_copy": "_copy"}
 
 # Cases whose number is one of bytes, the same in every run: printed in megabytes.
-BYTES = {"cnn_step_peak_graph", "cnn_step_peak_eager"}
+BYTES = {"cnn_step_peak_graph", "cnn_step_peak_eager", "ckpt_async_cnn_peak"}
 
 FAMILIES = [
     ("eager", "", "torch_eager", 2.8, ["eager_add10"]),
@@ -52,6 +53,10 @@ FAMILIES = [
     ("keras", "_vs_own_float32", None, 1.1, ["cnn_bf16_step", "encoder_bf16_step"]),
     ("optimizer", "", "torch_optimizer", 3, ["adam_fused", "adam_fused_traced"]),
     ("optimizer", "", "torch_optimizer", 10, ["adam_fused_small", "adam_fused_small_traced"]),
+    # The CNN's step with an asynchronous save every 100 steps, against one without; what memory saves add, against the
+    # bytes that they write.
+    ("checkpoint_async", "_vs_plain", None, 1 / 1.035, ["ckpt_async_cnn_step"]),
+    ("checkpoint_async", "_vs_copy", None, 1.0, ["ckpt_async_cnn_peak"]),
     ("image", "", "torch_image.py", 2.8, ["jpeg_pipeline"]),
     ("image", "_vs_limit", "limit_image", 0.9, ["jpeg_pipeline", "jpeg_decode", "image_resize"]),
     ("records", "_vs_limit", "limit_records", 0.8, ["tfrecord_read"]),
