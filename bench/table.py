@@ -74,5 +74,6 @@ FAMILIES = [
     ("data_jpeg", "_vs_worst", None, 1.5, ["autotune_jpeg_grid"]),
     ("data_records", "_vs_grid", None, 0.9, ["autotune_records"]),
     ("data_records", "_vs_worst", None, 1.5, ["autotune_records_grid"]),
+    ("data_records", "_vs_sequential", None, 0.7, ["autotune_reading"]),
     ("data_records", "_vs_2m", None, 1, ["tfrecord_dataset"]),
 ]

@@ -31,6 +31,19 @@ Calls batches() {
   }};
 }
 
+// Read one by one, with all that can be tuned left to the library, and with nothing.
+Calls single(bool tuned) {
+  auto file = std::make_shared<RecordFile>();
+  const auto d =
+      tuned ? data::TFRecordDataset(file->path, {.num_parallel_reads = data::AUTOTUNE}).prefetch(data::AUTOTUNE)
+            : data::TFRecordDataset(file->path);
+  return {[file, d] {
+    int64_t n = 0;
+    for (const Tensor& t : d) n += t.defined() ? 1 : 0;
+    if (n != kRecords) std::abort();
+  }};
+}
+
 // The clock that the goal of records per second sets.
 Calls clock(double records_per_second) {
   return {[=] {
@@ -89,6 +102,8 @@ int main(int argc, char** argv) {
   const std::vector<bench::Case> cases = {
       {"tfrecord_dataset", [](int) { return batches(); }},
       {"tfrecord_dataset_2m", [](int) { return clock(2e6); }},
+      {"autotune_reading", [](int) { return single(true); }},
+      {"autotune_reading_sequential", [](int) { return single(false); }},
       {"autotune_records", [](int) { return parsed({data::AUTOTUNE}); }},
       {"autotune_records_grid",
        [](int) {

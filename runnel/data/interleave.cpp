@@ -60,6 +60,7 @@ class InterleaveIterator : public IteratorNode {
         block_(block),
         parallel_(parallel),
         ordered_(ordered || parallel == 0),
+        ahead_(parallel > 0 || !ordered_),
         slots_(static_cast<size_t>(cycle)) {
     if (parallel > 0 && parallel < cycle) gate_ = std::make_shared<Gate>(parallel);
   }
@@ -137,6 +138,7 @@ class InterleaveIterator : public IteratorNode {
       }
       try {
         if (s.it->next(out)) {
+          if (!ahead_ && s.runner != nullptr && s.runner->works_ahead()) read_ahead();
           if (++in_block_ == block_) turn();
           return true;
         }
@@ -195,12 +197,18 @@ class InterleaveIterator : public IteratorNode {
           std::make_unique<Runner>(ctx_, std::make_unique<ReaderJob>(std::move(it), gate_), 1, AUTOTUNE, true, stats);
       runner->set_stats(&stats);
       s.runner = runner.get();
-      runner->begin();
+      if (ahead_) runner->begin();
       s.it = std::move(runner);
     } else {
       s.it = std::move(it);
     }
     return true;
+  }
+  void read_ahead() {
+    ahead_ = true;
+    for (Slot& s : slots_) {
+      if (s.runner != nullptr) s.runner->begin();
+    }
   }
   void turn() {
     in_block_ = 0;
@@ -230,6 +238,7 @@ class InterleaveIterator : public IteratorNode {
   int64_t block_;
   int parallel_;
   bool ordered_;
+  bool ahead_;  // readers have threads from the beginning; with AUTOTUNE, once the first of them wants one
   std::shared_ptr<Gate> gate_;
   std::vector<Slot> slots_;
   size_t slot_ = 0;

@@ -22,6 +22,9 @@ constexpr std::chrono::microseconds kParked{500};   // between two looks of a th
 constexpr double kHelpNs = 200'000;                 // elements that take longer are left to threads
 constexpr int64_t kAwayNs = 100'000;                // the consumer has work of its own
 constexpr double kAutoDepthBytes = 16 << 20;        // queues grow by themselves up to this
+constexpr int64_t kThreadPaysNs = 1000;             // what a thread must save for each element
+constexpr int64_t kSureNs = 100'000;                // and in all, before one is started
+constexpr int64_t kPullsPerLook = 16;               // elements between two looks at the clock, where they are fast
 constexpr int64_t kTuneNs = 10'000'000;             // between two looks at the figures
 constexpr int64_t kSnapshotEvery = 16;              // elements between two saved states of the input
 constexpr int kMaxThreads = 64;
@@ -55,10 +58,11 @@ Runner::Runner(const Context& ctx, std::unique_ptr<RunnerJob> job, int parallel,
       ordered_(ordered),
       stage_(stats),
       limit_(std::clamp(parallel == AUTOTUNE ? ctx.pipeline->threads : parallel, 1, kMaxThreads)),
-      depth_(depth <= 0 ? int64_t{2} * limit_ : depth) {
+      depth_(depth <= 0 ? int64_t{2} * limit_ : depth),
+      alone_(parallel == 1 && depth == AUTOTUNE && dynamic_cast<PullJob*>(job_.get()) != nullptr) {
   helps_ = limit_ > 1 && job_->state_is_small();
   stage_.tuned = auto_parallel_ || depth == AUTOTUNE;
-  stage_.parallelism = limit_;
+  stage_.parallelism = alone_ ? 0 : limit_;
   stage_.depth = static_cast<int>(depth_);
 }
 
@@ -89,7 +93,24 @@ void Runner::start() {
   }
   const Lock lock(mutex_);
   started_ = true;
+  alone_ = false;
+  stage_.parallelism = limit_;
   spawn();
+}
+
+// An element without a thread. A thread would have saved the smaller of what elements take to make and what the
+// consumer does between them; once that is enough, begins.
+bool Runner::pull_alone(Item& out) {
+  // The first element opens files and fills buffers: it tells nothing of the others.
+  const int64_t every = overlap_ns_ > kThreadPaysNs * pulled_ || pulled_ < kPullsPerLook ? 1 : kPullsPerLook;
+  const bool look = pulled_ > 0 && pulled_ % every == 0;
+  const int64_t start = look && consumer_left_ != 0 ? now_ns() : 0;
+  const bool more = static_cast<PullJob&>(*job_).pull(out);
+  if (start != 0) overlap_ns_ += every * std::min(now_ns() - start, start - consumer_left_);
+  ++pulled_;
+  consumer_left_ = pulled_ % every == 0 || every == 1 ? now_ns() : 0;
+  if (more && overlap_ns_ > std::max(kSureNs, kThreadPaysNs * pulled_)) begin();
+  return more;
 }
 
 void Runner::stop() {
@@ -375,6 +396,7 @@ void Runner::tune(int64_t now) {
 }
 
 bool Runner::produce(Item& out) {
+  if (alone_) return pull_alone(out);
   while (true) {
     while (current_ && at_ < current_->results.size()) {
       Block::Result& whole = current_->results[at_];
@@ -453,6 +475,7 @@ void Runner::restore(StateReader& in) {
   piece_ = in.at_end() ? 0 : static_cast<size_t>(in.count());
   claimed_ = snapshot_at_ = base_ = retired_ = 0;
   base_state_.clear();
+  if (!passed_over_.empty() || piece_ > 0) alone_ = false;  // counted by those who work ahead
 }
 
 bool PullJob::claim(Block& block, int64_t want) {

@@ -84,6 +84,7 @@ class PullJob : public RunnerJob {
   explicit PullJob(IteratorPtr input) : input_(std::move(input)) {}
   bool claim(Block& block, int64_t want) override;
   void run(Block&, size_t, Item&) override {}
+  bool pull(Item& out) { return input_->next(out); }  // the next element, without a block; false at the end
   void skip(int64_t n) override;
   void save(StateWriter& out) const override { save_nested(*input_, out); }
   void restore(StateReader& in) override { restore_nested(*input_, in); }
@@ -102,9 +103,10 @@ class Runner : public IteratorNode {
 
   void save(StateWriter& out) const override;
   void restore(StateReader& in) override;
-  void begin() {  // works ahead from now on, not from the first call of next()
+  void begin() {  // works ahead from now on, not from when that is found to pay
     if (!started_) start();
   }
+  bool works_ahead() const { return started_; }
   // Is an element ready, or the end reached?
   bool ready();
 
@@ -125,6 +127,7 @@ class Runner : public IteratorNode {
   std::shared_ptr<Block> take_ready();
   bool retire();
   void tune(int64_t now);
+  bool pull_alone(Item& out);
   int64_t block_size() const;
   int64_t expected_bytes(int64_t elements) const;
 
@@ -164,6 +167,10 @@ class Runner : public IteratorNode {
 
   // The consumer's.
   bool started_ = false;
+  // A queue of elements that are made faster than threads hand them over has no thread: the consumer pulls them.
+  bool alone_;
+  int64_t pulled_ = 0;      // elements
+  int64_t overlap_ns_ = 0;  // what a thread would have saved
   std::shared_ptr<Block> current_;
   size_t at_ = 0;
   size_t piece_ = 0;        // of the element at_: the next one; where it is not yet there, pieces to pass over
