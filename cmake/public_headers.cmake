@@ -166,6 +166,7 @@ set(RUNNEL_PUBLIC_HEADERS
   runnel/keras/nest_arg.h
   runnel/keras/optimizer.h
   runnel/keras/optimizers.h
+  runnel/keras/optimizers_legacy.h
   runnel/keras/plot.h
   runnel/keras/plot_model.h
   runnel/keras/policy.h

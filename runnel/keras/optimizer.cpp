@@ -10,6 +10,7 @@
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
 #include "runnel/ops/operators.h"
+#include "runnel/ops/variable_slot.h"
 
 namespace runnel::keras {
 namespace {
@@ -64,28 +65,36 @@ LearningRate LearningRate::from_config(const Config& config) {
 }
 
 Optimizer::Optimizer(const LearningRate& learning_rate, OptimizerOptions options)
+    : Optimizer(learning_rate, std::move(options), Layout::current) {}
+
+Optimizer::Optimizer(const LearningRate& learning_rate, OptimizerOptions options, Layout layout)
     : shared_state_(std::make_shared<State>()) {
   check_optimizer_options(options);
   tell_trace_of_optimizer(options.name);
   const OutsideTrace outside;
+  const bool old = layout == Layout::before_2_11;  // has its edges when it is built
+  const std::string prefix = old ? options.name + "/" : "";
   state_.options = std::move(options);
+  state_.layout = layout;
   state_.variables = std::make_shared<TrackableList>();
-  state_.iterations = Variable(int64_t{0}, {.name = "iteration", .trainable = false});
+  state_.iterations = Variable(int64_t{0}, {.name = old ? prefix + "iter" : "iteration", .trainable = false});
   state_.variables->append(state_.iterations);
-  track("_variables", state_.variables);
-  track("_iterations", state_.iterations);
+  if (!old) {
+    track("_variables", state_.variables);
+    track("_iterations", state_.iterations);
+  }
   state_.schedule = learning_rate.schedule();
   if (state_.schedule) {
     const Tensor first = (*state_.schedule)(state_.iterations);
     state_.learning_rate = Variable(first, {.name = "current_learning_rate", .trainable = false});
-    track("_current_learning_rate", state_.learning_rate);
+    if (!old) track("_current_learning_rate", state_.learning_rate);
   } else {
     state_.learning_rate = learning_rate.variable();
     if (!state_.learning_rate.defined()) {
-      state_.learning_rate =
-          Variable(Operand(learning_rate.value()).as(DType::float32), {.name = "learning_rate", .trainable = false});
+      state_.learning_rate = Variable(Operand(learning_rate.value()).as(DType::float32),
+                                      {.name = prefix + "learning_rate", .trainable = false});
     }
-    track("_learning_rate", state_.learning_rate);
+    if (!old) track("_learning_rate", state_.learning_rate);
   }
 }
 
@@ -191,13 +200,14 @@ void Optimizer::build(const std::vector<Variable>& variables) {
     state_.places.clear();
     state_.decays.clear();
     state_.slots.clear();
+    state_.old_slots.clear();
     throw;
   }
 }
 
 void Optimizer::make_slots(const std::vector<Variable>& variables) {
   state_.updated = variables;
-  state_.track_empty("_index_dict");
+  if (state_.layout == Layout::current) state_.track_empty("_index_dict");
   for (size_t i = 0; i < variables.size(); ++i) {
     state_.places[&variables[i].slot()] = i;
     state_.decays.push_back(decays(variables[i]));
@@ -229,6 +239,17 @@ void Optimizer::add_slots(const std::vector<SlotKind>& kinds) {
       state_.slots[kind.name].push_back(new_slot(kind.name, v, initial));
       if (!kind.edge.empty()) slot_list(kind.edge).append(state_.slots[kind.name].back());
     }
+  }
+}
+
+void Optimizer::add_old_slots(const std::string& kind) {
+  for (const Variable& v : state_.updated) {
+    const Variable made(zeros(v.shape(), v.dtype()),
+                        {.name = name() + "/" + v.name() + "/" + kind, .trainable = false});
+    state_.variables->append(made);
+    state_.slots[kind].push_back(made);
+    state_.old_slots.push_back({&v.slot(), kind, &made.slot()});
+    state_.slot_made(v.slot(), kind, made.slot());
   }
 }
 

@@ -99,6 +99,10 @@ struct OptimizerOptions {
 // for every kind of slot.
 class RUNNEL_API Optimizer : public Trackable, public std::enable_shared_from_this<Optimizer> {
  public:
+  // Which edges it has in the object graph: Keras's of today, or those of optimizers before 2.11 (optimizers::legacy),
+  // whose slots are no parts of it.
+  enum class Layout { current, before_2_11 };
+
   explicit Optimizer(const LearningRate& learning_rate, OptimizerOptions options = {});
   Optimizer(const Optimizer& other);
   Optimizer& operator=(const Optimizer&) = delete;
@@ -175,6 +179,7 @@ class RUNNEL_API Optimizer : public Trackable, public std::enable_shared_from_th
     std::string edge = {};  // the list of them in checkpoints: "_momentums"; none when empty
   };
 
+  Optimizer(const LearningRate& learning_rate, OptimizerOptions options, Layout layout);
   // Another optimizer around this one, with the same variables.
   Optimizer(const Optimizer& inner, std::string name);
   // The optimizer inside has made variables: gives them what waits for them here.
@@ -190,6 +195,8 @@ class RUNNEL_API Optimizer : public Trackable, public std::enable_shared_from_th
 
   // A slot of each kind for every variable, variable by variable.
   void add_slots(const std::vector<SlotKind>& kinds);
+  // One for every variable, in the older layout.
+  void add_old_slots(const std::string& kind);
   // The list of slots that an edge leads to; made when first asked for.
   TrackableList& slot_list(const std::string& edge);
   // A variable of its own, tracked as `edge`.
@@ -214,6 +221,7 @@ class RUNNEL_API Optimizer : public Trackable, public std::enable_shared_from_th
     Variable learning_rate;
     std::shared_ptr<const LearningRate::Schedule> schedule;
     std::shared_ptr<TrackableList> variables;  // "_variables": iterations and slots
+    Layout layout = Layout::current;
     bool built = false;
     std::vector<Variable> updated;  // those it was built for
     std::unordered_map<const VariableSlot*, size_t> places;
@@ -228,7 +236,10 @@ class RUNNEL_API Optimizer : public Trackable, public std::enable_shared_from_th
     std::shared_ptr<State> inner;  // of the optimizer inside, whose edges are this one's too
     using Trackable::settle_children;
     using Trackable::track_empty;
+    std::vector<Slot> old_slots;  // of the older layout
+    using Trackable::slot_made;
     std::vector<Edge> children() const override;
+    std::vector<Slot> slot_variables() const override { return old_slots; }
     bool holds_weights() const override { return false; }
   };
   void make_slots(const std::vector<Variable>& variables);

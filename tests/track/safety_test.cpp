@@ -114,6 +114,7 @@ TEST(Safety, APartThatIsGoneIsNotSaved) {
 }
 
 TEST(Safety, UnusedValuesAreNamedAtTheEndOfTheProgram) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // the library has threads by now
   const TempDir dir;
   Checkpoint({{"a", Variable(1.f)}, {"b", Variable(2.f)}}).write(dir.file("x"));
   EXPECT_EXIT(

@@ -9,6 +9,7 @@
 
 #include "runnel/base/sha256.h"
 #include "runnel/keras/keras.h"
+#include "runnel/keras/optimizers_legacy.h"
 #include "runnel/runnel.h"
 #include "runnel/tensor/object_graph.h"
 #include "runnel/track/checkpoint.h"
@@ -250,8 +251,7 @@ std::shared_ptr<Model> compiled_model() {
   return model;
 }
 
-// Not there: Lion and Adafactor (no such optimizer yet), legacy_adam, legacy_sgd and legacy_rmsprop (those of before
-// Keras 2.11, whose state is in slot variables).
+// Not there: Lion and Adafactor (no such optimizer yet).
 Objects trained_model(const OptimizerPtr& optimizer) {
   const auto model = sequential_model();
   optimizer->build(model->trainable_variables());
@@ -387,6 +387,10 @@ std::vector<Case> all_cases() {
       {"optimizer_adamax", trained_with<Adamax>(0.01)},
       {"optimizer_nadam", trained_with<Nadam>(0.01)},
       {"optimizer_ftrl", trained_with<Ftrl>(0.1)},
+      {"optimizer_legacy_adam", trained_with<legacy::Adam>(0.01)},
+      {"optimizer_legacy_sgd", trained_with<legacy::SGD>(legacy::SGDOptions{.learning_rate = 0.1, .momentum = 0.9})},
+      {"optimizer_legacy_rmsprop",
+       trained_with<legacy::RMSprop>(legacy::RMSpropOptions{.learning_rate = 0.01, .momentum = 0.5, .centered = true})},
       {"metrics", metric_objects, "ckpt-1", {"meantensor"}},
       {"containers", containers},
       {"dtypes", variables_of_every_type},
@@ -541,6 +545,62 @@ TEST_P(TensorFlowModels, ComputeTheSameOutputs) {
     for (const float number : each.to_vector<float>()) ours.push_back(number);
   }
   EXPECT_THAT(ours, testing::Pointwise(testing::DoubleNear(2e-5), flat_numbers(outputs)));
+}
+
+// Three steps from the weights and with the data of the fixture.
+void expect_same_training(const std::string& folder, Optimizer& optimizer) {
+  SCOPED_TRACE(folder);
+  clear_session();
+  const json all = Reference(folder).all;
+  const auto model = sequential_model();
+  std::vector<Tensor> initial;
+  for (const json& weight : all["initial_weights"]) initial.push_back(tensor_from(weight, DType::float32));
+  model->set_weights(initial);
+  const Tensor x = tensor_from(all["x"], DType::float32), y = tensor_from(all["y"], DType::float32);
+  for (const json& wanted : all["losses"]) {
+    GradientTape tape;
+    const Tensor loss = reduce_mean(square((*model)(x)-y));
+    optimizer.apply_gradients(zip(tape.gradient(loss, model->trainable_weights()), model->trainable_weights()));
+    EXPECT_NEAR(loss.item<float>(), wanted.get<double>(), 1e-6);
+  }
+  const json& wanted = all["final_weights"];
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    std::vector<double> ours;
+    for (const float number : model->get_weights()[i].to_vector<float>()) ours.push_back(number);
+    EXPECT_THAT(ours, testing::Pointwise(testing::DoubleNear(1e-6), flat_numbers(wanted[i])));
+  }
+}
+
+TEST(LegacyOptimizers, TrainAsKerass) {
+  RUNNEL_REQUIRE_FIXTURES();
+  optimizers::legacy::Adam adam(0.01);
+  expect_same_training("optimizer_legacy_adam", adam);
+  optimizers::legacy::SGD sgd({.learning_rate = 0.1, .momentum = 0.9});
+  expect_same_training("optimizer_legacy_sgd", sgd);
+  optimizers::legacy::RMSprop rmsprop({.learning_rate = 0.01, .momentum = 0.5, .centered = true});
+  expect_same_training("optimizer_legacy_rmsprop", rmsprop);
+  EXPECT_EQ(adam.variables().size(), 9U);
+  EXPECT_EQ(adam.variables()[1].name(), "Adam/first/kernel/m");
+  EXPECT_EQ(adam.get_config()["amsgrad"].as_bool(), false);
+}
+
+// The settings, the number of the step and the slots come when the optimizer is first used.
+TEST(LegacyOptimizers, TakeTheirStateAtTheFirstStep) {
+  const test::TempDir dir;
+  const Variable w(Tensor{1.f, 2.f}, {.name = "w"});
+  optimizers::legacy::SGD sgd({.learning_rate = 0.5, .momentum = 0.5, .decay = 0.1});
+  sgd.apply_gradients({{Tensor{1.f, 1.f}, w}});
+  const std::string path = Checkpoint({{"w", w}, {"optimizer", sgd}}).write(dir.file("x"));
+  sgd.apply_gradients({{Tensor{1.f, 1.f}, w}});
+  const Variable again(Tensor{0.f, 0.f}, {.name = "w"});
+  optimizers::legacy::SGD fresh({.learning_rate = 9, .momentum = 0.1});
+  Checkpoint checkpoint({{"w", again}, {"optimizer", fresh}});
+  const train::RestoreStatus status = checkpoint.read(path);
+  fresh.apply_gradients({{Tensor{1.f, 1.f}, again}});
+  status.assert_consumed();
+  EXPECT_EQ(again.value().to_vector<float>(), w.value().to_vector<float>());
+  EXPECT_EQ(fresh.iterations().value().item<int64_t>(), 2);
+  EXPECT_EQ(fresh.hyper("decay").value().item<float>(), 0.1F);
 }
 
 std::string test_name(const testing::TestParamInfo<Case>& info) {
