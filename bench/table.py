@@ -8,6 +8,8 @@ CONV = [f"conv2d_{shape}_{what}" for shape in ("mnist1", "mnist2", "image1", "im
 ELEMENTWISE = ["elementwise_add", "elementwise_mul", "elementwise_relu", "exp", "log", "tanh",
                "reduce_sum", "reduce_sum_rows", "reduce_sum_cols", "reduce_max"]
 
+CHECKPOINT = ["ckpt_save_1gb", "ckpt_restore_1gb"]
+
 # (our program, opponent's suffix, opponent's program, goal, cases). Without a program the opponent is our own: with one
 # thread ("_threads"), or running another case.
 # What is added to the name of the case for the opponent, where it has several ways.
@@ -17,6 +19,9 @@ OPPONENT_CASE = {"_vs_eager": "_eager", "_vs_channels_last": "_channels_last", "
 
 # Cases whose number is one of bytes, the same in every run: printed in megabytes.
 BYTES = {"cnn_step_peak_graph", "cnn_step_peak_eager", "ckpt_async_cnn_peak"}
+
+# How often each side runs at least, where that is more than usual.
+ROUNDS = {case: 7 for case in CHECKPOINT}
 
 FAMILIES = [
     ("eager", "", "torch_eager", 2.8, ["eager_add10"]),
@@ -59,6 +64,9 @@ FAMILIES = [
     ("checkpoint_async", "_vs_copy", None, 1.0, ["ckpt_async_cnn_peak"]),
     ("image", "", "torch_image.py", 2.8, ["jpeg_pipeline"]),
     ("image", "_vs_limit", "limit_image", 0.9, ["jpeg_pipeline", "jpeg_decode", "image_resize"]),
+    ("checkpoint", "_vs_limit", "limit_checkpoint", 0.8, CHECKPOINT),
+    ("checkpoint", "", "torch_checkpoint.py", 1.0, CHECKPOINT),
+    ("checkpoint", "_vs_tensorflow", "tf_checkpoint.py", 1.0, CHECKPOINT),
     ("records", "_vs_limit", "limit_records", 0.8, ["tfrecord_read"]),
     ("records", "", "protobuf_records", 4, ["example_parse"]),
     ("records", "", "protobuf_records", 5.5, ["example_parse_small"]),

@@ -19,8 +19,8 @@ namespace {
 
 // Large tensors are read in pieces by several threads, each piece in blocks that are still in the cache when they are
 // summed up.
-constexpr int64_t kPiece = int64_t{1} << 22;
-constexpr size_t kReadBlock = size_t{1} << 18;
+constexpr int64_t kPiece = int64_t{1} << 20;
+constexpr size_t kReadBlock = size_t{1} << 17;
 
 bool has_parts(const CheckpointEntry& entry) { return !entry.slices.empty(); }
 
