@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <set>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "runnel/base/format.h"
@@ -153,11 +154,10 @@ void SavedGraph::refuse_misfits(const Reading& reading) {
 // The objects that stand for nodes from here on and have not taken their state yet.
 std::vector<SavedGraph::Found> SavedGraph::reach(Trackable& object, size_t node) const {
   std::vector<Found> found;
+  std::unordered_map<size_t, Trackable*> object_of;
   const auto stands_for = [&](size_t id) {
-    for (const Found& f : found) {
-      if (f.node == id) return f.object;
-    }
-    return holder(id);
+    const auto known = object_of.find(id);
+    return known == object_of.end() ? holder(id) : known->second;
   };
   const auto meet = [&](Trackable& part, size_t id) {
     Trackable* other = stands_for(id);
@@ -166,7 +166,9 @@ std::vector<SavedGraph::Found> SavedGraph::reach(Trackable& object, size_t node)
                 "[restore] two objects of the program stand for one object of the checkpoint: the first has got its "
                 "state, the other is left as it is");
     }
-    if (!other && part.restored_by_ <= number_) found.push_back({&part, id});
+    if (other || part.restored_by_ > number_) return;
+    found.push_back({&part, id});
+    object_of[id] = &part;
   };
   meet(object, node);
   for (size_t i = 0; i < found.size(); ++i) {

@@ -24,7 +24,7 @@ using Row = RestoreStatus::Row;
 constexpr size_t kNamesShown = 10;
 constexpr const char* kStateNames[] = {"matched", "pending", "missing", "unused", "mismatched"};
 
-std::string shape_text(const io::CheckpointEntry& entry) { return fmt::format("[{}]", comma_separated(entry.shape)); }
+std::string shape_text(const io::CheckpointEntry& entry) { return Shape(entry.shape).str(); }
 
 // "a, b and 3 more"
 std::string some_of(const std::vector<std::string>& names) {
@@ -223,10 +223,14 @@ class Review {
   }
 
   void add_missing(const ObjectGraph::Node& node) {
+    const auto* variable = dynamic_cast<const VariableSlot*>(node.object);
     for (const ObjectGraph::Attribute& attribute : node.attributes) {
-      Row row{State::missing, short_key(attribute.checkpoint_key), "", "", ""};
+      Row& row = rows_.emplace_back();
+      row.state = State::missing;
+      row.name = short_key(attribute.checkpoint_key);
+      if (variable) row.dtype = dtype_name(variable->dtype);
+      if (variable) row.shape = variable->shape.str();
       if (!attribute.value.full_name.empty()) row.detail = fmt::format("named '{}'", attribute.value.full_name);
-      rows_.push_back(std::move(row));
     }
   }
 

@@ -201,7 +201,7 @@ TEST(Checkpoints, SayWhatIsMissingAndWhatIsLeft) {
     EXPECT_EQ(text.str(), dir.file("x") +
                               ": 1 matched, 1 pending, 1 missing\n"
                               "            name  dtype    shape\n"
-                              "missing     c                     named 'Variable'\n"
+                              "missing     c     float32  []     named 'Variable'\n"
                               "pending     b     float32  []\n"
                               "matched     a     float32  []\n");
     expect_error([&] { status.assert_existing_objects_matched(); }, Code::failed_precondition,

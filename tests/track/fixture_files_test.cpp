@@ -210,5 +210,18 @@ TEST(FixtureFiles, OfTheHandbookClassifyAsTheyDid) {
   EXPECT_EQ(num_right(model, *data), 9467);
 }
 
+// The model as a SavedModel: its variables are a checkpoint whose root is the model.
+TEST(FixtureFiles, OfTheHandbooksSavedModelClassifyAsTheyDid) {
+  RUNNEL_REQUIRE_FIXTURES();
+  const std::optional<TestImages> data = test_images();
+  if (!data) GTEST_SKIP() << "MNIST is neither in the cache nor to be had";
+  HandbookMlp model;
+  Checkpoint checkpoint(model);
+  const RestoreStatus status =
+      checkpoint.read((fixtures() / "handbook/docs/_static/code/zh/savedmodel/custom/saved").string());
+  EXPECT_EQ(num_right(model, *data), 9494);
+  status.assert_existing_objects_matched().expect_partial();
+}
+
 }  // namespace
 }  // namespace runnel::train
