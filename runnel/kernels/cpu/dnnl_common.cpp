@@ -92,46 +92,6 @@ void run_reorder(const dnnl::reorder& reorder, const dnnl::memory::desc& scratch
   run_primitive(reorder, scratchpad, {{DNNL_ARG_FROM, &from, src}, {DNNL_ARG_TO, &to, dst}});
 }
 
-bool PlanKey::operator==(const PlanKey& other) const {
-  return size_ == other.size_ && std::equal(words_.begin(), words_.begin() + size_, other.words_.begin());
-}
-
-size_t PlanKey::hash() const {
-  uint64_t h = 0x9e3779b97f4a7c15ull;
-  for (int i = 0; i < size_; ++i) {
-    h = (h ^ static_cast<uint64_t>(words_[static_cast<size_t>(i)])) * 0xd6e8feb86659fd93ull;
-    h ^= h >> 32;
-  }
-  return h;
-}
-
-size_t PlanCache::size() const {
-  std::lock_guard lock(mutex_);
-  return entries_.size();
-}
-
-PlanCache::Value PlanCache::find(const PlanKey& key) {
-  std::lock_guard lock(mutex_);
-  const auto it = index_.find(key);
-  if (it == index_.end()) return nullptr;
-  entries_.splice(entries_.begin(), entries_, it->second);
-  return it->second->second;
-}
-
-PlanCache::Value PlanCache::insert(const PlanKey& key, Value value) {
-  std::lock_guard lock(mutex_);
-  const auto [it, fresh] = index_.try_emplace(key);
-  if (!fresh) return it->second->second;  // another thread made the same plan meanwhile
-  entries_.emplace_front(key, std::move(value));
-  it->second = entries_.begin();
-  Value result = entries_.front().second;
-  if (entries_.size() > capacity_) {
-    index_.erase(entries_.back().first);
-    entries_.pop_back();
-  }
-  return result;
-}
-
 PlanCache& plan_cache() {
   static auto& cache = *new PlanCache(512);
   return cache;

@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "runnel/base/parallel.h"
+#include "runnel/kernels/cpu/plan_cache.h"
 
 namespace runnel::cpu {
 namespace {
@@ -206,6 +207,43 @@ void FourierPlan<T>::convolve(Complex* x, Complex* scratch) const {
 
 namespace {
 
+// A transform and, where it stands for one of real numbers, the roots that put the halves of that together.
+template <class T>
+struct KeptPlan : Plan {
+  KeptPlan(int64_t n, bool inverse) : transform(n, inverse) {}
+  FourierPlan<T> transform;
+  std::vector<std::complex<T>> roots;
+};
+
+constexpr int64_t kLongestKept = 1 << 17;  // 4 MB, twice that with the roots of real numbers
+constexpr size_t kPlansKept = 16;
+
+template <class T, class Make>
+std::shared_ptr<const KeptPlan<T>> kept_plan(int64_t n, bool inverse, bool real, Make make) {
+  if (n > kLongestKept) return make();
+  static auto& cache = *new PlanCache(kPlansKept);
+  PlanKey key;
+  for (int64_t word : {n, int64_t{inverse}, int64_t{real}}) key.add(word);
+  return cache.template get<KeptPlan<T>>(key, make);
+}
+
+// Of n complex numbers.
+template <class T>
+std::shared_ptr<const KeptPlan<T>> complex_plan(int64_t n, bool inverse) {
+  return kept_plan<T>(n, inverse, false, [&] { return std::make_shared<KeptPlan<T>>(n, inverse); });
+}
+
+// Of n real numbers: an even number of them is a transform of half as many complex ones.
+template <class T>
+std::shared_ptr<const KeptPlan<T>> real_plan(int64_t n, bool inverse) {
+  return kept_plan<T>(n, inverse, true, [&] {
+    const bool even = n % 2 == 0;
+    auto plan = std::make_shared<KeptPlan<T>>(even ? n / 2 : n, inverse);
+    for (int64_t k = 0; even && k <= n / 2; ++k) plan->roots.emplace_back(root_of_unity(k, n, inverse ? 1 : -1));
+    return plan;
+  });
+}
+
 int64_t rows_per_task(int64_t n) { return std::max<int64_t>(1, 16384 / std::max<int64_t>(n, 1)); }
 
 }  // namespace
@@ -213,7 +251,8 @@ int64_t rows_per_task(int64_t n) { return std::max<int64_t>(1, 16384 / std::max<
 template <class T>
 void fourier_axis(std::complex<T>* x, int64_t outer, int64_t n, int64_t inner, bool inverse) {
   if (n <= 1 || outer == 0 || inner == 0) return;
-  const FourierPlan<T> plan(n, inverse);
+  const auto kept = complex_plan<T>(n, inverse);
+  const FourierPlan<T>& plan = kept->transform;
   if (inner == 1) {
     parallel_for(outer, rows_per_task(n), [&](int64_t begin, int64_t end) {
       std::vector<std::complex<T>> scratch(static_cast<size_t>(plan.scratch_size()));
@@ -249,9 +288,9 @@ void real_to_complex(const T* x, int64_t rows, int64_t n, int64_t stride, std::c
   if (n == 0 || rows == 0) return;
   const int64_t width = n / 2 + 1;
   const bool even = n % 2 == 0;
-  const FourierPlan<T> plan(even ? n / 2 : n, false);
-  std::vector<std::complex<T>> roots;
-  for (int64_t k = 0; even && k <= n / 2; ++k) roots.emplace_back(root_of_unity(k, n, -1));
+  const auto kept = real_plan<T>(n, false);
+  const FourierPlan<T>& plan = kept->transform;
+  const std::vector<std::complex<T>>& roots = kept->roots;
   parallel_for(rows, rows_per_task(n), [&](int64_t begin, int64_t end) {
     std::vector<std::complex<T>> row(static_cast<size_t>(plan.size()));
     std::vector<std::complex<T>> scratch(static_cast<size_t>(plan.scratch_size()));
@@ -285,9 +324,9 @@ void complex_to_real(const std::complex<T>* x, int64_t rows, int64_t n, T* y) {
   if (n == 0 || rows == 0) return;
   const int64_t width = n / 2 + 1;
   const bool even = n % 2 == 0;
-  const FourierPlan<T> plan(even ? n / 2 : n, true);
-  std::vector<std::complex<T>> roots;
-  for (int64_t k = 0; even && k <= n / 2; ++k) roots.emplace_back(root_of_unity(k, n, 1));
+  const auto kept = real_plan<T>(n, true);
+  const FourierPlan<T>& plan = kept->transform;
+  const std::vector<std::complex<T>>& roots = kept->roots;
   parallel_for(rows, rows_per_task(n), [&](int64_t begin, int64_t end) {
     std::vector<std::complex<T>> row(static_cast<size_t>(plan.size()));
     std::vector<std::complex<T>> scratch(static_cast<size_t>(plan.scratch_size()));
