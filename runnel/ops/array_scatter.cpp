@@ -30,8 +30,12 @@ struct Assign {
 struct AddTo {
   template <class T>
   static void apply(T& slot, const T& update) {
-    using W = wrapping_t<T>;
-    slot = static_cast<T>(static_cast<W>(slot) + static_cast<W>(update));
+    if constexpr (std::is_same_v<T, Bytes>) {
+      slot = Bytes(slot.str() + update.str());  // strings are joined
+    } else {
+      using W = wrapping_t<T>;
+      slot = static_cast<T>(static_cast<W>(slot) + static_cast<W>(update));
+    }
   }
 };
 struct SubtractFrom {
@@ -158,7 +162,7 @@ Gradients extreme_grad(const GradCtx& g) {
 
 void register_array_scatter(Registry& r) {
   r.define("ScatterNd")
-      .type("T", plain_types)
+      .type("T", data_types)
       .type("Tindices", index_types)
       .in("indices", "Tindices")
       .in("updates", "T")
@@ -171,15 +175,16 @@ void register_array_scatter(Registry& r) {
         c.output(whole);
       })
       .cpu([]<class T>(KernelContext& c) {
-        std::memset(static_cast<void*>(c.out<T>()), 0, c.out().num_bytes());
+        std::fill_n(c.out<T>(), c.out().num_elements(), T());
         scatter<AddTo, T>(c.in(0), c.in(1), c.out());
       })
       .grad([](const GradCtx& g) {
         return Gradients{{}, gather_nd(g.dy(), g.x(0)), {}};
       })
-      .doc("Zeros of the given shape with each update added at the position its index names.")
+      .doc("Zeros of the given shape with each update added at the position its index names; strings are joined.")
       .sample({.in = {Tensor{{1}, {3}, {1}}, Tensor{1.f, 2.f, 4.f}, Tensor{4}}, .out = {Tensor{0.f, 5.f, 0.f, 2.f}}})
       .sample({.in = {Tensor{{1}}, Tensor{{1.f, 2.f}}, Tensor{2, 2}}, .out = {Tensor{{0.f, 0.f}, {1.f, 2.f}}}})
+      .sample({.in = {Tensor{{1}, {1}}, Tensor{"a", "b"}, Tensor{2}}, .out = {Tensor{"", "ab"}}})
       .sample({.in = {Tensor{{2}}, Tensor{1.f}, Tensor{2}}, .error = "indices[0] = [2] does not lie within shape [2]"})
       .sample({.in = {Tensor{{2}}, Tensor{1.f, 2.f}, Tensor{2}}, .error = "updates have shape [2], not [1]"});
 

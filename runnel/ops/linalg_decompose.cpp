@@ -146,7 +146,7 @@ Tensor eigh_grad(const GradCtx& g, const EighAttrs& a) {
 
 void register_linalg_decompose(Registry& r) {
   r.define<QrAttrs>("Qr")
-      .in("input", matrix_types)
+      .in("input", half_matrix_types)
       .out("q")
       .out("r")
       .shape([](InferContext& c, const QrAttrs& a) {

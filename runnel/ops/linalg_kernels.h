@@ -13,6 +13,7 @@
 namespace runnel {
 
 inline constexpr auto matrix_types = Types<float, double>{} + complexes;
+inline constexpr auto half_matrix_types = Types<Half>{} + matrix_types;  // of inverses and QR, as TensorFlow has them
 
 template <class T>
 using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;

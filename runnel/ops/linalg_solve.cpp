@@ -97,7 +97,7 @@ Gradients solve_gradients(const GradCtx& g, const Tensor& grad_b, bool adjoint) 
 
 void register_linalg_solve(Registry& r) {
   r.define<AdjointAttrs>("MatrixInverse")
-      .in("input", matrix_types)
+      .in("input", half_matrix_types)
       .out("output")
       .shape([](InferContext& c) {
         require_square(c, 0);
@@ -195,7 +195,7 @@ void register_linalg_solve(Registry& r) {
       .sample({.in = {Tensor{{2.f, 1.f}, {1.f, 1.f}}, Tensor{{1.f}}}, .error = "does not fit"});
 
   r.define<TriangularAttrs>("MatrixTriangularSolve")
-      .in("matrix", matrix_types)
+      .in("matrix", half_matrix_types)
       .in("rhs")
       .out("output")
       .shape([](InferContext& c) { solve_shape(c, true); })

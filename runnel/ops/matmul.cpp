@@ -214,7 +214,7 @@ void register_matmul(Registry& r) {
               {.transpose_a = true, .transpose_b = true});
 
   r.define<BatchMatMulAttrs>("BatchMatMulV2")
-      .in("x", matmul_types)
+      .in("x", matmul_types + Types<int16_t>{})
       .in("y")
       .out("output")
       .shape([](InferContext& c, const BatchMatMulAttrs& a) {

@@ -67,7 +67,7 @@ void register_sparse_matmul(Registry& r) {
   };
   const Tensor shape{int64_t{2}, int64_t{3}};
   r.define<SparseMatmulAttrs>("SparseTensorDenseMatMul")
-      .type("T", Types<BFloat16, float, double, int32_t, std::complex<float>, std::complex<double>>{})
+      .type("T", floating + Types<int32_t>{} + complexes)
       .type("Tindices", index_types, DType::int64)
       .in("a_indices", "Tindices")
       .in("a_values", "T")

@@ -180,14 +180,14 @@ void apply_rows(KernelContext& c) {
 
 template <class Rule>
 void define_sparse(Registry& r, const char* name) {
-  auto b = r.define<typename Rule::Attrs>(name).type("T", floating);
+  auto b = r.define<typename Rule::Attrs>(name).type("T", Rule::types);
   b.in("var", DType::resource);
   for (const char* slot : Rule::slots) b.in(slot, DType::resource);
   for (int i = 0; i <= static_cast<int>(Rule::scalars.size()); ++i) {
     if (i == Rule::grad_after) b.in(Rule::grad, "T").type("Tindices", index_types).in_host("indices", "Tindices");
     if (i < static_cast<int>(Rule::scalars.size())) b.in(Rule::scalars[static_cast<size_t>(i)], "T");
   }
-  b.shape([](InferContext&) {}).stateful().doc(Rule::doc);
+  b.shape([](InferContext& c) { c.require_rank(Layout<Rule>::kGrad + 1, 1); }).stateful().doc(Rule::doc);
   b.cpu([]<class T>(KernelContext& c) { apply_rows<Rule, T>(c); });
 }
 
@@ -205,8 +205,8 @@ void define_dense(Registry& r) {
     std::copy_n(name.chars, sizeof(name.chars), text.begin() + 5);
     return text;
   }();
-  auto one = r.define<typename Rule::Attrs>(name.chars).type("T", floating);
-  auto all = r.define<typename Rule::Attrs>(many.data()).type("T", floating);
+  auto one = r.define<typename Rule::Attrs>(name.chars).type("T", Rule::types);
+  auto all = r.define<typename Rule::Attrs>(many.data()).type("T", Rule::types);
   const auto handle = [&](const char* input) {
     one.in(input, DType::resource);
     all.in_list(input, "N", DType::resource);

@@ -11,6 +11,7 @@ namespace runnel::rules {
 
 struct KerasRMSprop {
   using Attrs = LockAttrs;
+  static constexpr auto types = floating;
   static constexpr std::array slots{"velocity"};
   static constexpr std::array scalars{"lr", "rho", "epsilon"};
   static constexpr int grad_after = 3;
@@ -29,6 +30,7 @@ struct KerasRMSprop {
 
 struct KerasCenteredRMSprop {
   using Attrs = LockAttrs;
+  static constexpr auto types = floating;
   static constexpr std::array slots{"velocity", "average_gradient"};
   static constexpr std::array scalars{"lr", "rho", "epsilon"};
   static constexpr int grad_after = 3;
@@ -48,6 +50,7 @@ struct KerasCenteredRMSprop {
 
 struct KerasAdagrad {
   using Attrs = LockAttrs;
+  static constexpr auto types = floating;
   static constexpr std::array slots{"accumulator"};
   static constexpr std::array scalars{"lr", "epsilon"};
   static constexpr int grad_after = 2;
@@ -65,6 +68,7 @@ struct KerasAdagrad {
 
 struct KerasNadam {
   using Attrs = LockAttrs;
+  static constexpr auto types = floating;
   static constexpr std::array slots{"m", "v"};
   static constexpr std::array scalars{"m_rate", "grad_rate", "beta2_power", "beta1", "beta2", "epsilon"};
   static constexpr int grad_after = 6;

@@ -1,13 +1,14 @@
 #pragma once
 
 // The update rules of TensorFlow's optimizer ops, one element at a time. A rule names its slots, where the op has
-// the gradient and the scalar inputs, and prepares a step: step(x, g) changes x[0] (the variable) and x[1], ... (its
-// slots) for the gradient element g. C is the type computed in.
+// the gradient and the scalar inputs, which types the variable may have, and prepares a step: step(x, g) changes x[0]
+// (the variable) and x[1], ... (its slots) for the gradient element g. C is the type computed in.
 #include <array>
 #include <cmath>
 
 #include "runnel/base/format.h"
 #include "runnel/op/attr.h"
+#include "runnel/tensor/type_sets.h"
 
 namespace runnel::rules {
 
@@ -42,6 +43,7 @@ struct FtrlAttrs {
 
 struct GradientDescent {
   using Attrs = LockAttrs;
+  static constexpr auto types = floating_or_complex;
   static constexpr std::array<const char*, 0> slots{};
   static constexpr std::array scalars{"alpha"};
   static constexpr int grad_after = 1;  // the gradient follows this many scalars
@@ -55,6 +57,7 @@ struct GradientDescent {
 
 struct Momentum {
   using Attrs = NesterovAttrs;
+  static constexpr auto types = floating_or_complex;
   static constexpr std::array slots{"accum"};
   static constexpr std::array scalars{"lr", "momentum"};
   static constexpr int grad_after = 1;
@@ -73,6 +76,7 @@ struct Momentum {
 
 struct KerasMomentum {
   using Attrs = NesterovAttrs;
+  static constexpr auto types = floating_or_complex;
   static constexpr std::array slots{"accum"};
   static constexpr std::array scalars{"lr", "momentum"};
   static constexpr int grad_after = 1;
@@ -91,6 +95,7 @@ struct KerasMomentum {
 
 struct Adam {
   using Attrs = NesterovAttrs;
+  static constexpr auto types = floating_or_complex;
   static constexpr std::array slots{"m", "v"};
   static constexpr std::array scalars{"beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon"};
   static constexpr int grad_after = 6;
@@ -114,6 +119,7 @@ struct Adam {
 
 struct AdamWithAmsgrad {
   using Attrs = LockAttrs;
+  static constexpr auto types = floating;
   static constexpr std::array slots{"m", "v", "vhat"};
   static constexpr std::array scalars{"beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon"};
   static constexpr int grad_after = 6;
@@ -133,6 +139,7 @@ struct AdamWithAmsgrad {
 
 struct RMSProp {
   using Attrs = LockAttrs;
+  static constexpr auto types = floating_or_complex;
   static constexpr std::array slots{"ms", "mom"};
   static constexpr std::array scalars{"lr", "rho", "momentum", "epsilon"};
   static constexpr int grad_after = 4;
@@ -151,6 +158,7 @@ struct RMSProp {
 
 struct CenteredRMSProp {
   using Attrs = LockAttrs;
+  static constexpr auto types = floating_or_complex;
   static constexpr std::array slots{"mg", "ms", "mom"};
   static constexpr std::array scalars{"lr", "rho", "momentum", "epsilon"};
   static constexpr int grad_after = 4;
@@ -169,6 +177,7 @@ struct CenteredRMSProp {
 
 struct Adagrad {
   using Attrs = SlotAttrs;
+  static constexpr auto types = floating_or_complex;
   static constexpr std::array slots{"accum"};
   static constexpr std::array scalars{"lr"};
   static constexpr int grad_after = 1;
@@ -185,6 +194,7 @@ struct Adagrad {
 
 struct AdagradV2 {
   using Attrs = SlotAttrs;
+  static constexpr auto types = floating_or_complex;
   static constexpr std::array slots{"accum"};
   static constexpr std::array scalars{"lr", "epsilon"};
   static constexpr int grad_after = 2;
@@ -201,6 +211,7 @@ struct AdagradV2 {
 
 struct Adadelta {
   using Attrs = LockAttrs;
+  static constexpr auto types = floating_or_complex;
   static constexpr std::array slots{"accum", "accum_update"};
   static constexpr std::array scalars{"lr", "rho", "epsilon"};
   static constexpr int grad_after = 3;
@@ -221,6 +232,7 @@ struct Adadelta {
 
 struct AdaMax {
   using Attrs = LockAttrs;
+  static constexpr auto types = floating;
   static constexpr std::array slots{"m", "v"};
   static constexpr std::array scalars{"beta1_power", "lr", "beta1", "beta2", "epsilon"};
   static constexpr int grad_after = 5;
@@ -243,6 +255,7 @@ struct AdaMax {
 template <bool with_shrinkage, bool rows = false>
 struct FtrlRule {
   using Attrs = FtrlAttrs;
+  static constexpr auto types = floating;
   static constexpr std::array slots{"accum", "linear"};
   static constexpr auto scalars = [] {
     if constexpr (with_shrinkage) {

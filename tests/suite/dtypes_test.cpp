@@ -87,7 +87,8 @@ struct Variation {
       return;
     }
     if (!lossless || (c.op->stateful && !error)) return;
-    if (is_complex(native) && to == DType::string) return;  // a number may be computed with, its text is only moved
+    // A number may be computed with, its text is only moved, or joined.
+    if (to == DType::string && (is_complex(native) || c.op->name == "ScatterNd")) return;
     const std::vector<Tensor> wanted = expected(to, in);
     std::vector<Cast> casts;
     bool all_fit = true;

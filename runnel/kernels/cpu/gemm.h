@@ -26,8 +26,9 @@ RUNNEL_API void gemm_batched_f32(int64_t batch, bool ta, bool tb, int64_t m, int
                                  const float* a, int64_t lda, int64_t stride_a, const float* b, int64_t ldb,
                                  int64_t stride_b, float beta, float* c, int64_t ldc, int64_t stride_c);
 
-// The same for the other types: double, int32_t, int64_t, std::complex<float>, std::complex<double> (and float, the
-// fallback of machines without AVX2). Integers wrap around. conj_a, conj_b conjugate the operand (complex only).
+// The same for the other types: double, int16_t, int32_t, int64_t, std::complex<float>, std::complex<double> (and
+// float, the fallback of machines without AVX2). Integers wrap around. conj_a, conj_b conjugate the operand (complex
+// only).
 template <class T>
 RUNNEL_API void gemm_plain(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t lda,
                            const T* b, int64_t ldb, T beta, T* c, int64_t ldc, bool conj_a = false,

@@ -28,7 +28,7 @@ template <class T>
     return T(c.real() + (a.real() * b.real() - a.imag() * b.imag()),
              c.imag() + (a.real() * b.imag() + a.imag() * b.real()));
   } else if constexpr (std::is_integral_v<T>) {
-    using U = std::make_unsigned_t<T>;
+    using U = std::conditional_t<sizeof(T) < 4, uint32_t, std::make_unsigned_t<T>>;  // small ones would become int
     return static_cast<T>(static_cast<U>(c) + static_cast<U>(a) * static_cast<U>(b));
   } else {
     return c + a * b;
@@ -158,6 +158,7 @@ void gemm_batched_plain(int64_t batch, bool ta, bool tb, int64_t m, int64_t n, i
                                                  bool);
 RUNNEL_GEMM_PLAIN(float)
 RUNNEL_GEMM_PLAIN(double)
+RUNNEL_GEMM_PLAIN(int16_t)
 RUNNEL_GEMM_PLAIN(int32_t)
 RUNNEL_GEMM_PLAIN(int64_t)
 RUNNEL_GEMM_PLAIN(std::complex<float>)
