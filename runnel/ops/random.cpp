@@ -115,10 +115,13 @@ void register_random(Registry& r) {
         draw_gamma<T>(reserved(a, static_cast<uint64_t>(n) * cpu::kBlocksPerGamma, n), c.in(1), c.out());
       })
       .stateful()
+      .grad([](const GradCtx& g) {
+        return Gradients{{}, gamma_gradient(g.dy(), g.x(1), g.y())};
+      })
       .doc("Draws from Gamma(alpha, 1), NaN of a negative alpha; the output's shape is `shape` followed by alpha's.")
-      .not_differentiable()
-      .sample({.in = {Tensor{2}, Tensor{0.5f, 2.f}}})
-      .sample({.in = {Tensor{2}, Tensor{-1.f, 0.f}}, .out = {Tensor{{NAN, 0.f}, {NAN, 0.f}}}})
+      .sample(
+          {.in = {Tensor{2}, Tensor{0.5f, 2.f}}, .differentiable = false})  // by moving quantiles, not by the method
+      .sample({.in = {Tensor{2}, Tensor{-1.f, 0.f}}, .out = {Tensor{{NAN, 0.f}, {NAN, 0.f}}}, .differentiable = false})
       .sample({.in = {Tensor(2), Tensor{1.f}}, .error = "rank"});
 
   r.define<MultinomialAttrs>("Multinomial")

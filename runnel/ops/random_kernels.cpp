@@ -9,8 +9,10 @@
 #include "runnel/base/parallel.h"
 #include "runnel/kernels/cpu/element.h"
 #include "runnel/kernels/cpu/random.h"
+#include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/array_util.h"
+#include "runnel/ops/broadcast_grad.h"
 #include "runnel/ops/math.h"
 #include "runnel/tensor/type_sets.h"
 
@@ -130,6 +132,15 @@ void shuffle_rows(const Philox& gen, const Tensor& in, const Tensor& out) {
 void drawn_shape(InferContext& c) {
   c.require_rank(0, 1);
   c.output(constant_sizes(c, 0));
+}
+
+Tensor gamma_gradient(const Tensor& dy, const Tensor& alpha, const Tensor& draws) {
+  static const Op op("RandomGammaGrad");
+  if (dy.dtype() == DType::float16) {
+    return cast(gamma_gradient(cast(dy, DType::float32), cast(alpha, DType::float32), cast(draws, DType::float32)),
+                DType::float16);
+  }
+  return sum_to_shape_of(dy * op({alpha, draws}), alpha);
 }
 
 PartialShape gamma_shape(const InferContext& c, int alpha_input) {

@@ -29,6 +29,8 @@ void shuffle_rows(const Philox& gen, const Tensor& in, const Tensor& out);
 
 void drawn_shape(InferContext& c);                                 // what input 0 says
 PartialShape gamma_shape(const InferContext& c, int alpha_input);  // input 0, then that of alpha
+// The gradient by alpha, given that of the draws: the draws' leading dimensions are alpha's broadcast.
+Tensor gamma_gradient(const Tensor& dy, const Tensor& alpha, const Tensor& draws);
 void categorical_shape(InferContext& c);
 
 // An operand that must have this dtype: literals are converted, tensors passed as they are.

@@ -98,7 +98,10 @@ void define_draw(Registry& r, const char* name, const char* doc) {
       .in_host("counter", DType::uint64)
       .in_host("alg", DType::int32)
       .out("output", "dtype")
-      .shape(drawn_shape)
+      .shape([](InferContext& c) {
+        c.require_rank(3, 0);
+        drawn_shape(c);
+      })
       .cpu([](KernelContext& c) {
         check_algorithm(c, 3);
         draw_into(kind, generator_from(c.in(1), c.in(2)), c.out());
@@ -160,7 +163,10 @@ void register_random_stateless(Registry& r) {
       .in("minval", "dtype")
       .in("maxval", "dtype")
       .out("output", "dtype")
-      .shape(drawn_shape)
+      .shape([](InferContext& c) {
+        c.require_rank(3, 0);
+        drawn_shape(c);
+      })
       .cpu([]<class T>(KernelContext& c) {
         check_algorithm(c, 3);
         draw_ints<T>(generator_from(c.in(1), c.in(2)), c.in(4), c.in(5), c.out());
@@ -183,10 +189,11 @@ void register_random_stateless(Registry& r) {
       .out("output", "dtype")
       .shape([](InferContext& c) {
         c.require_rank(0, 1);
+        c.require_rank(3, 0);
         const PartialShape shape = constant_sizes(c, 0);
         const PartialShape& alpha = c.input(4);
         c.output(shape);
-        if (!shape.has_rank() || !alpha.has_rank()) return;
+        if (!shape.has_rank() || !alpha.has_rank() || std::count(shape.begin(), shape.end(), 0) > 0) return;
         bool ends_with = shape.rank() >= alpha.rank();
         for (int i = 1; ends_with && i <= alpha.rank(); ++i) {
           const int64_t a = shape[shape.rank() - i], b = alpha[alpha.rank() - i];
@@ -198,14 +205,19 @@ void register_random_stateless(Registry& r) {
         check_algorithm(c, 3);
         draw_gamma<T>(generator_from(c.in(1), c.in(2)), c.in(4), c.out());
       })
-      .not_differentiable()
+      .grad([](const GradCtx& g) {
+        return Gradients{{}, {}, {}, {}, gamma_gradient(g.dy(), g.x(4), g.y())};
+      })
       .doc("Gamma(alpha, 1) draws, fixed by key and counter; shape ends with that of alpha.")
       .sample(
           {.in = {Tensor{3, 1}, Tensor{uint64_t{1}}, Tensor{uint64_t{0}, uint64_t{0}}, Tensor(1), Tensor{0.5f, 2.f}},
            .error = "must end with that of alpha"})
       .sample(
           {.in = {Tensor{3, 2}, Tensor{uint64_t{1}}, Tensor{uint64_t{0}, uint64_t{0}}, Tensor(1), Tensor{0.5f, 2.f}},
-           .differentiable = false});
+           .differentiable = false})  // by moving quantiles: differences of the method's draws tell nothing of it
+      .sample(
+          {.in = {Tensor{0, 2}, Tensor{uint64_t{1}}, Tensor{uint64_t{0}, uint64_t{0}}, Tensor(1), Tensor{0.5f, 2.f}},
+           .out = {Tensor::empty(DType::float32, {0, 2})}});
 
   r.define<CategoryAttrs>("StatelessMultinomial")
       .in("logits", real_numbers)

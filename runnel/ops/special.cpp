@@ -79,6 +79,19 @@ void register_gamma_functions(Registry& r) {
       .sample({.in = {Tensor{{0.f}, {1.f}}, Tensor{2.f, 0.5f}},
                .out = {Tensor{{0.42278434f, -1.9635100f}, {0.64493407f, 4.9348022f}}},
                .fixed = {0}});
+  r.define("RandomGammaGrad")
+      .type("T", Types<float, double>{})
+      .in("alpha")
+      .in("sample")
+      .out("output")
+      .shape(broadcast<0, 1>)
+      .cpu(elementwise([](auto a, auto x) { return static_cast<decltype(x)>(cpu::gamma_draw_slope(a, x)); }))
+      .not_differentiable()
+      .doc("How draws from Gamma(alpha, 1) move with alpha while their quantiles stay.")
+      .sample({.in = {Tensor{0.5f, 2.f, 10.f}, Tensor{0.3f, 5.f, 30.f}},
+               .out = {Tensor{1.0098021f, 1.6580689f, 1.6746942f}}})
+      .sample({.in = {Tensor{{100.f}, {-1.f}}, Tensor{90.f, 0.f}}, .out = {Tensor{{0.94982493f, 0.f}, {NAN, 0.f}}}})
+      .sample({.in = {Tensor{INFINITY, 1e30f}, Tensor{1.f, 1e30f}}, .out = {Tensor{NAN, 1.f}}});
   r.define("Zeta")
       .type("T", Types<float, double>{})
       .in("x")

@@ -203,6 +203,16 @@ TEST(Random, StatelessGammaGivesTensorFlowsNumbers) {
   for (size_t i = 0; i < v.size(); ++i) EXPECT_NEAR(v[i], expected[i], 1e-6) << i;
 }
 
+TEST(Random, GammasMoveWithAlphaAsTensorFlowsDo) {
+  const Tensor alpha{0.5f, 2.f};
+  GradientTape tape;
+  tape.watch(alpha);
+  const Tensor draws = random::stateless_gamma({2, 2}, {1, 2}, alpha);
+  const auto slopes = tape.gradient(draws, alpha).value().to_vector<float>();
+  EXPECT_NEAR(slopes[0], 1.8916621f, 1e-5);
+  EXPECT_NEAR(slopes[1], 2.5318222f, 1e-5);
+}
+
 TEST(Random, WrongDtypesAndSizesAreErrors) {
   const Tensor logits{{0.f, 1.f}};
   for (const DType dtype : {DType::string, float32, int8}) {

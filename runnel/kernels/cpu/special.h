@@ -14,6 +14,8 @@ RUNNEL_API double digamma(double x);
 RUNNEL_API double zeta(double x, double q);
 // The derivative of digamma of order n = 0, 1, ...; NaN for other n.
 RUNNEL_API double polygamma(double n, double x);
+// How a draw x from Gamma(a, 1) moves with a while its quantile stays: dx/da.
+RUNNEL_API double gamma_draw_slope(double a, double x);
 // y with erf(y) = x; infinite at -1 and 1, NaN beyond.
 RUNNEL_API double erf_inverse(double x);
 
