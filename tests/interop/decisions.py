@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from tensorflow_calls import array
+from tensorflow_calls import array, op_def
 
 
 def pooled(x, y, ksize, strides, padding):
@@ -29,14 +29,16 @@ class Names(dict):
     def __init__(self, case, found):
         super().__init__()
         self.update(np=np, pooled=pooled, how=case.get("how", ""), detail=found["detail"], id=case["id"])
-        self["inputs"] = []
+        definition = op_def(case["op"])
+        texts = {a.name for a in definition.attr if a.type == "string"} if definition else set()
         for name, value in case["attrs"].items():
-            self[name] = value
+            self[name] = bytes.fromhex(value).decode("utf-8", "replace") if name in texts else value
+        self["inputs"] = inputs = []
         for name, tensors in case["inputs"]:
             values = [array(t) if "d" in t else array(t["variable"]) if "variable" in t else t for t in tensors]
-            self["inputs"] += values
-            self[name] = values[0] if len(values) == 1 else values
-        arrays = [x for x in self["inputs"] if isinstance(x, np.ndarray)]
+            inputs += values
+            self[name] = values[0] if len(values) == 1 else values  # CTCLoss has an input named inputs
+        arrays = [x for x in inputs if isinstance(x, np.ndarray)]
         floats = [x for x in arrays if x.dtype.kind in "fcV"]
         self["has_nan"] = any(np.isnan(x.astype(np.complex128)).any() for x in floats)
         self["has_inf"] = any(np.isinf(x.astype(np.complex128)).any() for x in floats)

@@ -80,7 +80,7 @@ class Tally:
     def __init__(self):
         self.counts = collections.defaultdict(collections.Counter)  # "samples" or "random": verdicts
         self.apart = collections.Counter()
-        self.groups = {}  # (op, reason, kind of detail): [count, shortest case, its detail, how it is known]
+        self.groups = {}  # (op, reason, kind of detail, how it is known): [count, shortest case, its detail]
         self.ops = collections.defaultdict(collections.Counter)
         self.codes = collections.Counter()
         self.wider = 0
@@ -90,8 +90,8 @@ class Tally:
         status = found["status"]
         if status == "disagree":
             status = known
-            key = (case["op"], found["reason"], kind_of(found["detail"]))
-            group = self.groups.setdefault(key, [0, case, found["detail"], known])
+            key = (case["op"], found["reason"], kind_of(found["detail"]), known)
+            group = self.groups.setdefault(key, [0, case, found["detail"]])
             group[0] += 1
             if size(case) < size(group[1]):
                 group[1], group[2] = case, found["detail"]
@@ -105,7 +105,7 @@ class Tally:
 
     def rows(self):
         order = sorted(self.groups.items(), key=lambda item: -item[1][0])
-        for (op, reason, _), (count, case, detail, known) in order:
+        for (op, reason, _, known), (count, case, detail) in order:
             yield {"op": op, "reason": reason, "count": count, "known": known, "detail": detail, "id": case["id"],
                    "how": case.get("how", ""), "python": python(case), "case": case}
 

@@ -70,6 +70,10 @@ def main():
                           ("no_such_name", False)):
         if Decision("M*", "values", text, "").covers(MUL, found) != covered:
             failures.append(f"decision '{text}'")
+    pool = case("MaxPool", ONE, padding="SAME".encode().hex())
+    pool["inputs"].append(["inputs", [TWO]])
+    if not Decision("*", "values", "padding == 'SAME' and inputs[0] == 3 and dtypes[1] == 'float32'", "").covers(pool, found):
+        failures.append("decision by texts and an input named inputs")
     ours = {"name": "LeakyRelu", "stateful": False, "inputs": [{"name": "x", "type_attr": "T", "list": False}],
             "outputs": [{"name": "activations", "type_attr": "T", "list": False}],
             "attributes": [{"name": "alpha", "type": "float", "default": 0.3},
