@@ -6,6 +6,7 @@
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/example_columns.h"
 #include "runnel/ops/parse_plan.h"
+#include "runnel/tensor/type_sets.h"
 
 namespace runnel::io {
 namespace {
@@ -23,6 +24,39 @@ Tensor checked_default(const std::string& name, const Tensor& given, DType dtype
   }
   throw invalid_argument("[parse_example] the default of feature '{}' is {}, not {}", name, dtype_name(given.dtype()),
                          dtype_name(dtype));
+}
+
+// The default in the shape of its feature, as the op wants it; one value stands for all. None stays none.
+Tensor fitted_default(const std::string& name, const Tensor& given, DType dtype, const PartialShape& shape) {
+  const Tensor value = checked_default(name, given, dtype);
+  if (value.num_elements() == 0) return value;
+  Tensor fitted = Tensor::empty(dtype, Shape(shape));
+  if (value.num_elements() != 1 && value.num_elements() != fitted.num_elements()) {
+    throw invalid_argument("[parse_example] the default of feature '{}' has shape {}, the feature {}", name,
+                           value.shape().str(), shape.str());
+  }
+  data_types.for_each([&]<class T>() {
+    if (dtype_of<T> != dtype) return;
+    for (int64_t i = 0; i < fitted.num_elements(); ++i) {
+      fitted.mutable_data<T>()[i] = value.data<T>()[value.num_elements() == 1 ? 0 : i];
+    }
+  });
+  return fitted;
+}
+
+// The value that fills up lists: zero or "" unless it is given.
+Tensor padding_value(const std::string& name, const Tensor& given, DType dtype) {
+  if (given.defined() && given.num_elements() > 1) {
+    throw invalid_argument("[parse_example] feature '{}' is padded with one value, but {} are given", name,
+                           given.num_elements());
+  }
+  const Tensor value = checked_default(name, given, dtype);
+  if (value.num_elements() == 1) return value.with_shape({});
+  Tensor zero = Tensor::empty(dtype, {});
+  data_types.for_each([&]<class T>() {
+    if (dtype_of<T> == dtype) *zero.mutable_data<T>() = T();
+  });
+  return zero;
 }
 
 PartialShape shape_of(const std::string& name, const std::vector<int64_t>& dims, bool steps) {
@@ -195,14 +229,15 @@ ExampleSpec::ExampleSpec(const std::map<std::string, FeatureSpec>& features) {
     if (const auto* fixed = std::get_if<FixedLenFeature>(&feature)) {
       add(dense, FeatureForm::dense, name);
       plan->attrs.Tdense.push_back(dtype);
-      plan->attrs.dense_shapes.push_back(shape_of(name, fixed->shape, false));
-      plan->dense_defaults.push_back(checked_default(name, fixed->default_value, dtype));
+      const PartialShape shape = shape_of(name, fixed->shape, false);
+      plan->attrs.dense_shapes.push_back(shape);
+      plan->dense_defaults.push_back(fitted_default(name, fixed->default_value, dtype, shape));
     } else if (const auto* steps = std::get_if<FixedLenSequenceFeature>(&feature)) {
       add(dense, FeatureForm::dense, name);
       if (!steps->allow_missing) plan->missing_not_allowed = name;
       plan->attrs.Tdense.push_back(dtype);
       plan->attrs.dense_shapes.push_back(shape_of(name, steps->shape, true));
-      plan->dense_defaults.push_back(checked_default(name, steps->default_value, dtype));
+      plan->dense_defaults.push_back(padding_value(name, steps->default_value, dtype));
     } else if (std::holds_alternative<VarLenFeature>(feature)) {
       add(sparse, FeatureForm::sparse, name);
       plan->attrs.sparse_types.push_back(dtype);

@@ -88,7 +88,10 @@ void infer_example_outputs(InferContext& c, const ParseExampleAttrs& a, const Ex
     throw invalid_argument("{} dense_defaults for {} dense features", c.num_inputs() - in.dense_defaults,
                            a.Tdense.size());
   }
-  const PartialShape& serialized = c.input(0);
+  const PartialShape &serialized = c.input(0), &names = c.input(1);
+  if (names.is_static() && serialized.is_static() && !(names == PartialShape{0}) && !(names == serialized)) {
+    throw invalid_argument("names of shape {} for records of shape {}", names.str(), serialized.str());
+  }
   if (serialized.rank() > 1) {
     throw invalid_argument("serialized must be a scalar or a vector, got shape {}", serialized.str());
   }
@@ -134,14 +137,15 @@ std::vector<FeaturePlan> make_plans(KernelContext& c, const ParseExampleAttrs& a
     const int64_t given = fallback.num_elements();
     if (is_variable(shape)) {
       plan.multiple = std::max<int64_t>(step_elements(shape), 1);
-      if (given > 1) throw invalid_argument("feature '{}' is padded with one value, but {} are given", plan.key, given);
+      if (given != 1)
+        throw invalid_argument("feature '{}' is padded with one value, but {} are given", plan.key, given);
     } else {
       plan.elements = step_elements(shape);
       plan.dense = c.out(static_cast<int>(out.dense_at(i)));
       if (given > 0) plan.fallback = &fallback;
-      if (given > 1 && given != plan.elements) {
-        throw invalid_argument("the default of feature '{}' has {} values, its shape {} asks for {}", plan.key, given,
-                               shape.str(), plan.elements);
+      if (given > 0 && !shape.compatible_with(fallback.shape())) {
+        throw invalid_argument("the default of feature '{}' has shape {}, the feature {}", plan.key,
+                               fallback.shape().str(), shape.str());
       }
     }
     plans.push_back(std::move(plan));
@@ -164,7 +168,7 @@ Tensor sparse_indices(const ParsedColumns& columns, size_t plan, bool single) {
   return out;
 }
 
-Tensor padded(const ParsedColumns& columns, size_t plan, const Tensor& given, DType dtype, const PartialShape& shape,
+Tensor padded(const ParsedColumns& columns, size_t plan, const Tensor& filler, DType dtype, const PartialShape& shape,
               int64_t n, bool single) {
   const int64_t width = columns.longest(plan);
   Dims dims;
@@ -172,11 +176,6 @@ Tensor padded(const ParsedColumns& columns, size_t plan, const Tensor& given, DT
   dims.push_back(width / std::max<int64_t>(step_elements(shape), 1));
   for (int i = 1; i < shape.rank(); ++i) dims.push_back(shape[i]);
   Tensor out = Tensor::empty(dtype, Shape(dims));
-  Tensor filler = given;
-  if (filler.num_elements() == 0) {
-    filler = Tensor::empty(dtype, {});
-    if (dtype != DType::string) std::memset(filler.mutable_data<char>(), 0, dtype_size(dtype));
-  }
   if (out.num_elements() > 0) columns.pad_into(plan, width, filler, out);
   return out;
 }
@@ -228,14 +227,7 @@ void register_parse_example(Registry& r) {
       .out_any_list("dense_values", "Tdense")
       .out_any_list("ragged_values", "ragged_value_types")
       .out_any_list("ragged_row_splits", "ragged_split_types")
-      .shape([](InferContext& c, const ParseExampleAttrs& a) {
-        const PartialShape &serialized = c.input(0), &names = c.input(1);
-        if (serialized.rank() == 1 && names.rank() == 1 && names[0] > 0 && serialized[0] >= 0 &&
-            names[0] != serialized[0]) {
-          throw invalid_argument("{} names for {} records", names[0], serialized[0]);
-        }
-        infer_example_outputs(c, a, example_inputs);
-      })
+      .shape([](InferContext& c, const ParseExampleAttrs& a) { infer_example_outputs(c, a, example_inputs); })
       .cpu([](KernelContext& c, const ParseExampleAttrs& a) {
         const Tensor& records = c.in(0);
         parse_examples(c, a, example_inputs, records.data<Bytes>(), records.num_elements(), records.rank() == 0,
@@ -252,8 +244,16 @@ void register_parse_example(Registry& r) {
                .ragged_value_types = {DType::float32},
                .ragged_split_types = {DType::int32},
                .dense_shapes = {PartialShape{}}})
-      .sample({.in = {one, none, none, Tensor{"i"}, none, Tensor{9.f}}, .error = "it holds int64s, not floats"},
+      .sample({.in = {one, none, none, Tensor{"i"}, none, Tensor(9.f)}, .error = "it holds int64s, not floats"},
               {.Tdense = {DType::float32}, .dense_shapes = {PartialShape{}}})
+      .sample(
+          {.in = {one, none, none, Tensor{"i"}, none, Tensor{int64_t{9}}}, .error = "has shape [1], the feature []"},
+          {.Tdense = {DType::int64}, .dense_shapes = {PartialShape{}}})
+      .sample({.in = {one, none, none, Tensor{"i"}, none, required}, .error = "padded with one value, but 0"},
+              {.Tdense = {DType::int64}, .dense_shapes = {PartialShape{kUnknownDim}}})
+      .sample(
+          {.in = {one.with_shape({}), Tensor{""}, none, Tensor{"i"}, none, required}, .error = "names of shape [1]"},
+          {.Tdense = {DType::int64}, .dense_shapes = {PartialShape{}}})
       .sample({.in = {one, none, none, Tensor{"k"}, none, required}, .error = "feature 'k': it is missing"},
               {.Tdense = {DType::int64}, .dense_shapes = {PartialShape{}}});
 }
