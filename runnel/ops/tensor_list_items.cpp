@@ -29,6 +29,13 @@ struct SetItemAttrs {
   }
 };
 
+// Of ops that make a list and take a number as input i.
+template <int i>
+void list_made_with(InferContext& c) {
+  c.require_rank(i, 0);
+  c.output(PartialShape{});
+}
+
 PartialShape spelled_shape(const Tensor& t, const std::string& name) {
   const Dims dims = int_values(t);
   if (t.rank() == 0 && dims[0] == -1) return PartialShape::unknown();
@@ -132,7 +139,7 @@ void register_tensor_list_items(Registry& r) {
       .in_host("element_shape", "shape_type")
       .in_host("max_num_elements", DType::int32)
       .out("handle", DType::variant)
-      .shape(scalar_shape)
+      .shape(list_made_with<1>)
       .forwards()
       .cpu([](KernelContext& c, const ListAttrs& a) {
         put_list(c, 0,
@@ -149,7 +156,7 @@ void register_tensor_list_items(Registry& r) {
       .in_host("element_shape", "shape_type")
       .in_host("num_elements", DType::int32)
       .out("handle", DType::variant)
-      .shape(scalar_shape)
+      .shape(list_made_with<1>)
       .forwards()
       .cpu([](KernelContext& c, const ListAttrs& a) {
         const int64_t n = c.int_scalar(1);
@@ -158,7 +165,8 @@ void register_tensor_list_items(Registry& r) {
       })
       .doc("A list of num_elements items that nobody wrote yet; they read as zeros where their shape is known.")
       .sample({.in = {Tensor{2}, Tensor(3)}}, {.element_dtype = DType::float32})
-      .sample({.in = {any_shape, Tensor(-2)}, .error = "a list of -2 items"}, {.element_dtype = DType::float32});
+      .sample({.in = {any_shape, Tensor(-2)}, .error = "a list of -2 items"}, {.element_dtype = DType::float32})
+      .sample({.in = {any_shape, Tensor{3}}, .error = "must have rank 0"}, {.element_dtype = DType::float32});
 
   r.define("TensorListLength")
       .in("input_handle", DType::variant)
@@ -287,7 +295,7 @@ void register_tensor_list_items(Registry& r) {
       .type("element_dtype", all_types)
       .in("item", "element_dtype")
       .out("output_handle", DType::variant)
-      .shape(scalar_shape)
+      .shape(list_made_with<1>)
       .forwards()
       .any_device()
       .cpu([](KernelContext& c, const SetItemAttrs& a) {
@@ -326,7 +334,7 @@ void register_tensor_list_items(Registry& r) {
       .in("input_handle", DType::variant)
       .in_host("size", DType::int32)
       .out("output_handle", DType::variant)
-      .shape(scalar_shape)
+      .shape(list_made_with<1>)
       .forwards()
       .cpu([](KernelContext& c) {
         const int64_t size = c.int_scalar(1);

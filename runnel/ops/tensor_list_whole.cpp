@@ -103,6 +103,8 @@ void put_stacked(KernelContext& c, const TensorList& list, std::vector<Tensor> i
   }
 }
 
+constexpr int64_t kDiffering = -2;  // beside kUnknownDim
+
 TensorList::Writes scattered(const KernelContext& c, const Tensor& values, int indices_input, int64_t& largest) {
   const Dims indices = c.ints(indices_input);
   if (static_cast<int64_t>(indices.size()) != values.dim(0)) {
@@ -118,11 +120,15 @@ TensorList::Writes scattered(const KernelContext& c, const Tensor& values, int i
   return writes;
 }
 
-// The length of an item nobody wrote: what the shapes say, else leading_dims.
-int64_t unwritten_length(const PartialShape& shape, const Dims& leading_dims, size_t i) {
-  if (shape.has_rank() && shape.rank() > 0 && shape[0] >= 0) return shape[0];
+// The length of an item nobody wrote: what leading_dims says, else `first`, else that of all others.
+int64_t unwritten_length(const std::vector<Tensor>& items, int64_t first, const Dims& leading_dims, size_t i) {
   if (i < leading_dims.size() && leading_dims[i] >= 0) return leading_dims[i];
-  throw invalid_argument("item {} was never written and its length is unknown", i);
+  for (size_t k = 0; k < items.size() && first != kDiffering; ++k) {
+    if (!items[k].defined() || items[k].dim(0) == first) continue;
+    first = first == kUnknownDim ? items[k].dim(0) : kDiffering;
+  }
+  if (first < 0) throw invalid_argument("item {} was never written and its length is unknown", i);
+  return first;
 }
 
 void concat_items(KernelContext& c, const TensorList& list) {
@@ -130,13 +136,18 @@ void concat_items(KernelContext& c, const TensorList& list) {
   PartialShape shape = list.element_shape().merged_with(element_shape_input(c, 1));
   const Dims leading_dims = c.ints(2);
   PartialShape rest = PartialShape::unknown();
+  int64_t first = kUnknownDim;
   if (shape.has_rank()) {
     if (shape.rank() == 0) throw invalid_argument("scalars cannot be joined: items need a dimension");
     rest = PartialShape(Dims(shape.begin() + 1, shape.end()));
+    first = shape[0];
   }
   for (size_t i = 0; i < items.size(); ++i) {
     if (!items[i].defined()) continue;
     if (items[i].rank() == 0) throw invalid_argument("scalars cannot be joined: items need a dimension");
+    if (first >= 0 && items[i].dim(0) != first) {
+      throw invalid_argument("item {} has shape {}, the element shape is {}", i, items[i].shape().str(), shape.str());
+    }
     const PartialShape own(Dims(items[i].shape().begin() + 1, items[i].shape().end()));
     if (!rest.compatible_with(own)) {
       throw invalid_argument("items differ in more than their first dimension: number {} has shape {}, others [?{}{}",
@@ -150,7 +161,7 @@ void concat_items(KernelContext& c, const TensorList& list) {
   Tensor& lengths = c.allocate(1, Shape{list.size()});
   int64_t total = 0;
   for (size_t i = 0; i < items.size(); ++i) {
-    const int64_t n = items[i].defined() ? items[i].dim(0) : unwritten_length(shape, leading_dims, i);
+    const int64_t n = items[i].defined() ? items[i].dim(0) : unwritten_length(items, first, leading_dims, i);
     lengths.mutable_data<int64_t>()[i] = n;
     total += n;
   }
@@ -220,7 +231,7 @@ void register_tensor_list_whole(Registry& r) {
       .forwards()
       .cpu([](KernelContext& c, const StackAttrs& a) {
         const TensorList& list = list_input(c, 0, a.element_dtype);
-        if (a.num_elements >= 0 && a.num_elements != list.size()) {
+        if (a.num_elements != -1 && a.num_elements != list.size()) {
           throw invalid_argument("the list has {} items, asked for {}", list.size(), a.num_elements);
         }
         put_stacked(c, list, list.items(), element_shape_input(c, 1));
@@ -279,7 +290,11 @@ void register_tensor_list_whole(Registry& r) {
       .in_host("element_shape", "shape_type")
       .in_host("num_elements", DType::int32)
       .out("output_handle", DType::variant)
-      .shape(scalar_shape)
+      .shape([](InferContext& c) {
+        c.require_rank(1, 1);
+        c.require_rank(3, 0);
+        c.output(PartialShape{});
+      })
       .forwards()
       .any_device()
       .cpu([](KernelContext& c) {
@@ -289,7 +304,8 @@ void register_tensor_list_whole(Registry& r) {
         int64_t largest = -1;
         const TensorList::Writes writes = scattered(c, values, 1, largest);
         int64_t n = c.int_scalar(3);
-        if (n < 0) n = largest + 1;
+        if (n < -1) throw invalid_argument("a list of {} items", n);
+        if (n == -1) n = largest + 1;
         if (largest >= n) throw invalid_argument("index {} is out of range: the list has {} items", largest, n);
         const TensorList blank(values.dtype(), element_shape, n);
         put_list(c, 0, blank.changed(n, writes));
@@ -300,7 +316,8 @@ void register_tensor_list_whole(Registry& r) {
       .doc("A list with row i of the tensor at indices[i] and num_elements items (-1: as many as needed).")
       .sample({.in = {Tensor{5.f, 7.f}, Tensor{2, 0}, any_shape, Tensor(4)}})
       .sample({.in = {Tensor{5.f, 7.f}, Tensor{2, 0}, any_shape, Tensor(2)}, .error = "index 2 is out of range"})
-      .sample({.in = {Tensor{5.f, 7.f}, Tensor{2}, any_shape, Tensor(4)}, .error = "1 indices for 2 rows"});
+      .sample({.in = {Tensor{5.f, 7.f}, Tensor{2}, any_shape, Tensor(4)}, .error = "1 indices for 2 rows"})
+      .sample({.in = {Tensor{5.f, 7.f}, Tensor{2, 0}, any_shape, Tensor(-5)}, .error = "a list of -5 items"});
 
   r.define("TensorListScatterIntoExistingList")
       .in("input_handle", DType::variant)
@@ -308,7 +325,10 @@ void register_tensor_list_whole(Registry& r) {
       .in("tensor", "element_dtype")
       .in_host("indices", DType::int32)
       .out("output_handle", DType::variant)
-      .shape(scalar_shape)
+      .shape([](InferContext& c) {
+        c.require_rank(2, 1);
+        c.output(PartialShape{});
+      })
       .forwards()
       .any_device()
       .cpu([](KernelContext& c) {
@@ -410,6 +430,15 @@ void register_tensor_list_whole(Registry& r) {
               floats)
       .sample({.in = {sample_list({Tensor{1.f, 2.f}, Tensor()}), Tensor{-1}, Tensor::of<int64_t>({2, 1})},
                .out = {Tensor{1.f, 2.f, 0.f}, Tensor::of<int64_t>({2, 1})}},
+              floats)
+      .sample({.in = {sample_list({Tensor{1.f, 2.f}, Tensor()}), Tensor{2}, Tensor::of<int64_t>({2, 1})},
+               .out = {Tensor{1.f, 2.f, 0.f}, Tensor::of<int64_t>({2, 1})}},
+              floats)
+      .sample({.in = {sample_list({Tensor{1.f, 2.f}, Tensor()}), any_shape, Tensor::empty(DType::int64, {0})},
+               .out = {Tensor{1.f, 2.f, 0.f, 0.f}, Tensor::of<int64_t>({2, 2})}},
+              floats)
+      .sample({.in = {sample_list({Tensor{1.f, 2.f}, Tensor{3.f}}), Tensor{2}, Tensor::empty(DType::int64, {0})},
+               .error = "item 1 has shape [1], the element shape is [2]"},
               floats)
       .sample({.in = {sample_list({Tensor{1.f, 2.f}, Tensor(3.f)}), any_shape, Tensor::empty(DType::int64, {0})},
                .error = "scalars cannot be joined"},
