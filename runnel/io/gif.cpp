@@ -95,8 +95,7 @@ class Gif {
     if (std::memcmp(magic, "GIF87a", 6) != 0 && std::memcmp(magic, "GIF89a", 6) != 0) {
       throw invalid_argument("GIF: the file does not begin with GIF87a or GIF89a");
     }
-    width_ = reader_.u16();
-    height_ = reader_.u16();
+    reader_.take(4);  // the size of the screen: pictures are as large as the largest frame, as TensorFlow reads them
     const int flags = reader_.u8();
     reader_.take(2);  // background colour, pixel ratio
     const Palette global = reader_.palette(flags);
@@ -115,6 +114,10 @@ class Gif {
       }
     }
     if (frames_.empty()) throw invalid_argument("GIF: the file holds no image");
+    for (const Frame& frame : frames_) {
+      width_ = std::max(width_, frame.width);
+      height_ = std::max(height_, frame.height);
+    }
   }
 
   ImageSize size() const { return {static_cast<int64_t>(frames_.size()), height_, width_, 3}; }

@@ -73,7 +73,7 @@ void register_array_diagonal(Registry& r) {
         const PartialShape& x = c.input(0);
         if (!x.has_rank()) return c.output(x);
         const int half = x.rank() / 2;
-        if (x.rank() == 0 || x.rank() % 2 != 0) throw invalid_argument("the rank must be even, got shape {}", x.str());
+        if (x.rank() % 2 != 0) throw invalid_argument("the rank must be even, got shape {}", x.str());
         const PartialShape first(Dims(x.begin(), x.begin() + half)), second(Dims(x.begin() + half, x.end()));
         if (!first.compatible_with(second)) {
           throw invalid_argument("the dimensions must come twice, got shape {}", x.str());

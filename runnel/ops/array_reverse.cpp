@@ -126,6 +126,12 @@ void register_array_reverse(Registry& r) {
       .moves()
       .shape([](InferContext& c) {
         c.require_rank_at_least(0, 1);
+        const PartialShape &shifts = c.input(1), &named = c.input(2);
+        if (shifts.rank() > 1 || named.rank() > 1 ||
+            (shifts.has_rank() && named.has_rank() && shifts.rank() != named.rank())) {
+          throw invalid_argument("shift and axis must be two numbers or two vectors of one size, got {} and {}",
+                                 shifts.str(), named.str());
+        }
         const auto shift = c.constant_ints(1), axes = c.constant_ints(2);
         if (shift && axes && c.input(0).is_static()) roll_shifts(*shift, *axes, c.input(0).dims());
         c.output(c.input(0));
@@ -140,7 +146,8 @@ void register_array_reverse(Registry& r) {
       .sample({.in = {Tensor{1.f, 2.f, 3.f, 4.f}, Tensor(1), Tensor(0)}, .out = {Tensor{4.f, 1.f, 2.f, 3.f}}})
       .sample({.in = {Tensor{{1.f, 2.f, 3.f}, {4.f, 5.f, 6.f}}, Tensor{1, -1}, Tensor{0, 1}},
                .out = {Tensor{{5.f, 6.f, 4.f}, {2.f, 3.f, 1.f}}}})
-      .sample({.in = {Tensor{1.f, 2.f}, Tensor{1, 1}, Tensor{0}}, .error = "2 shifts for 1 axes"});
+      .sample({.in = {Tensor{1.f, 2.f}, Tensor{1, 1}, Tensor{0}}, .error = "2 shifts for 1 axes"})
+      .sample({.in = {Tensor{1.f, 2.f}, Tensor(1), Tensor{0}}, .error = "two numbers or two vectors"});
 
   r.define<BlockAttrs>("SpaceToDepth")
       .in("input", all_types)

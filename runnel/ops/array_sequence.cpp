@@ -124,6 +124,7 @@ void register_array_sequence(Registry& r) {
       .out("output", "T")
       .shape([](InferContext& c, const OneHotAttrs& a) {
         for (int i = 1; i < 4; ++i) c.require_rank(i, 0);
+        if (a.axis < -1) throw invalid_argument("axis must be -1 or a dimension of the result, got {}", a.axis);
         const auto depth = c.constant_ints(1);
         if (depth && (*depth)[0] < 0) throw invalid_argument("depth is negative: {}", (*depth)[0]);
         const PartialShape& x = c.input(0);

@@ -305,6 +305,8 @@ void register_array_shape(Registry& r) {
       .out_host("r0", "T")
       .out_host("r1", "T")
       .shape([](InferContext& c) {
+        c.require_rank(0, 1);
+        c.require_rank(1, 1);
         c.output(0, PartialShape{kUnknownDim});
         c.output(1, PartialShape{kUnknownDim});
       })

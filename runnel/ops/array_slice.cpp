@@ -120,11 +120,13 @@ void position_of(const Bounds& b, int i, int d, int64_t n, Box& box) {
 }
 
 Box resolve(const PartialShape& x, const Bounds& b, const StridedSliceMasks& m) {
+  if (std::popcount(static_cast<uint32_t>(m.ellipsis_mask)) > 1) {
+    throw invalid_argument("more than one ellipsis");
+  }
   int ellipsis = -1;
   int named = 0;
   for (int i = 0; i < b.entries; ++i) {
     if (bit(m.ellipsis_mask, i)) {
-      if (ellipsis >= 0) throw invalid_argument("more than one ellipsis");
       ellipsis = i;
     } else if (!bit(m.new_axis_mask, i)) {
       ++named;
@@ -327,7 +329,14 @@ void register_array_slice(Registry& r) {
       .in_host("strides", "Index")
       .in("dy", "T")
       .out("output")
-      .shape([](InferContext& c) { c.output(constant_sizes(c, 0)); })
+      .shape([](InferContext& c) {
+        for (int i = 0; i < 4; ++i) c.require_rank(i, 1);
+        const PartialShape entries = c.input(1).merged_with(c.input(2));
+        if (!entries.compatible_with(c.input(3))) {
+          throw invalid_argument("strides have shape {}, begin and end {}", c.input(3).str(), entries.str());
+        }
+        c.output(constant_sizes(c, 0));
+      })
       .cpu([](KernelContext& c, const MaskAttrs& a) {
         Tensor& out = c.out();
         const Box box = resolve_values(c, 1, out.shape(), a);

@@ -112,7 +112,7 @@ void register_control(Registry& r) {
   r.define<AssertAttrs>("Assert")
       .in("condition", DType::bool_)
       .in_any_list("data", "T")
-      .shape([](InferContext&) {})
+      .shape([](InferContext& c) { c.require_rank(0, 0); })
       .cpu([](KernelContext& c, const AssertAttrs& a) {
         if (c.in(0).item<bool>()) return;
         std::string data;
@@ -123,7 +123,8 @@ void register_control(Registry& r) {
       .stateful()
       .doc("Fails, showing `data`, unless the condition is true.")
       .sample({.in = {Tensor(true), Tensor{1, 2}}}, {.T = {DType::int32}})
-      .sample({.in = {Tensor(false), Tensor{1, 2}}, .error = "assertion failed: [[1 2]]"}, {.T = {DType::int32}});
+      .sample({.in = {Tensor(false), Tensor{1, 2}}, .error = "assertion failed: [[1 2]]"}, {.T = {DType::int32}})
+      .sample({.in = {Tensor{true}, Tensor{1, 2}}, .error = "must have rank 0"}, {.T = {DType::int32}});
 
   r.define<HostCallAttrs>("_HostCall")
       .in_any_list("input", "Tin")

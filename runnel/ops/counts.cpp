@@ -51,16 +51,16 @@ RowsOfValues rows_of_splits(const Tensor& splits, int64_t values) {
 
 RowsOfValues rows_of_indices(const Tensor& indices, const Tensor& dense_shape, int64_t values) {
   const Dims shape = int_values(dense_shape);
-  if (shape.empty() || shape.size() > 2) throw invalid_argument("rank 1 or 2 is supported, got {}", shape.size());
+  if (shape.empty()) throw invalid_argument("a scalar has no rows to count in");
   for (int64_t size : shape) {
     if (size < 0) throw invalid_argument("the shape has a negative size: {}", size);
   }
   const auto rank = static_cast<int64_t>(shape.size());
-  if (indices.shape()[0] != values || (values > 0 && indices.shape()[1] != rank)) {
+  if (indices.shape()[0] != values || indices.shape()[1] != rank) {
     throw invalid_argument("indices {} do not fit {} values and a shape of {} sizes", indices.shape().str(), values,
                            rank);
   }
-  RowsOfValues r{rank == 2 ? shape[0] : 1, {}};
+  RowsOfValues r{rank > 1 ? shape[0] : 1, {}};
   for (int64_t i = 0; i < values; ++i) {
     const int64_t* at = indices.data<int64_t>() + i * rank;
     for (size_t d = 0; d < shape.size(); ++d) {
@@ -68,7 +68,7 @@ RowsOfValues rows_of_indices(const Tensor& indices, const Tensor& dense_shape, i
         throw invalid_argument("indices[{}, {}] = {} is not in [0, {})", i, d, at[d], shape[d]);
       }
     }
-    r.of.push_back(rank == 2 ? at[0] : 0);
+    r.of.push_back(rank > 1 ? at[0] : 0);
   }
   return r;
 }
@@ -230,9 +230,8 @@ void register_counts(Registry& r) {
         const int64_t bins = bins_of(c, 3);
         const PartialShape whole = c.constant_shape(2);
         if (!whole.has_rank()) return c.output(PartialShape::unknown());
-        if (whole.rank() < 1 || whole.rank() > 2)
-          throw invalid_argument("rank 1 or 2 is supported, got {}", whole.rank());
-        c.output(whole.rank() == 2 ? PartialShape{whole[0], bins} : PartialShape{bins});
+        if (whole.rank() < 1) throw invalid_argument("a scalar has no rows to count in");
+        c.output(whole.rank() > 1 ? PartialShape{whole[0], bins} : PartialShape{bins});
       })
       .cpu([](KernelContext& c, const BinaryAttrs& a) {
         const RowsOfValues rows = rows_of_indices(c.in(0), c.in(2), c.in(1).num_elements());
@@ -244,6 +243,9 @@ void register_counts(Registry& r) {
                .out = {Tensor{{0.f, 1.f, 0.f, 1.f}, {0.f, 0.f, 0.f, 0.f}, {0.f, 1.f, 0.f, 0.f}}}})
       .sample({.in = {Tensor::of<int64_t>({0, 1, 4}, Shape{3, 1}), Tensor{1, 3, 1}, longs({5}), Tensor(4), none},
                .out = {Tensor{0.f, 2.f, 0.f, 1.f}}})
+      .sample({.in = {Tensor::of<int64_t>({0, 0, 1, 0, 1, 0, 1, 0, 0}, Shape{3, 3}), Tensor{1, 3, 1}, longs({2, 2, 2}),
+                      Tensor(4), none},
+               .out = {Tensor{{0.f, 1.f, 0.f, 1.f}, {0.f, 1.f, 0.f, 0.f}}}})
       .sample({.in = {places({0, 5}), Tensor{1}, longs({3, 2}), Tensor(4), none}, .error = "indices[0, 1] = 5"})
       .sample({.in = {Tensor::of<int64_t>({9}, Shape{1, 1}), Tensor{1}, longs({3}), Tensor(4), none},
                .error = "indices[0, 0] = 9"});
@@ -284,16 +286,20 @@ void register_counts(Registry& r) {
         c.require_rank(0, 2);
         c.require_rank(1, 1);
         c.require_rank(2, 1);
-        sparse_count_shape(c, c.input(2).has_rank() ? c.input(2)[0] : kUnknownDim);
+        const int64_t rank = c.input(2).has_rank() ? c.input(2)[0] : kUnknownDim;
+        sparse_count_shape(c, std::min<int64_t>(rank, 2));
       })
       .cpu([](KernelContext& c, const SparseCountAttrs& a) {
         const RowsOfValues rows = rows_of_indices(c.in(0), c.in(2), c.in(1).num_elements());
-        count_sparse(c, c.in(1), rows, c.in(2).num_elements() == 2, c.in(3), a);
+        count_sparse(c, c.in(1), rows, c.in(2).num_elements() > 1, c.in(3), a);
       })
       .not_differentiable()
       .doc("How often values appear in each row of a sparse tensor, as a sparse tensor.")
       .sample({.in = {places({0, 0, 0, 1, 2, 0}), Tensor{1, 1, 3}, longs({3, 2}), none},
                .out = {places({0, 1, 2, 3}), Tensor{2.f, 1.f}, longs({3, 4})}})
+      .sample({.in = {Tensor::of<int64_t>({0, 0, 1, 0, 1, 0, 1, 0, 0}, Shape{3, 3}), Tensor{1, 3, 1}, longs({2, 2, 2}),
+                      none},
+               .out = {places({0, 1, 0, 3, 1, 1}), Tensor{1.f, 1.f, 1.f}, longs({2, 4})}})
       .sample({.in = {places({0, 5}), Tensor{1}, longs({3, 2}), none}, .error = "indices[0, 1] = 5"})
       .sample({.in = {places({0, -5}), Tensor{1}, longs({3, 2}), none}, .error = "indices[0, 1] = -5"});
 

@@ -126,7 +126,7 @@ void register_cumulative(Registry& r) {
       .out("out")
       .shape(scan_shape)
       .cpu([]<class T>(KernelContext& c, const ScanAttrs& a) {
-        scan_kernel<LogAddStep, T>(c, a, std::numeric_limits<cpu::compute_t<T>>::lowest());
+        scan_kernel<LogAddStep, T>(c, a, -std::numeric_limits<cpu::compute_t<T>>::infinity());
       })
       .grad([](const GradCtx& g, const ScanAttrs& a) {
         // dx_i = exp(x_i) * sum of dy_j / exp(y_j) over the j that saw x_i, in logarithms, the signs of dy apart.
@@ -143,7 +143,9 @@ void register_cumulative(Registry& r) {
       .sample({.in = {Tensor{0.f, 0.f, 0.f}, Tensor(0)}, .out = {Tensor{0.f, 0.6931472f, 1.0986123f}}})
       .sample(
           {.in = {Tensor{{1.f, 2.f}, {100.f, -100.f}}, Tensor(1)}, .out = {Tensor{{2.3132617f, 2.f}, {100.f, -100.f}}}},
-          {.reverse = true});
+          {.reverse = true})
+      .sample({.in = {Tensor{1.f, 1.f}, Tensor(0)}, .out = {Tensor{-INFINITY, 1.f}}, .differentiable = false},
+              {.exclusive = true});
 }
 
 Tensor cumsum(const Operand& x, const Operand& axis, bool exclusive, bool reverse) {

@@ -195,14 +195,18 @@ void register_roots(Registry& r) {
       .in("dy")
       .out("z")
       .shape(value_and_gradient)
-      .cpu(elementwise([](auto y, auto dy) { return decltype(y)(0.5f) * dy / conjugate(y); }))
+      .cpu(elementwise([](auto y, auto dy) {  // what is not asked for has the slope 0 at 0, too
+        using T = decltype(y);
+        return dy == T(0) ? T(0) : T(0.5f) * dy / conjugate(y);
+      }))
       .grad([](const GradCtx& g) {
         const Tensor part = g.dy() / g.x(0);
         return Gradients{g.want(0, [&] { return negative(conj(part)) * g.y(); }),
                          g.want(1, [&] { return part * 0.5; })};
       })
-      .doc("dy / (2 conj(y)): the gradient of sqrt by its value.")
+      .doc("dy / (2 conj(y)), 0 where dy is: the gradient of sqrt by its value.")
       .sample({.in = {Tensor{1.f, 2.f}, Tensor{1.f, 2.f}}, .out = {Tensor{0.5f, 0.5f}}})
+      .sample({.in = {Tensor{0.f, 2.f}, Tensor{0.f, 1.f}}, .out = {Tensor{0.f, 0.25f}}, .differentiable = false})
       .sample({.in = {Tensor{{0.25f}}, Tensor{{-1.f}}}, .out = {Tensor{{-2.f}}}})
       .sample({.in = {Tensor{{1.f, 2.f}}, Tensor{{1.f}}}, .error = "[1,2] and [1,1]"});
 

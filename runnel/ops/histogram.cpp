@@ -77,6 +77,7 @@ void histogram(KernelContext& c) {
   std::fill(y, y + bins, Count(0));
   const T* values = c.in<T>(0);
   for (int64_t i = 0; i < c.in(0).num_elements(); ++i) {
+    if (values[i] != values[i]) throw invalid_argument("a value is NaN, at position {}", i);
     const double place = values[i] > range[0] ? static_cast<double>(values[i] - range[0]) / step : 0.0;
     ++y[static_cast<int64_t>(std::min(place, static_cast<double>(bins - 1)))];
   }
@@ -168,6 +169,7 @@ void register_histogram(Registry& r) {
                .out = {Tensor{2, 1, 1, 0, 2}}})
       .sample({.in = {Tensor{{1, 2}, {3, 4}}, Tensor{0, 8}, Tensor(2)}, .out = {Tensor{int64_t{3}, int64_t{1}}}},
               {.dtype = DType::int64})
+      .sample({.in = {Tensor{1.f, NAN}, Tensor{0.f, 5.f}, Tensor(5)}, .error = "is NaN"})
       .sample({.in = {Tensor{1.f}, Tensor{5.f, 5.f}, Tensor(5)}, .error = "must go up"})
       .sample({.in = {Tensor{1.f}, Tensor{0.f, 5.f}, Tensor(0)}, .error = "nbins must be positive"});
 }

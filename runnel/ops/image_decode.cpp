@@ -129,7 +129,9 @@ void scaled(const From* x, To* y, int64_t n, To scale) {
 }
 
 void decode_contents(KernelContext& c, const Reading& r) {
-  if (r.channels < 0 || r.channels > 4) throw invalid_argument("channels must be 0 to 4, got {}", r.channels);
+  if (r.channels < 0 || r.channels > 4 || r.channels == 2) {
+    throw invalid_argument("channels must be 0, 1, 3 or 4, got {}", r.channels);
+  }
   const ByteSpan bytes = contents_of(c);
   const ImageFormat format = known_format(bytes, r.formats);
   const DType dtype = c.output_dtype(0);
@@ -175,6 +177,9 @@ void decode(KernelContext& c, const Reading& r) {
 io::JpegDecodeOptions jpeg_options(const DecodeJpegAttrs& a) {
   if (!a.dct_method.empty() && a.dct_method != "INTEGER_FAST" && a.dct_method != "INTEGER_ACCURATE") {
     throw invalid_argument("dct_method must be empty, INTEGER_FAST or INTEGER_ACCURATE, got '{}'", a.dct_method);
+  }
+  if (a.ratio != 1 && a.ratio != 2 && a.ratio != 4 && a.ratio != 8) {
+    throw invalid_argument("ratio must be 1, 2, 4 or 8, got {}", a.ratio);
   }
   io::JpegDecodeOptions o;
   o.ratio = static_cast<int>(a.ratio);
@@ -236,7 +241,8 @@ void register_image_decode(Registry& r) {
       .sample({.in = {file("no image at all")}, .error = "no JPEG, PNG, GIF, BMP or WebP"})
       .sample({.in = {file("\xff\xd8\xff\xe0")}, .error = "the data ends early, at byte 4"})
       .sample({.in = {file(kBmp)}, .error = "the contents are BMP"})
-      .sample({.in = {file("\xff\xd8\xff\xe0")}, .error = "dct_method"}, {.dct_method = "SLOW"});
+      .sample({.in = {file("\xff\xd8\xff\xe0")}, .error = "dct_method"}, {.dct_method = "SLOW"})
+      .sample({.in = {file(kPng)}, .error = "ratio must be 1, 2, 4 or 8"}, {.ratio = 0});
 
   r.define<DecodeJpegAttrs>("DecodeAndCropJpeg")
       .in("contents", DType::string)
@@ -308,7 +314,8 @@ void register_image_decode(Registry& r) {
               {.dtype = DType::uint16})
       .sample({.in = {file(kGif)}, .out = {pixel({255, 0, 0})}})
       .sample({.in = {file(kPng.substr(0, 50))}, .error = "PNG: the data ends early, at byte 50"})
-      .sample({.in = {file(kPng)}, .error = "channels must be 0 to 4"}, {.channels = 5})
+      .sample({.in = {file(kPng)}, .error = "channels must be 0, 1, 3 or 4"}, {.channels = 5})
+      .sample({.in = {file(kPng)}, .error = "channels must be 0, 1, 3 or 4"}, {.channels = 2})
       .sample({.in = {file(kPng)}, .error = "uint8, uint16"}, {.dtype = DType::float32});
 
   r.define<ChannelsAttrs>("DecodeBmp")

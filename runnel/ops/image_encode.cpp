@@ -98,6 +98,9 @@ void register_image_encode(Registry& r) {
         c.output(PartialShape(std::span<const int64_t>(s.begin(), s.end() - 3)));
       })
       .cpu([]<class T>(KernelContext& c, const EncodePngAttrs& a) {
+        if (a.compression < -1 || a.compression > 9) {
+          throw invalid_argument("compression must be -1 to 9, got {}", a.compression);
+        }
         const Dims& s = c.in(0).shape().dims();
         const size_t n = s.size();
         const io::ImageSize size{1, s[n - 3], s[n - 2], s[n - 1]};

@@ -106,7 +106,7 @@ void register_image_patches(Registry& r) {
                                        stack({Tensor(1), sizes[1], sizes[2], Tensor(1)}));
         const Tensor which = reshape(op({numbers}, a), {-1, 1});
         // [batch, places, channels] -> [places, batch, channels], summed by pixel.
-        const Tensor split = reshape(g.dy(), stack({sizes[0], Tensor(-1), sizes[3]}));
+        const Tensor split = reshape(g.dy(), stack({sizes[0], shape(which)[0], sizes[3]}));
         const Tensor sums = scatter_nd(which, transpose(split, {1, 0, 2}), stack({pixels + 1, sizes[0], sizes[3]}));
         return reshape(transpose(sums(slice(1, none)), {1, 0, 2}), sizes);
       })

@@ -127,8 +127,8 @@ void distort(KernelContext& c, const StatelessDistortAttrs& a, const Philox& gen
     for (int k = 0; k < 4; ++k) {
       if (!(b[k] >= 0 && b[k] <= 1)) throw invalid_argument("bounding boxes lie within 0 to 1, got {}", b[k]);
     }
-    if (!(b[0] < b[2] && b[1] < b[3])) {
-      throw invalid_argument("bounding box {} must go up: [{}, {}, {}, {}]", i, b[0], b[1], b[2], b[3]);
+    if (b[0] > b[2] || b[1] > b[3]) {
+      throw invalid_argument("bounding box {} must not go down: [{}, {}, {}, {}]", i, b[0], b[1], b[2], b[3]);
     }
     const auto w = static_cast<float>(width), h = static_cast<float>(height);
     boxes.push_back({static_cast<int>(b[1] * w), static_cast<int>(b[0] * h), static_cast<int>(b[3] * w),

@@ -364,6 +364,9 @@ void register_image_resize(Registry& r) {
                .out = {Tensor::of<float>({4.f / 3, 8.f / 3, 13.f / 3, 17.f / 3}, Shape{1, 1, 4, 1})}})
       .sample({.in = {four(), Tensor{1, 1}}, .out = {Tensor::of<float>({2.75}, Shape{1, 1, 1, 1})}})
       .sample({.in = {sample_image({2, 5, 4, 3}), Tensor{3, 6}}})
+      .sample({.in = {Tensor::of<float>({1, 2}, Shape{1, 1, 2, 1}), Tensor{2, 2}},
+               .out = {Tensor::of<float>({1, 2, 1, 2}, Shape{1, 2, 2, 1})}},
+              {.align_corners = true})
       .sample({.in = {sample_image({1, 0, 4, 3}), Tensor{3, 6}}, .error = "without pixels"})
       .sample({.in = {sample_image({0, 4, 4, 0}), Tensor{3, 6}}, .error = "without channels"})
       .sample({.in = {sample_image({1, 4, 4, 3}), Tensor{0, 6}}, .error = "positive"});

@@ -23,6 +23,13 @@ struct Axes2 {
   cpu::AxisWeights rows, cols;
 };
 
+void check_scales(const KernelContext& c, int at) {
+  const float* scale = c.in<float>(at);
+  if (!(scale[0] > 0) || !(scale[1] > 0)) {
+    throw invalid_argument("scale must be positive, got [{}, {}]", scale[0], scale[1]);
+  }
+}
+
 // From in (an image) to out (scaled), inputs `at` and `at + 1` being scale and translation.
 Axes2 axes(const KernelContext& c, const ScaleAttrs& a, const Shape& in, const Shape& out, int at) {
   const float* scale = c.in<float>(at);
@@ -65,6 +72,7 @@ void register_image_scale(Registry& r) {
       })
       .cpu([]<class T>(KernelContext& c, const ScaleAttrs& a) {
         const Shape &x = c.in(0).shape(), &y = c.out().shape();
+        check_scales(c, 2);
         if (y.num_elements() == 0) return;
         const Axes2 w = axes(c, a, x, y, 2);
         cpu::resample(c.in<T>(0), x[0], x[3], w.rows, w.cols, c.out<float>());
@@ -110,6 +118,7 @@ void register_image_scale(Registry& r) {
       })
       .cpu([](KernelContext& c, const ScaleAttrs& a) {
         const Shape &dy = c.in(0).shape(), &x = c.out().shape();
+        check_scales(c, 2);
         if (x.num_elements() == 0) return;
         const Axes2 w = axes(c, a, x, dy, 2);
         cpu::resample_transposed(c.in<float>(0), x[0], x[3], w.rows, w.cols, c.out<float>());
@@ -122,7 +131,9 @@ void register_image_scale(Registry& r) {
       .sample({.in = {sample_image({2, 3, 4, 2}), sample_image({2, 6, 5, 2}), Tensor{0.5f, 0.8f}, Tensor{0.f, 0.f}},
                .fixed = {1}})
       .sample({.in = {sample_image({2, 3, 4, 1}), sample_image({1, 6, 5, 2}), Tensor{0.5f, 0.8f}, Tensor{0.f, 0.f}},
-               .fixed = {1}});
+               .fixed = {1}})
+      .sample({.in = {sample_image({1, 3, 4, 1}), sample_image({1, 0, 5, 1}), Tensor{0.5f, -2.f}, Tensor{0.f, 0.f}},
+               .error = "scale must be positive"});
 }
 
 }  // namespace runnel

@@ -202,7 +202,7 @@ void register_lookup(Registry& r) {
         const Table& table = table_of(c.in(0));
         require_dtype(table, "keys", table.key_dtype, c.in(1).dtype());
         require_dtype(table, "values", table.value_dtype, c.in(2).dtype());
-        if (c.in(2).num_elements() != 1 && !(c.in(2).shape() == c.in(1).shape())) {
+        if (c.in(2).rank() != 0 && !(c.in(2).shape() == c.in(1).shape())) {
           throw invalid_argument("default_value must be a scalar or have the shape of the keys");
         }
         if (table.fixed && !table.filled) {

@@ -64,12 +64,12 @@ void store_channels(const std::vector<C>& values, const Tensor& t) {
   }
 }
 
-void check_channels(InferContext& c, int x, std::initializer_list<int> vectors, bool may_be_empty) {
+void check_channels(InferContext& c, int x, std::initializer_list<int> vectors) {
   const int64_t channels = last_dim(c.input(x));
   for (int i : vectors) {
     c.require_rank(i, 1);
     const int64_t n = last_dim(c.input(i));
-    if (n < 0 || channels < 0 || n == channels || (may_be_empty && n == 0)) continue;
+    if (n < 0 || channels < 0 || n == channels) continue;
     throw invalid_argument("input {} has {} values for the {} channels of {}", i, n, channels, c.input(x).str());
   }
 }
@@ -107,12 +107,12 @@ void batch_norm(KernelContext& c, const BatchNormAttrs& a) {
       const C v = variance[i] * unbiased;
       batch_variance[i] = factor == C(1) ? v : (C(1) - factor) * batch_variance[i] + factor * v;
     }
-    if (rows == 0) {  // no batch has no statistics
-      batch_mean.assign(scale.size(), std::numeric_limits<C>::quiet_NaN());
-      batch_variance = batch_mean;
-      mean.assign(scale.size(), C(0));
-      variance = mean;
-    }
+  }
+  if (rows == 0) {  // no batch has no statistics
+    batch_mean.assign(scale.size(), std::numeric_limits<C>::quiet_NaN());
+    batch_variance = batch_mean;
+    mean.assign(scale.size(), C(0));
+    variance = mean;
   }
   std::vector<C> f = inverse_deviation(variance, a.epsilon);
   for (size_t i = 0; i < f.size(); ++i) f[i] *= scale[i];
@@ -286,9 +286,11 @@ void register_nn_norm(Registry& r) {
       .shape([](InferContext& c, const BatchNormAttrs& a) {
         check_data_format(a.data_format, "NHWC");
         c.require_rank(0, 4);
-        const bool may_be_empty = a.is_training && a.exponential_avg_factor == 1;
-        check_channels(c, 0, {1, 2}, false);
-        check_channels(c, 0, {3, 4}, may_be_empty);
+        check_channels(c, 0, {1, 2});
+        c.require_rank(3, 1);
+        c.require_rank(4, 1);
+        const bool read = !a.is_training || a.exponential_avg_factor != 1;
+        if (read) check_channels(c, 0, {3, 4});
         c.output(0, c.input(0));
         for (int i = 1; i < 5; ++i) c.output(i, PartialShape{last_dim(c.input(0))});
         c.output(5, PartialShape{0});
@@ -313,6 +315,12 @@ void register_nn_norm(Registry& r) {
                        Tensor{0.f, 0.f}, Tensor{0.f, 0.f}, Tensor::of<float>({})},
                .differentiable = false},
               {.exponential_avg_factor = 0.5})
+      .sample({.in = {Tensor::empty(DType::float32, {0, 1, 1, 2}), Tensor{1.f, 2.f}, Tensor{0.f, 1.f},
+                      Tensor{1.f, 12.f}, Tensor{1.f, 4.f}},
+               .out = {Tensor::empty(DType::float32, {0, 1, 1, 2}), Tensor{NAN, NAN}, Tensor{NAN, NAN},
+                       Tensor{0.f, 0.f}, Tensor{0.f, 0.f}, Tensor::of<float>({})},
+               .differentiable = false},
+              {.is_training = false})
       .sample({.in = {x, Tensor{1.f}, Tensor{0.f, 1.f}, Tensor{1.f, 12.f}, Tensor{1.f, 4.f}},
                .error = "1 values for the 2 channels"});
 
@@ -334,7 +342,7 @@ void register_nn_norm(Registry& r) {
         c.require_rank(0, 4);
         c.require_rank(1, 4);
         const PartialShape both = c.input(0).merged_with(c.input(1));
-        check_channels(c, 1, {2, 3, 4}, false);
+        check_channels(c, 1, {2, 3, 4});
         c.output(0, both);
         for (int i = 1; i < 3; ++i) c.output(i, PartialShape{last_dim(both)});
         for (int i = 3; i < 5; ++i) c.output(i, PartialShape{0});

@@ -108,9 +108,7 @@ void register_scatter_update(Registry& r) {
   define_scatter(r, "ResourceScatterMul", "Multiplies rows of a variable by updates.", numbers,
                  [](auto a, auto b) { return static_cast<decltype(a)>(a * b); });
   define_scatter(r, "ResourceScatterDiv", "Divides rows of a variable by updates.", numbers, [](auto a, auto b) {
-    if constexpr (std::is_integral_v<decltype(a)>) {
-      if (b == 0) throw invalid_argument("integer division by zero");
-    }
+    if (b == decltype(b)(0)) throw invalid_argument("division by zero");
     return static_cast<decltype(a)>(a / b);
   });
   define_scatter(r, "ResourceScatterMin", "Lowers rows of a variable to updates.", real_numbers,
@@ -126,6 +124,7 @@ void register_scatter_update(Registry& r) {
       .in("indices", "Tindices")
       .out("output", "dtype")
       .shape([](InferContext& c, const ReadRowsAttrs& a) {
+        if (a.batch_dims < 0) throw invalid_argument("batch_dims must not be negative, got {}", a.batch_dims);
         const Tensor* handle = c.constant(0);
         if (!handle || !c.input(1).has_rank()) return c.output(PartialShape::unknown());
         const PartialShape& whole = variable_slot(*handle).shape;
@@ -148,6 +147,10 @@ void register_scatter_update(Registry& r) {
           std::lock_guard lock(slot.mutex);
           slot.require_value();
           value = slot.value;
+        }
+        if (slot.dtype != a.dtype) {
+          throw invalid_argument("{} holds {}, asked for {}", slot.describe(), dtype_name(slot.dtype),
+                                 dtype_name(a.dtype));
         }
         const Unrecorded inner;
         try {

@@ -147,6 +147,7 @@ void join_sparse(KernelContext& c, const SparseConcatAttrs& a) {
                              c.in(n + k).shape().str(), own.size(), rank);
     }
     for (size_t d = 0; d < own.size(); ++d) {
+      if (own[d] < 0) throw invalid_argument("shape {} has a negative size: {}", k, own[d]);
       if (d != axis && own[d] != shape[d]) {
         throw invalid_argument("sizes of dimension {} differ: {} and {}", d, shape[d], own[d]);
       }
@@ -287,7 +288,10 @@ void register_sparse_rows(Registry& r) {
               {.concat_dim = 1})
       .sample({.in = {places({0, 1}, 2), places({0, 0}, 2), Tensor{1.f}, Tensor{3.f}, sizes({2, 2}), sizes({2, 3})},
                .error = "sizes of dimension 1 differ"},
-              {.concat_dim = 0});
+              {.concat_dim = 0})
+      .sample({.in = {places({0, 1}, 2), places({0, 0}, 2), Tensor{1.f}, Tensor{3.f}, sizes({2, -1}), sizes({2, 3})},
+               .error = "a negative size: -1"},
+              {.concat_dim = 1});
 }
 
 namespace sparse {

@@ -134,10 +134,13 @@ void encode(KernelContext& c, const EncodeAttrs& a) {
     std::string text;
     for (int64_t k = splits[i]; k < splits[i + 1]; ++k) {
       int64_t value = characters[k];
+      const bool outside = value < 0 || value > 0x10FFFF;
       if (!is_code_point(value) || is_noncharacter(value)) {
         if (a.errors == "strict") throw invalid_argument("{} is no Unicode character", value);
-        if (a.errors == "ignore") continue;
-        value = a.replacement_char;
+        if (a.errors == "replace") value = a.replacement_char;
+        // TensorFlow ignores only what no encoding has room for; half a surrogate pair cannot be written in UTF-8.
+        if (a.errors == "ignore" && outside) continue;
+        if (a.errors == "ignore" && !is_code_point(value) && encoding == TextEncoding::utf8) value = 0xFFFD;
       }
       append(static_cast<uint32_t>(value), encoding, text);
     }
@@ -207,6 +210,9 @@ void register_string_encode(Registry& r) {
               {.output_encoding = "UTF-8"})
       .sample({.in = {Tensor{0x68, 0x110000}, Tensor{0, 2}}, .out = {Tensor{"h\xef\xbf\xbd"}}},
               {.output_encoding = "UTF-8"})
+      .sample({.in = {Tensor{0x110000, 0xFFFE, 0xD800}, Tensor{0, 1, 2, 3}},
+               .out = {Tensor{"", "\xef\xbf\xbe", "\xef\xbf\xbd"}}},
+              {.errors = "ignore", .output_encoding = "UTF-8"})
       .sample({.in = {Tensor{0x110000}, Tensor{0, 1}}, .error = "no Unicode character"},
               {.errors = "strict", .output_encoding = "UTF-8"})
       .sample({.in = {Tensor{0x68}, Tensor{0, 2}}, .error = "input_splits end at 2"}, {.output_encoding = "UTF-8"});

@@ -131,6 +131,7 @@ void register_string_join(Registry& r) {
         const auto segments = c.constant_ints(2);
         if (segments && (*segments)[0] < 0) throw invalid_argument("num_segments is {}", (*segments)[0]);
         if (!data.has_rank() || !ids.has_rank()) return c.output(PartialShape::unknown());
+        if (ids.rank() == 0) throw invalid_argument("segment_ids need a dimension, got a scalar");
         bool fits = ids.rank() <= data.rank();
         for (int i = 0; fits && i < ids.rank(); ++i) fits = ids[i] < 0 || data[i] < 0 || ids[i] == data[i];
         if (!fits) {
@@ -147,7 +148,8 @@ void register_string_join(Registry& r) {
               {.separator = ":"})
       .sample({.in = {square, Tensor{0, 0}, Tensor(1)}, .out = {Tensor{{"ac", "bd"}}}})
       .sample({.in = {square, Tensor{0, 1}, Tensor(1)}, .error = "segment id 1 is not in [0, 1)"})
-      .sample({.in = {square, Tensor{0, 0, 0}, Tensor(1)}, .error = "do not fit"});
+      .sample({.in = {square, Tensor{0, 0, 0}, Tensor(1)}, .error = "do not fit"})
+      .sample({.in = {square, Tensor(0), Tensor(1)}, .error = "need a dimension"});
 }
 
 namespace strings {

@@ -127,7 +127,11 @@ std::string pad(std::string text, const AsStringAttrs& a) {
 template <class T>
 std::string number_text(T value, const AsStringAttrs& a) {
   if constexpr (std::is_same_v<T, bool>) {
-    return pad(value ? "true" : "false", a);
+    return value ? "true" : "false";  // whatever the width, as in TensorFlow
+  } else if constexpr (std::is_same_v<T, Bytes>) {
+    AsStringAttrs spaces = a;
+    if (a.fill != "-") spaces.fill = "";
+    return pad(value.str(), spaces);
   } else if constexpr (std::is_integral_v<T>) {
     std::string text = std::to_string(value);
     if (a.fill == "+" && value >= 0) text = "+" + text;
@@ -226,7 +230,7 @@ void register_string_text(Registry& r) {
       .sample({.in = {Tensor{"1"}}, .error = "attr 'out_type' of int8"}, {.out_type = DType::int8});
 
   r.define<AsStringAttrs>("AsString")
-      .in("input", plain_types)
+      .in("input", data_types)
       .out("output", DType::string)
       .shape(like<0>)
       .cpu([]<class T>(KernelContext& c, const AsStringAttrs& a) {
@@ -235,6 +239,12 @@ void register_string_text(Registry& r) {
                                  a.precision);
         }
         if (a.scientific && a.shortest) throw invalid_argument("scientific and shortest exclude each other");
+        if constexpr (std::is_integral_v<T>) {
+          if (a.scientific || a.shortest || a.precision >= 0) {
+            throw invalid_argument("scientific, shortest and precision are for floats, the numbers are {}",
+                                   dtype_name(dtype_of<T>));
+          }
+        }
         if (a.fill.size() > 1 || std::string("0 +-").find(a.fill) == std::string::npos) {
           throw invalid_argument("fill must be one of '0', ' ', '+', '-', got '{}'", a.fill);
         }
@@ -246,12 +256,15 @@ void register_string_text(Registry& r) {
           }
         }
       })
-      .doc("Each number as text, by printf's rules.")
+      .doc("Each number as text, by printf's rules; strings stay what they are.")
       // The text depends on the dtype ("7", "7.000000", "true"): the values are stated in the tests of strings.
       .sample({.in = {Tensor::empty(DType::float32, {0, 2})}, .out = {Tensor::empty(DType::string, {0, 2})}})
+      .sample({.in = {Tensor{"a", "bcd"}}, .out = {Tensor{"  a", "bcd"}}}, {.width = 3, .fill = "0"})
       .sample({.in = {Tensor{7}}, .error = "fill must be"}, {.fill = "x"})
       .sample({.in = {Tensor{7}}, .error = "65536 at most"}, {.width = int64_t{1} << 32})
-      .sample({.in = {Tensor{7.f}}, .error = "65536 at most"}, {.precision = int64_t{1} << 40});
+      .sample({.in = {Tensor{7.f}}, .error = "65536 at most"}, {.precision = int64_t{1} << 40})
+      .sample({.in = {Tensor{7}}, .error = "are for floats"}, {.scientific = true})
+      .sample({.in = {Tensor{true}}, .error = "are for floats"}, {.precision = 3});
 
   r.define<FormatAttrs>("StringFormat")
       .in_any_list("inputs", "T")
@@ -278,6 +291,8 @@ void register_string_text(Registry& r) {
       .doc("The template with each placeholder replaced by the text of an input.")
       .sample({.in = {Tensor{1, 2}, Tensor(2.5f)}, .out = {Tensor("a [1 2] b 2.5")}},
               {.text = "a {} b {}", .placeholder = "{}"})
+      .sample({.in = {Tensor{1, 2}, Tensor(2.5f), Tensor{{1, 2}, {3, 4}}}, .out = {Tensor("[ ...] ... [\n ...]")}},
+              {.text = "{} {} {}", .placeholder = "{}", .summarize = 0})
       .sample({.in = {Tensor(1)}, .error = "placeholders"}, {.text = "none", .placeholder = "{}"});
 }
 

@@ -37,14 +37,25 @@ const char* unit_name(strings::Unit unit) { return unit == strings::Unit::byte ?
 
 bool is_space(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
 
-// Byte offset of character number n of `text` (its length when there are no more than n).
+// Byte offset of character number n of `text` (its length when there are no more than n). The first byte begins a
+// character whatever it is.
 size_t utf8_offset(std::string_view text, int64_t n) {
   size_t at = 0;
-  while (at < text.size()) {
-    if ((static_cast<uint8_t>(text[at]) & 0xC0) != 0x80 && n-- == 0) return at;
-    ++at;
+  for (; n > 0 && at < text.size(); --n) {
+    do ++at;
+    while (at < text.size() && (static_cast<uint8_t>(text[at]) & 0xC0) == 0x80);
   }
-  return text.size();
+  return at;
+}
+
+// The same for character number -n, counted from the end.
+size_t utf8_offset_from_end(std::string_view text, int64_t n) {
+  size_t at = text.size();
+  for (; n > 0 && at > 0; --n) {
+    do --at;
+    while (at > 0 && (static_cast<uint8_t>(text[at]) & 0xC0) == 0x80);
+  }
+  return at;
 }
 
 Bytes cut(const Bytes& text, int64_t pos, int64_t len, bool utf8) {
@@ -53,13 +64,14 @@ Bytes cut(const Bytes& text, int64_t pos, int64_t len, bool utf8) {
     throw make_error(Code::out_of_range, "position {} is outside a string of {} {}", pos, size,
                      utf8 ? "characters" : "bytes");
   }
-  const int64_t begin = pos < 0 ? pos + size : pos;
   // Less than no bytes are all that follow, less than no characters are none: as in TensorFlow.
+  if (utf8) {
+    const size_t from = pos < 0 ? utf8_offset_from_end(text, -pos) : utf8_offset(text, pos);
+    return text.substr(from, utf8_offset(text.view().substr(from), len));
+  }
+  const int64_t begin = pos < 0 ? pos + size : pos;
   const int64_t rest = size - begin;
-  const int64_t end = begin + (len < 0 ? (utf8 ? 0 : rest) : std::min(len, rest));
-  if (!utf8) return text.substr(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
-  const size_t from = utf8_offset(text, begin);
-  return text.substr(from, utf8_offset(text, end) - from);
+  return text.substr(static_cast<size_t>(begin), static_cast<size_t>(len < 0 ? rest : std::min(len, rest)));
 }
 
 // The pieces of one string: at white space when `sep` is empty, leading white space dropped (trailing too, if not cut
@@ -227,6 +239,9 @@ void register_strings(Registry& r) {
       .sample({.in = {Tensor{"hello", "abc"}, Tensor(1), Tensor(2)}, .out = {Tensor{"el", "bc"}}})
       .sample({.in = {Tensor("abc"), Tensor{-2, 0, 1}, Tensor{9, 1, -1}}, .out = {Tensor{"bc", "a", "bc"}}})
       .sample({.in = {Tensor("abc"), Tensor(1), Tensor(-1)}, .out = {Tensor("")}}, {.unit = "UTF8_CHAR"})
+      .sample({.in = {Tensor("\xb1,2A"), Tensor{0, 1, 3, -1}, Tensor{1, 17, 1, 1}},
+               .out = {Tensor{"\xb1", ",2A", "A", "A"}}},
+              {.unit = "UTF8_CHAR"})
       .sample({.in = {Tensor("abc"), Tensor{-2, 0}, Tensor(1)}, .error = "pos and len must have one shape"})
       .sample({.in = {Tensor("abc"), Tensor(4), Tensor(1)}, .error = "position 4 is outside"});
 

@@ -41,7 +41,7 @@ void register_trigonometric_functions(Registry& r) {
       .out("y")
       .shape(like<0>)
       .cpu(elementwise([](auto x) { return std::asin(x); }))
-      .grad([](const GradCtx& g) { return g.dy() * conj(rsqrt(1 - square(g.x()))); })
+      .grad([](const GradCtx& g) { return g.dy() * rsqrt(1 - square(conj(g.x()))); })
       .doc("The inverse sine; NaN outside [-1, 1].")
       .sample({.in = {Tensor{0.f, 0.5f, -0.75f}}, .out = {Tensor{0.f, 0.52359878f, -0.84806208f}}})
       .sample({.in = {Tensor{{2.f}}}, .out = {Tensor{{NAN}}}, .differentiable = false});
@@ -50,7 +50,7 @@ void register_trigonometric_functions(Registry& r) {
       .out("y")
       .shape(like<0>)
       .cpu(elementwise([](auto x) { return std::acos(x); }))
-      .grad([](const GradCtx& g) { return negative(g.dy() * conj(rsqrt(1 - square(g.x())))); })
+      .grad([](const GradCtx& g) { return negative(g.dy() * rsqrt(1 - square(conj(g.x())))); })
       .doc("The inverse cosine; NaN outside [-1, 1].")
       .sample({.in = {Tensor{0.f, 0.5f, -0.75f}}, .out = {Tensor{1.5707963f, 1.0471976f, 2.4188584f}}})
       .sample({.in = {Tensor{{2.f}}}, .out = {Tensor{{NAN}}}, .differentiable = false});

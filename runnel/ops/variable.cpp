@@ -25,7 +25,7 @@ struct VariableAttrs {
 };
 
 struct AssignAttrs {
-  bool validate_shape = false;  // for variables whose shape is not known: ours always say it
+  bool validate_shape = false;  // the new value has the shape of the one before, also where the variable has none
   static constexpr auto fields() { return field_list(field("validate_shape", &AssignAttrs::validate_shape)); }
 };
 
@@ -179,10 +179,14 @@ void register_variable(Registry& r) {
       .type("dtype", all_types)
       .in("value")
       .shape([](InferContext&) {})
-      .cpu([](KernelContext& c) {
+      .cpu([](KernelContext& c, const AssignAttrs& a) {
         VariableSlot& slot = variable_slot(c.in(0));
         check_fits(slot, c.in(1));
         std::lock_guard lock(slot.mutex);
+        if (a.validate_shape && slot.value.defined() && !(slot.value.shape() == c.in(1).shape())) {
+          throw invalid_argument("{} has a value of shape {}, assigned {}", slot.describe(), slot.value.shape().str(),
+                                 c.in(1).shape().str());
+        }
         // A variable stays on its device.
         const Tensor value = slot.value.defined() ? c.in(1).to(slot.value.device()) : c.in(1);
         ++slot.version;

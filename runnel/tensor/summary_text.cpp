@@ -42,7 +42,7 @@ void print_dim(const T* data, const Shape& shape, int dim, int64_t summarize, st
   out += '[';
   for (int64_t i = 0; i < n; ++i) {
     if (cut && i == summarize) {
-      if (i > 0) out += gap;
+      out += gap;
       out += "...";
       i = n - summarize - 1;
       continue;
@@ -56,6 +56,7 @@ void print_dim(const T* data, const Shape& shape, int dim, int64_t summarize, st
 }  // namespace
 
 std::string summary_text(const Tensor& t, int64_t summarize) {
+  if (t.rank() == 0 && summarize == 0) return "...";
   const Tensor host = t.to_host();
   std::string out;
   data_types.for_each([&]<class T>() {

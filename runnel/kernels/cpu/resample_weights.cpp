@@ -164,6 +164,7 @@ AxisWeights area_weights(int64_t in, int64_t out, const ResizeRule& rule) {
     const auto begin = static_cast<int64_t>(std::floor(from)), end = static_cast<int64_t>(std::ceil(to));
     const int64_t first = std::clamp<int64_t>(begin, 0, in - 1), last = std::clamp<int64_t>(end - 1, first, in - 1);
     w.assign(static_cast<size_t>(last - first + 1), 0.0);
+    if (scale == 0) w[0] = 1;  // one pixel for all: it has no area here
     for (int64_t k = begin; k < end; ++k) {
       const double share = std::min(to, static_cast<double>(k + 1)) - std::max(from, static_cast<double>(k));
       w[static_cast<size_t>(std::clamp<int64_t>(k, first, last) - first)] += share / scale;
@@ -193,21 +194,24 @@ AxisWeights kernel_weights(int64_t in, int64_t out, double scale, double transla
   if (!k) throw invalid_argument("no sampling kernel is called '{}'", kernel);
   if (!(scale > 0)) throw invalid_argument("scale must be positive, got {}", scale);
   AxisWeights axis(in, out);
-  const double step = 1 / scale;
-  const double wide = antialias ? std::max(step, 1.0) : 1.0;
+  // Positions are float32, as TensorFlow's: which pixels a kernel just reaches depends on their last bit.
+  const auto step = static_cast<float>(1 / scale);
+  const float moved = -step * static_cast<float>(translation);
+  const float wide = antialias ? std::max(step, 1.0f) : 1.0f;
+  const float reach = static_cast<float>(k->radius) * wide;
   std::vector<double> w;
   for (int64_t i = 0; i < out; ++i) {
-    const double at = (static_cast<double>(i) + 0.5 - translation) * step;
-    if (!(at >= 0 && at <= static_cast<double>(in))) {  // outside the image: zero
+    const float at = (static_cast<float>(i) + 0.5f) * step + moved;
+    if (!(at >= 0 && at <= static_cast<float>(in))) {  // outside the image: zero
       axis.add(0, nullptr, 0);
       continue;
     }
-    const auto last_pixel = static_cast<double>(in - 1);
-    const auto first = static_cast<int64_t>(std::clamp(std::ceil(at - k->radius * wide - 0.5), 0.0, last_pixel));
-    const auto last = static_cast<int64_t>(std::clamp(std::floor(at + k->radius * wide - 0.5), 0.0, last_pixel));
+    const auto last_pixel = static_cast<float>(in - 1);
+    const auto first = static_cast<int64_t>(std::clamp(std::ceil(at - reach - 0.5f), 0.0f, last_pixel));
+    const auto last = static_cast<int64_t>(std::clamp(std::floor(at + reach - 0.5f), 0.0f, last_pixel));
     w.clear();
     for (int64_t s = first; s <= last; ++s) {
-      w.push_back(k->at(std::abs((static_cast<double>(s) + 0.5 - at) / wide)));
+      w.push_back(k->at(std::abs(static_cast<double>(static_cast<float>(s) + 0.5f - at) / static_cast<double>(wide))));
     }
     normalize(w);
     axis.add(first, w.data(), static_cast<int64_t>(w.size()));
