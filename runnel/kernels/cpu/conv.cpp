@@ -160,11 +160,8 @@ void conv_forward(const ConvShape& s, const float* x, const float* w, float* y, 
                     s.out_channels, 0.0f, y, s.out_channels, epilogue);
   }
   if (conv_skips_pixels(s)) {
-    const ConvShape met = met_shape(s);
-    ScratchFrame frame;
-    float* pixels = frame.get<float>(met.in_size());
-    take_met_pixels(s, x, pixels);
-    return conv_forward(met, pixels, w, y, epilogue);
+    return with_met_pixels(
+        s, x, [&](const ConvShape& met, const float* pixels) { conv_forward(met, pixels, w, y, epilogue); });
   }
   const auto plan = forward_plan(s);
   if (plan->usable) return run_activations(*plan, false, x, w, y, epilogue);
@@ -208,11 +205,11 @@ void conv_backward_data(const ConvShape& s, const float* dy, const float* w, flo
                     s.out_channels, 0.0f, dx, s.in_channels);
   }
   if (conv_skips_pixels(s)) {
-    const ConvShape met = met_shape(s);
-    ScratchFrame frame;
-    float* pixels = frame.get<float>(met.in_size());
-    conv_backward_data(met, dy, w, pixels);
-    return put_met_pixels(s, pixels, dx);
+    fill_met_pixels(s, dx, [&](const ConvShape& met, float* pixels) {
+      conv_backward_data(met, dy, w, pixels);
+      return true;
+    });
+    return;
   }
   if (run_backward_data(s, dy, w, dx)) return;
   conv_backward_data_plain<float>(s, dy, w, dx);
@@ -226,11 +223,8 @@ bool conv_forward_bf16(const ConvShape& s, const BFloat16* x, const BFloat16* w,
     return true;
   }
   if (conv_skips_pixels(s)) {
-    const ConvShape met = met_shape(s);
-    ScratchFrame frame;
-    auto* pixels = frame.get<BFloat16>(met.in_size());
-    take_met_pixels(s, x, pixels);
-    return conv_forward_bf16(met, pixels, w, y);
+    return with_met_pixels(
+        s, x, [&](const ConvShape& met, const BFloat16* pixels) { return conv_forward_bf16(met, pixels, w, y); });
   }
   const auto plan = conv_plan(ConvKind::forward, s, ConvLayout::nhwc, false, conv_type<BFloat16>);
   if (plan->usable) run_activations(*plan, false, x, w, y);
@@ -245,12 +239,8 @@ bool conv_backward_data_bf16(const ConvShape& s, const BFloat16* dy, const BFloa
     return true;
   }
   if (conv_skips_pixels(s)) {
-    const ConvShape met = met_shape(s);
-    ScratchFrame frame;
-    auto* pixels = frame.get<BFloat16>(met.in_size());
-    if (!conv_backward_data_bf16(met, dy, w, pixels)) return false;
-    put_met_pixels(s, pixels, dx);
-    return true;
+    return fill_met_pixels(
+        s, dx, [&](const ConvShape& met, BFloat16* pixels) { return conv_backward_data_bf16(met, dy, w, pixels); });
   }
   return run_backward_data(s, dy, w, dx);
 }

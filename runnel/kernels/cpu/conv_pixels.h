@@ -3,6 +3,8 @@
 // Internal to conv.cpp and conv_weights.cpp: a kernel of one tap that moves by more than one meets only some pixels of
 // the input. With these alone it is a convolution that moves by one. (oneDNN does the same inside, but in the version
 // of Debian 12 its gradients write beyond their scratch memory where channels fill no vector.)
+#include <algorithm>
+
 #include "runnel/base/parallel.h"
 #include "runnel/kernels/cpu/conv.h"
 #include "runnel/kernels/cpu/scratch.h"
@@ -69,6 +71,27 @@ void put_met_pixels(const ConvShape& s, const T* met, T* x) {
       });
     }
   });
+}
+
+// convolve(met_shape(s), pixels) with the pixels of x that are met.
+template <class T, class Convolve>
+auto with_met_pixels(const ConvShape& s, const T* x, const Convolve& convolve) {
+  const ConvShape met = met_shape(s);
+  ScratchFrame frame;
+  T* pixels = frame.get<T>(met.in_size());
+  take_met_pixels(s, x, pixels);
+  return convolve(met, static_cast<const T*>(pixels));
+}
+
+// The same for what gives the pixels. False, and nothing in x, where convolve returns that.
+template <class T, class Convolve>
+bool fill_met_pixels(const ConvShape& s, T* x, const Convolve& convolve) {
+  const ConvShape met = met_shape(s);
+  ScratchFrame frame;
+  T* pixels = frame.get<T>(met.in_size());
+  if (!convolve(met, pixels)) return false;
+  put_met_pixels(s, pixels, x);
+  return true;
 }
 
 }  // namespace runnel::cpu

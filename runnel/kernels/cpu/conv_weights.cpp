@@ -127,11 +127,8 @@ void conv_backward_weights(const ConvShape& s, const float* x, const float* dy, 
                     s.out_channels, 0.0f, dw, s.out_channels);
   }
   if (conv_skips_pixels(s)) {
-    const ConvShape met = met_shape(s);
-    ScratchFrame frame;
-    float* pixels = frame.get<float>(met.in_size());
-    take_met_pixels(s, x, pixels);
-    return conv_backward_weights(met, pixels, dy, dw);
+    return with_met_pixels(
+        s, x, [&](const ConvShape& met, const float* pixels) { conv_backward_weights(met, pixels, dy, dw); });
   }
   if (run_backward_weights(s, x, dy, dw)) return;
   conv_backward_weights_plain<float>(s, x, dy, dw);
@@ -144,13 +141,12 @@ bool conv_backward_weights_bf16(const ConvShape& s, const BFloat16* x, const BFl
                       s.out_channels, 0, dw, s.out_channels, 0);
     return true;
   }
-  ScratchFrame frame;
   if (conv_skips_pixels(s)) {
-    const ConvShape met = met_shape(s);
-    auto* pixels = frame.get<BFloat16>(met.in_size());
-    take_met_pixels(s, x, pixels);
-    return conv_backward_weights_bf16(met, pixels, dy, dw);
+    return with_met_pixels(s, x, [&](const ConvShape& met, const BFloat16* pixels) {
+      return conv_backward_weights_bf16(met, pixels, dy, dw);
+    });
   }
+  ScratchFrame frame;
   auto* sum = frame.get<float>(s.weight_size());
   if (!run_backward_weights(s, x, dy, sum)) return false;
   parallel_for(s.weight_size(), 1 << 15,
