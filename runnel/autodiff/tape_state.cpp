@@ -6,6 +6,15 @@
 #include "runnel/tensor/handle.h"
 
 namespace runnel {
+namespace {
+
+// Several handles may refer to one variable: what it is to a tape goes by the variable. Null for other tensors.
+const void* state_behind(const Tensor& t) {
+  if (!t.defined() || t.dtype() != DType::resource || t.is_symbolic()) return nullptr;
+  return referred_object(t);
+}
+
+}  // namespace
 
 bool is_differentiable(DType t) { return is_float(t) || is_complex(t) || t == DType::resource || t == DType::variant; }
 
@@ -33,8 +42,7 @@ GradientTape::State::Question::~Question() {
 }
 
 bool GradientTape::State::is_followed(const Tensor& t, bool reads_variables) const {
-  return content_.ids.find(t.impl().get()) >= 0 ||
-         (reads_variables && options_.watch_accessed_variables && is_trainable_variable(t));
+  return content_.id_of(t) >= 0 || (reads_variables && options_.watch_accessed_variables && is_trainable_variable(t));
 }
 
 bool GradientTape::State::may_write(Inputs inputs, bool reads_variables) const {
@@ -51,8 +59,9 @@ bool GradientTape::State::may_write(Inputs inputs, bool reads_variables) const {
 }
 
 void GradientTape::State::follow(const Tensor& t) {
-  if (content_.ids.find(t.impl().get()) >= 0) return;
-  content_.ids.set(t.impl().get(), content_.num_ids++);
+  if (content_.id_of(t) >= 0) return;
+  const void* state = state_behind(t);
+  content_.ids.set(state ? state : t.impl().get(), content_.num_ids++);
   content_.watched.push_back(t);
 }
 
@@ -61,6 +70,13 @@ void GradientTape::State::follow_variables(Inputs inputs) {
   for (const Tensor* t : inputs) {
     if (is_trainable_variable(*t)) follow(*t);
   }
+}
+
+int32_t GradientTape::State::Content::id_of(const Tensor& t) const {
+  if (const void* state = state_behind(t)) [[unlikely]] {
+    if (const int32_t id = ids.find(state); id >= 0) return id;
+  }
+  return ids.find(t.impl().get());
 }
 
 void GradientTape::State::Content::reserve() {
@@ -74,7 +90,7 @@ GradientTape::State::InputIds GradientTape::State::ids_of(Inputs inputs) const {
   InputIds ids;
   bool followed = false;
   for (const Tensor* t : inputs) {
-    ids.push_back(content_.ids.find(t->impl().get()));
+    ids.push_back(content_.id_of(*t));
     followed = followed || ids.back() >= 0;
   }
   if (!followed) ids.clear();

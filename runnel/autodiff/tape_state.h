@@ -87,6 +87,7 @@ class GradientTape::State {
   struct Content {
     int32_t num_ids = 0;
     IdMap ids;
+    int32_t id_of(const Tensor& t) const;  // IdMap::kAbsent: it is not followed
     std::vector<Entry> entries;
     std::vector<Tensor> tensors;
     std::vector<int32_t> tensor_ids;

@@ -67,7 +67,7 @@ std::vector<Gradient> GradientTape::State::gradient(const std::vector<Tensor>& t
   std::vector<int32_t> source_ids;
   std::vector<bool> needed(static_cast<size_t>(content_.num_ids), false);  // depends on a source
   for (const GradSource& s : sources) {
-    const int32_t id = s.key().defined() ? content_.ids.find(s.key().impl().get()) : IdMap::kAbsent;
+    const int32_t id = s.key().defined() ? content_.id_of(s.key()) : IdMap::kAbsent;
     source_ids.push_back(id);
     if (id >= 0) needed[static_cast<size_t>(id)] = true;
   }
@@ -83,15 +83,15 @@ std::vector<Gradient> GradientTape::State::gradient(const std::vector<Tensor>& t
   if (release) content_.unread.clear();
   std::vector<Gradient> grads(static_cast<size_t>(content_.num_ids));
   for (size_t i = 0; i < targets.size(); ++i) {
-    const int32_t id = content_.ids.find(targets[i].impl().get());
+    const int32_t id = content_.id_of(targets[i]);
     if (id < 0) continue;
     const bool seeded = i < seeds.size() && seeds[i].defined();
     accumulate(grads[static_cast<size_t>(id)], seeded ? seeds[i] : ones_like(targets[i]));
   }
   // A source that is itself an output keeps its gradient although the walk goes on past it.
   std::vector<Gradient> kept(sources.size());
-  for (auto e = content_.entries.rbegin(); e != content_.entries.rend();
-       ++e) {  // NOLINT(modernize-loop-convert): backwards
+  // NOLINTNEXTLINE(modernize-loop-convert): backwards
+  for (auto e = content_.entries.rbegin(); e != content_.entries.rend(); ++e) {
     const int32_t* out_ids = content_.tensor_ids.data() + e->first + e->inputs;
     for (size_t s = 0; s < sources.size(); ++s) {
       if (source_ids[s] >= 0 && std::find(out_ids, out_ids + e->outputs, source_ids[s]) != out_ids + e->outputs) {

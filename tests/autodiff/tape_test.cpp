@@ -526,6 +526,18 @@ TEST(CustomGradientTest, AnErrorInsideLeavesTheTapeUsable) {
   EXPECT_THAT(floats(tape.gradient(x * x, x)), ElementsAre(4));
 }
 
+TEST(GradientTapeTest, HandlesOfOneVariableAreOneSource) {
+  const Variable w(Tensor{2.f, 3.f});
+  const Tensor other = Tensor::empty(DType::resource, {});
+  *other.mutable_data<ResourceHandle>() = *w.handle().data<ResourceHandle>();
+  const Variable same = Variable::from_handle(other);
+  GradientTape tape({.persistent = true});
+  const Tensor y = reduce_sum(w * same);
+  EXPECT_EQ(tape.gradient(y, w).value().to_vector<float>(), (std::vector<float>{4, 6}));
+  EXPECT_EQ(tape.gradient(y, same).value().to_vector<float>(), (std::vector<float>{4, 6}));
+  EXPECT_EQ(tape.watched_variables().size(), 1u);
+}
+
 TEST(GradientTapeTest, AnErrorInAGradientLeavesTheTapeUsable) {
   const Tensor x{2.f};
   GradientTape tape({.persistent = true});
