@@ -167,7 +167,9 @@ void register_variable(Registry& r) {
         std::lock_guard lock(slot.mutex);
         slot.require_value();
         // A tensor of its own over the shared buffer: tapes tell reads apart.
-        c.forward(0, slot.value.with_shape(slot.value.shape()));
+        Tensor read = slot.value.with_shape(slot.value.shape());
+        slot.last_reads[slot.num_reads++ % slot.last_reads.size()] = read.impl().get();
+        c.forward(0, std::move(read));
       })
       .grad([](const GradCtx& g) { return g.raw_dy(); })
       .stateful()
@@ -231,6 +233,7 @@ Variable::Variable(const Operand& initial_value, const VariableOptions& options)
         options.name, value.dtype(), options.shape ? *options.shape : PartialShape(value.shape()), options.trainable);
     check_fits(*slot, value);
     slot->value = value.with_shape(value.shape());
+    remember_variable(slot);
     handle_ = Tensor::empty(DType::resource, {});
     handle_.mutable_data<ResourceHandle>()->object = std::move(slot);
   });

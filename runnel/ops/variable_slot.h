@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -11,6 +13,8 @@
 
 namespace runnel {
 
+class Variable;
+
 // What a variable handle refers to. Reads give an immutable snapshot that shares the buffer; writes go in place
 // only when nobody else holds the buffer, else they swap it. `version` counts writes (caches key on it). A node of the
 // object graph: what layers and optimizers track.
@@ -18,6 +22,7 @@ class RUNNEL_API VariableSlot : public Object, public Trackable {
  public:
   VariableSlot(std::string name, DType dtype, PartialShape shape, bool trainable)
       : name(std::move(name)), dtype(dtype), shape(std::move(shape)), trainable(trainable) {}
+  ~VariableSlot() override;
   std::string describe() const override { return "Variable '" + name + "'"; }
   std::vector<SavableValue> savable_values() override;
 
@@ -37,6 +42,8 @@ class RUNNEL_API VariableSlot : public Object, public Trackable {
   std::mutex mutex;
   Tensor value;
   uint64_t version = 0;
+  std::array<const TensorImpl*, 4> last_reads{};  // what these gave; for comparing only, they may be gone
+  uint32_t num_reads = 0;
 
  private:
   static uint64_t next_id();
@@ -50,5 +57,11 @@ class RUNNEL_API VariableSlot : public Object, public Trackable {
 
 // The slot that a resource tensor refers to; throws Error when it refers to something else.
 RUNNEL_API VariableSlot& variable_slot(const Tensor& handle);
+
+// The variable that this value was just read from; undefined if there is none. For who is given the value of a variable
+// and wants what it will be later.
+RUNNEL_API Variable variable_just_read(const Tensor& value);
+// Makes a variable one of those that variable_just_read knows.
+void remember_variable(const std::shared_ptr<VariableSlot>& slot);
 
 }  // namespace runnel
