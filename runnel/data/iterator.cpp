@@ -2,12 +2,14 @@
 
 #include <atomic>
 #include <optional>
+#include <system_error>
 #include <thread>
 
 #include "runnel/base/crc32c.h"
 #include "runnel/base/flush_denormals.h"
 #include "runnel/base/format.h"
 #include "runnel/base/moved_from.h"
+#include "runnel/base/stack.h"
 #include "runnel/data/nested.h"
 #include "runnel/data/node.h"
 #include "runnel/data/register.h"
@@ -107,6 +109,8 @@ struct Pass {
 }  // namespace
 
 struct AnyIterator::Impl : Object, Trackable {
+  Impl() = default;
+  ~Impl() override;
   std::string describe() const override { return "iterator of " + node->name(); }
   std::string save();
   void restore(std::string_view state);
@@ -180,6 +184,20 @@ struct AnyIterator::Impl : Object, Trackable {
   }
 };
 
+// Callables of stages may hold iterators whose stages hold others, as deep as the program says: what this stack has no
+// room for ends on another one.
+AnyIterator::Impl::~Impl() {
+  if (stack_has_room()) return;
+  const function_detail::WaitsForWorkers waits;
+  try {
+    std::thread([this] {
+      pass = Pass();
+      node.reset();
+    }).join();
+  } catch (const std::system_error&) {  // no thread is to be had: here, then
+  }
+}
+
 AnyIterator::AnyIterator(NodePtr node) : impl_(std::make_shared<Impl>()) {
   impl_->node = std::move(node);
   impl_->pass.epoch = impl_->node->iterations.fetch_add(1, std::memory_order_relaxed);
@@ -233,6 +251,9 @@ std::vector<SavableValue> AnyIterator::Impl::savable_values() {
 std::string AnyIterator::Impl::save() {
   StateWriter out;
   out.text(kMagic);
+  require_outside();
+  const function_detail::WaitsForWorkers waits;  // for the lock
+  const std::lock_guard lock(mutex);
   out.integer(fingerprint_of(*node));
   out.integer(pass.epoch);
   out.integer(pass.seeds.size());

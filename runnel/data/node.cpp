@@ -106,7 +106,9 @@ int64_t IteratorNode::produce_batch(int64_t n, Item& out, std::exception_ptr& er
 int64_t IteratorNode::produce_all(int64_t n, Item& out, std::exception_ptr& error) {
   std::vector<Item> items;
   try {
-    for (Item one; static_cast<int64_t>(items.size()) < n && in_stage(where_, [&] { return produce(one); });) {
+    while (static_cast<int64_t>(items.size()) < n) {
+      Item one;
+      if (!in_stage(where_, [&] { return produce(one); })) break;
       items.push_back(std::move(one));
     }
   } catch (...) {

@@ -163,6 +163,7 @@ class RowsNode : public DatasetNode {
     if (n == 0 || n == INFINITE_CARDINALITY) return n;
     const int64_t each = n < 0 ? kUnknownDim : known_rows(input()->element_spec());
     if (each < 0) return UNKNOWN_CARDINALITY;
+    if (each > 0 && n > kEndless / each) return INFINITE_CARDINALITY;
     const int64_t rows = n * each;
     return batch_ == 0 ? rows : drop_ ? rows / batch_ : groups_of(rows, batch_);
   }

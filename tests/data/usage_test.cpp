@@ -517,6 +517,23 @@ TEST(Usage, DatasetsInsideOneAnotherWithoutEndAreAnError) {
   });
 }
 
+// As deep as the program says, on a stack that has no room for it.
+TEST(Usage, IteratorsThatHoldOneAnotherEnd) {
+  test::on_small_stack([] {
+    auto kept = std::make_shared<Iterator<Tensor>>(range(1).make_iterator());
+    const std::weak_ptr<Iterator<Tensor>> innermost = kept;
+    for (int i = 0; i < 10000; ++i) {
+      auto it =
+          from_generator([kept] { return [kept]() -> std::optional<Tensor> { return Tensor(1); }; }).make_iterator();
+      it.next();
+      kept = std::make_shared<Iterator<Tensor>>(std::move(it));
+    }
+    EXPECT_FALSE(innermost.expired());
+    kept.reset();
+    EXPECT_TRUE(innermost.expired());
+  });
+}
+
 TEST(Usage, AnIteratorThatIsReadInsideItsOwnPipelineIsAnError) {
   const std::string text = "the iterator is read inside its own pipeline";
   for (const int parallel : {0, 2}) {
