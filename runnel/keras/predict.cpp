@@ -1,6 +1,10 @@
 #include <algorithm>
+#include <functional>
+#include <mutex>
+#include <optional>
 
 #include "runnel/base/format.h"
+#include "runnel/data/node.h"
 #include "runnel/function/function.h"
 #include "runnel/keras/batches.h"
 #include "runnel/keras/call_scope.h"
@@ -73,6 +77,9 @@ class PredictWatch {
 }  // namespace
 
 Nest Model::predict_on_batch(const NestArg& x, SourceSite where) {
+  // Any number of threads may predict with a model that is built; one of them makes the function.
+  static std::mutex making;
+  std::unique_lock lock(making);
   forget_if_changed();
   if (!prediction_) {
     prediction_ = [this](const Nest& in) {
@@ -83,11 +90,18 @@ Nest Model::predict_on_batch(const NestArg& x, SourceSite where) {
       prediction_ = function(prediction_, {.name = "predict_function", .reduce_retracing = true});
     }
   }
-  return called_from(where, [&] { return prediction_(x); });
+  const std::function<Nest(const Nest&)> predict = prediction_;
+  lock.unlock();
+  return called_from(where, [&] { return predict(x); });
 }
 
 Tensor Model::predict(const Tensor& x, const PredictOptions& options, SourceSite where) {
-  return predict(Nest(x), options, where).leaf();
+  const Predictions all = predict(Nest(x), options, where);
+  if (all.is_leaf()) return all.leaf();
+  throw invalid_argument(
+      "[predict] model '{}' gives {}, not one tensor. Hand the input over as a Nest, and predict returns all of them: "
+      "const Nest out = model.predict(Nest(x)){}",
+      name(), nest::detail::describe(all.kind(), all.size(), all.keys()), user_line(where).at());
 }
 
 Predictions Model::predict(const NestArg& x, const PredictOptions& options, SourceSite where) {
@@ -101,16 +115,16 @@ Predictions Model::predict_samples(const Nest& x, const PredictOptions& options)
   int64_t count = sample_count("predict", x);
   check_same_counts({{"x", x}});
   if (count == 0) throw invalid_argument("[predict] the data has no samples");
-  if (options.steps > 0) count = std::min(count, options.steps * batch_size);
+  if (options.steps > 0 && options.steps <= (count - 1) / batch_size) count = options.steps * batch_size;
   const bool silent = options.verbose == 0 && options.callbacks.empty();
   if (silent && count <= batch_size) return predict_on_batch(x);  // a sample at a time: nothing to set up
-  const int64_t steps = (count + batch_size - 1) / batch_size;
+  const int64_t steps = data::groups_of(count, batch_size);
   PredictWatch watch(*this, options, steps);
   JoinedOutputs outputs;
   for (int64_t step = 0; step < steps; ++step) {
     const int64_t begin = step * batch_size;
     watch.begin(step);
-    outputs.add(predict_on_batch(sample_range(x, begin, std::min(count, begin + batch_size))));
+    outputs.add(predict_on_batch(sample_range(x, begin, begin + std::min(count - begin, batch_size))));
     watch.end(step);
   }
   watch.finish();
