@@ -10,32 +10,18 @@
 #include "runnel/keras/keras.h"
 #include "runnel/runnel.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/told.h"
 
 namespace runnel::keras {
 namespace {
 
 using test::expect_error;
+using test::refusal_of;
+using test::told_by;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
 std::string line_text(int line) { return "mistakes_test.cpp:" + std::to_string(line) + ")"; }
-
-// The message of the Error that `body` throws.
-template <class F>
-std::string error_text_of(F body) {
-  try {
-    body();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
-template <class F>
-std::string warnings_of(F body) {
-  testing::internal::CaptureStderr();
-  body();
-  return testing::internal::GetCapturedStderr();
-}
 
 // --- members ---
 
@@ -92,15 +78,15 @@ struct HalfRegistered : Model {
 
 TEST(Members, ThatAreNotRegisteredAreWarnedOfOnce) {
   HalfRegistered model;
-  const std::string first = warnings_of([&] { model(ones({1, 2})); });
+  const std::string first = told_by([&] { model(ones({1, 2})); });
   EXPECT_THAT(first, HasSubstr("layer 'forgotten' is called in 'half_registered', but is no part of it"));
   EXPECT_THAT(first, HasSubstr("{this, "));
-  EXPECT_EQ(warnings_of([&] { model(ones({1, 2})); }), "");
+  EXPECT_EQ(told_by([&] { model(ones({1, 2})); }), "");
   model.compile({.optimizer = "sgd", .loss = "mse"});
   const auto fit = [&] { model.fit(ones({4, 2}), ones({4, 1}), {.batch_size = 2, .epochs = 2, .verbose = 0}); };
-  const std::string in_fit = warnings_of(fit);
+  const std::string in_fit = told_by(fit);
   EXPECT_THAT(in_fit, HasSubstr("trainable variables that are no part of it, and does not train or save them: scale."));
-  EXPECT_EQ(warnings_of(fit), "");
+  EXPECT_EQ(told_by(fit), "");
 }
 
 struct Registered : Model {
@@ -114,7 +100,7 @@ TEST(Members, ThatAreRegisteredAreNot) {
   Registered model(keras::make<Dense>({.units = 2}));
   model.track("tower", model.tower);
   model.compile({.optimizer = "sgd", .loss = "mse"});
-  EXPECT_EQ(warnings_of([&] { model.fit(ones({4, 2}), ones({4, 2}), {.verbose = 0}); }), "");
+  EXPECT_EQ(told_by([&] { model.fit(ones({4, 2}), ones({4, 2}), {.verbose = 0}); }), "");
 }
 
 TEST(Members, ALayerThatAModelSharesIsNoCopy) {
@@ -191,16 +177,16 @@ TEST(Lines, OfLayerCalls) {
     EXPECT_THAT(message, Not(HasSubstr("runnel/keras/")));
     EXPECT_EQ(message.find(" (at "), message.rfind(" (at ")) << message;
   };
-  expect_line(error_text_of([&] { dense(ones({2})); }), __LINE__);
-  expect_line(error_text_of([&] { embedding(Tensor{1, 7}); }), __LINE__);
-  expect_line(error_text_of([&] { conv(ones({1, 3, 3, 1})); }), __LINE__);
-  expect_line(error_text_of([&] { lstm(ones({1, 3, 2}), {.initial_state = {ones({1, 3}), ones({1, 3})}}); }), __LINE__);
-  expect_line(error_text_of([&] { Dense({.units = 2})(Tensor("text")); }), __LINE__);
+  expect_line(refusal_of([&] { dense(ones({2})); }), __LINE__);
+  expect_line(refusal_of([&] { embedding(Tensor{1, 7}); }), __LINE__);
+  expect_line(refusal_of([&] { conv(ones({1, 3, 3, 1})); }), __LINE__);
+  expect_line(refusal_of([&] { lstm(ones({1, 3, 2}), {.initial_state = {ones({1, 3}), ones({1, 3})}}); }), __LINE__);
+  expect_line(refusal_of([&] { Dense({.units = 2})(Tensor("text")); }), __LINE__);
   const auto shared = keras::make<Dense>({.units = 2});
-  expect_line(error_text_of([&] { shared(ones({2})); }), __LINE__);
+  expect_line(refusal_of([&] { shared(ones({2})); }), __LINE__);
   Sequential model({Dense({.units = 2}), Dense({.units = 2})});
   model(ones({1, 4}));
-  expect_line(error_text_of([&] { model(ones({1, 5})); }), __LINE__);
+  expect_line(refusal_of([&] { model(ones({1, 5})); }), __LINE__);
 }
 
 int line_of_own_call = 0;
@@ -214,10 +200,10 @@ struct OwnCall : Model {
 
 TEST(Lines, OfCodeOfTheUserInAModelAreItsOwn) {
   OwnCall model;
-  const std::string eager = error_text_of([&] { model(ones({2, 2})); });
+  const std::string eager = refusal_of([&] { model(ones({2, 2})); });
   EXPECT_THAT(eager, HasSubstr(line_text(line_of_own_call)));
   model.compile({.loss = "mse"});
-  const std::string traced = error_text_of([&] { model.fit(ones({2, 2}), ones({2, 1}), {.verbose = 0}); });
+  const std::string traced = refusal_of([&] { model.fit(ones({2, 2}), ones({2, 1}), {.verbose = 0}); });
   EXPECT_THAT(traced, HasSubstr(line_text(line_of_own_call)));
 }
 
@@ -229,22 +215,22 @@ TEST(Lines, OfCompileFitAndEvaluate) {
     EXPECT_THAT(message, HasSubstr(text));
     EXPECT_THAT(message, Not(HasSubstr("runnel/keras/")));
   };
-  expect_line(error_text_of([&] { model.fit(x, wrong, {.verbose = 0}); }), __LINE__, "9");
-  expect_line(error_text_of([&] { model.fit(x, wrong, {.verbose = 0}); }), __LINE__, "9");
-  expect_line(error_text_of([&] { model.evaluate(x, wrong, {.verbose = 0}); }), __LINE__, "9");
-  expect_line(error_text_of([&] { model.fit(x, Tensor{0, 1}, {.verbose = 0}); }), __LINE__, "ambiguous");
-  expect_line(error_text_of([&] { model.predict(ones({0, 2}), {.verbose = 0}); }), __LINE__, "[predict]");
-  expect_line(error_text_of([&] { model.fit(x, Tensor{"a", "b", "c", "d"}, {.verbose = 0}); }), __LINE__, "string");
-  expect_line(error_text_of([&] { model.compile({.optimizer = "adm"}); }), __LINE__, "adm");
-  expect_line(error_text_of([&] { model.compile({.loss = "msee"}); }), __LINE__, "msee");
+  expect_line(refusal_of([&] { model.fit(x, wrong, {.verbose = 0}); }), __LINE__, "9");
+  expect_line(refusal_of([&] { model.fit(x, wrong, {.verbose = 0}); }), __LINE__, "9");
+  expect_line(refusal_of([&] { model.evaluate(x, wrong, {.verbose = 0}); }), __LINE__, "9");
+  expect_line(refusal_of([&] { model.fit(x, Tensor{0, 1}, {.verbose = 0}); }), __LINE__, "ambiguous");
+  expect_line(refusal_of([&] { model.predict(ones({0, 2}), {.verbose = 0}); }), __LINE__, "[predict]");
+  expect_line(refusal_of([&] { model.fit(x, Tensor{"a", "b", "c", "d"}, {.verbose = 0}); }), __LINE__, "string");
+  expect_line(refusal_of([&] { model.compile({.optimizer = "adm"}); }), __LINE__, "adm");
+  expect_line(refusal_of([&] { model.compile({.loss = "msee"}); }), __LINE__, "msee");
   Sequential other({Dense({.units = 1})});
-  expect_line(error_text_of([&] { other.fit(x, x, {.verbose = 0}); }), __LINE__, "must be compiled");
+  expect_line(refusal_of([&] { other.fit(x, x, {.verbose = 0}); }), __LINE__, "must be compiled");
 }
 
 TEST(Lines, OfOptimizers) {
   optimizers::Adam adam;
   const Variable v(ones({2}));
-  const std::string message = error_text_of([&] { adam.apply_gradients({{Tensor(ones({3})), v}}); });
+  const std::string message = refusal_of([&] { adam.apply_gradients({{Tensor(ones({3})), v}}); });
   EXPECT_THAT(message, HasSubstr(line_text(__LINE__ - 1)));
   EXPECT_THAT(message, Not(HasSubstr("runnel/keras/")));
 }
@@ -275,7 +261,7 @@ TEST(Advice, OfEvaluate) {
   OnlyTrains model;
   model.compile({.optimizer = "sgd"});
   model.fit(ones({4, 2}), ones({4, 1}), {.verbose = 0});
-  const std::string message = error_text_of([&] { model.evaluate(ones({4, 2}), ones({4, 1}), {.verbose = 0}); });
+  const std::string message = refusal_of([&] { model.evaluate(ones({4, 2}), ones({4, 1}), {.verbose = 0}); });
   EXPECT_THAT(message, HasSubstr("[evaluate]"));
   EXPECT_THAT(message, HasSubstr("needs a test_step of its own"));
   expect_error([&] { model.evaluate(Tensor(1.f), Tensor(1.f)); }, Code::invalid_argument,
@@ -309,17 +295,17 @@ TEST(Advice, OfFit) {
 
 TEST(Advice, NamesThatThereAre) {
   for (const char* known : {"acc", "accuracy", "mse", "mae", "binary_accuracy", "AUC"}) {
-    EXPECT_THAT(error_text_of([] { metrics::get("acuracy"); }), HasSubstr(std::string(" ") + known + ",")) << known;
+    EXPECT_THAT(refusal_of([] { metrics::get("acuracy"); }), HasSubstr(std::string(" ") + known + ",")) << known;
   }
   for (const char* known : {"mse", "mae", "bce", "mean_squared_error"}) {
-    EXPECT_THAT(error_text_of([] { losses::get("msee"); }), HasSubstr(std::string(", ") + known + ",")) << known;
+    EXPECT_THAT(refusal_of([] { losses::get("msee"); }), HasSubstr(std::string(", ") + known + ",")) << known;
   }
   History history;
-  EXPECT_THAT(error_text_of([&] { history["acc"]; }), HasSubstr("there are: none"));
+  EXPECT_THAT(refusal_of([&] { history["acc"]; }), HasSubstr("there are: none"));
   Logs logs;
   logs.set("loss", -std::nan(""));
   history.add(0, logs);
-  EXPECT_THAT(error_text_of([&] { history["acc"]; }), HasSubstr("nothing was recorded as 'acc'; there are: loss"));
+  EXPECT_THAT(refusal_of([&] { history["acc"]; }), HasSubstr("nothing was recorded as 'acc'; there are: loss"));
   EXPECT_EQ((std::ostringstream() << logs).str(), "[nan]");
 }
 

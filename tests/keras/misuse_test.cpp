@@ -1,5 +1,5 @@
 // What goes wrong when one begins: layers that end or are made too late, calls without end, settings of samples for
-// datasets, logits where probabilities are wanted, objects that were moved from.
+// datasets, objects that were moved from.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,33 +13,18 @@
 #include "runnel/runnel.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/small_stack.h"
+#include "tests/support/told.h"
 
 namespace runnel::keras {
 namespace {
 
 using test::expect_error;
+using test::refusal_of;
+using test::told_by;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-// What `body` writes to standard error.
-template <class F>
-std::string told_by(F body) {
-  testing::internal::CaptureStderr();
-  body();
-  return testing::internal::GetCapturedStderr();
-}
-// The message of the Error that `body` throws.
-template <class F>
-std::string refusal_of(F body) {
-  try {
-    body();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 Sequential small_regressor() {
   Sequential model({Input({2}), Dense({.units = 1})});
@@ -170,147 +155,6 @@ TEST(LayersOfOnesOwn, ThatCallThemselvesWithoutEndAreAnError) {
   });
 }
 
-// --- what is trained ---
-
-TEST(Trainable, ChangesCountWithTheNextCompile) {
-  Sequential model({Input({2}), Dense({.units = 2, .name = "first"}), Dense({.units = 1})});
-  model.compile({.optimizer = optimizers::SGD(0.1), .loss = "mse"});
-  const Tensor x = ones({4, 2}), y = ones({4, 1}) * 3;
-  EXPECT_EQ(told_by([&] { model.fit(x, y, {.verbose = 0}); }), "");
-  Layer& first = model.get_layer("first");
-  first.set_trainable(false);
-  const auto kernel = [&] { return first.weights()[0].value().to_vector<float>(); };
-  const auto before = kernel();
-  // Another size is traced anew, and trains the same.
-  const std::string told = told_by([&] { model.fit(ones({3, 2}), ones({3, 1}) * 3, {.verbose = 0}); });
-  EXPECT_THAT(told, HasSubstr("Discrepancy between trainable weights and collected trainable weights"));
-  EXPECT_THAT(told, HasSubstr("the 4 weights"));
-  const auto after = kernel();
-  EXPECT_NE(after, before);
-  EXPECT_EQ(told_by([&] { model.fit(x, y, {.verbose = 0}); }), "");
-  model.compile({.optimizer = optimizers::SGD(0.1), .loss = "mse"});
-  const auto frozen = kernel();
-  EXPECT_EQ(told_by([&] { model.fit(x, y, {.verbose = 0}); }), "");
-  EXPECT_EQ(kernel(), frozen);
-}
-
-std::vector<float> first_weight_of(const Layer& layer) { return layer.weights().at(0).value().to_vector<float>(); }
-
-TEST(Trainable, IsThatOfCompileAlsoInTheFirstStep) {
-  Sequential model(
-      {Input({2}), Dense({.units = 2, .name = "first"}), BatchNormalization({.name = "norm"}), Dense({.units = 1})});
-  model.compile({.optimizer = optimizers::SGD(0.1), .loss = "mse"});
-  Layer& first = model.get_layer("first");
-  Layer& norm = model.get_layer("norm");
-  first.set_trainable(false);
-  norm.set_trainable(false);
-  const Tensor x{{1.f, 2.f}, {3.f, 5.f}, {-1.f, 4.f}}, y{{1.f}, {7.f}, {-2.f}};
-  const auto before = first_weight_of(first);
-  const auto mean = [&] { return norm.weights().at(2).value().to_vector<float>(); };
-  EXPECT_THAT(mean(), ElementsAre(0, 0));
-  const std::string told = told_by([&] { model.fit(x, y, {.verbose = 0}); });
-  EXPECT_THAT(told, AllOf(HasSubstr("Discrepancy between trainable weights"), HasSubstr("[fit]"),
-                          HasSubstr("training the 6 weights that were trainable when it was compiled; now 2 are")));
-  EXPECT_NE(first_weight_of(first), before);
-  EXPECT_THAT(mean(), Not(ElementsAre(0, 0)));
-  // Outside of training it is what was set.
-  EXPECT_FALSE(first.trainable());
-  EXPECT_FALSE(norm.trainable());
-  EXPECT_EQ(model.trainable_variables().size(), 2u);
-  const auto after_fit = first_weight_of(first);
-  EXPECT_EQ(told_by([&] { model.train_on_batch(x, y); }), "") << "told once";
-  EXPECT_NE(first_weight_of(first), after_fit);
-  // Also after a step that failed.
-  EXPECT_THROW(model.train_on_batch(ones({3, 5}), y), Error);
-  EXPECT_FALSE(first.trainable());
-}
-
-TEST(Trainable, OfLayersThatAreBuiltAfterCompile) {
-  const Tensor x = ones({4, 2}), y = ones({4, 1}) * 3;
-  const auto make = [] {
-    return Sequential({Dense({.units = 2, .kernel_initializer = "ones", .name = "first"}),
-                       Dense({.units = 1, .kernel_initializer = "ones"})});
-  };
-  Sequential model = make();
-  model.compile({.optimizer = optimizers::SGD(0.1), .loss = "mse"});
-  Layer& first = model.get_layer("first");
-  first.set_trainable(false);
-  EXPECT_THAT(told_by([&] { model.fit(x, y, {.verbose = 0}); }),
-              HasSubstr("training what was trainable when it was compiled"));
-  EXPECT_THAT(first_weight_of(first), Not(ElementsAre(1, 1, 1, 1)));
-  // The other way round; and the record goes where the model is moved.
-  Sequential made = make();
-  made.get_layer("first").set_trainable(false);
-  made.compile({.optimizer = optimizers::SGD(0.1), .loss = "mse"});
-  Sequential thawed = std::move(made);
-  Layer& kept = thawed.get_layer("first");
-  kept.set_trainable(true);
-  EXPECT_THAT(told_by([&] { thawed.train_on_batch(x, y); }), HasSubstr("[train_on_batch] Discrepancy"));
-  EXPECT_THAT(first_weight_of(kept), ElementsAre(1, 1, 1, 1));
-  EXPECT_THAT(first_weight_of(thawed.get_layer(1)), Not(ElementsAre(1, 1)));
-  EXPECT_TRUE(kept.trainable());
-}
-
-// The discriminator is frozen for the model around it, after its own compile.
-TEST(Trainable, OfADiscriminatorInAGan) {
-  const auto discriminator =
-      std::make_shared<Sequential>(std::vector<LayerPtr>{std::make_shared<Dense>(DenseOptions{.units = 1})});
-  discriminator->build_for_shape({-1, 4});
-  discriminator->compile({.optimizer = "sgd", .loss = "mse"});
-  discriminator->set_trainable(false);
-  const auto generator = std::make_shared<Dense>(DenseOptions{.units = 4});
-  const Tensor in = Input({3});
-  Model gan(in, (*discriminator)((*generator)(in)));
-  gan.compile({.optimizer = "sgd", .loss = "mse"});
-  for (int round = 0; round < 2; ++round) {
-    const auto d = first_weight_of(*discriminator), g = first_weight_of(*generator);
-    EXPECT_EQ(told_by([&] { discriminator->train_on_batch(ones({2, 4}), ones({2, 1}) * 9); }), "");
-    const auto trained = first_weight_of(*discriminator);
-    EXPECT_NE(trained, d);
-    EXPECT_EQ(first_weight_of(*generator), g);
-    EXPECT_FALSE(discriminator->trainable());
-    EXPECT_TRUE(discriminator->trainable_variables().empty());
-    EXPECT_EQ(told_by([&] { gan.train_on_batch(ones({2, 3}), ones({2, 1}) * 9); }), "");
-    EXPECT_EQ(first_weight_of(*discriminator), trained);
-    EXPECT_NE(first_weight_of(*generator), g);
-  }
-}
-
-struct Alternates : Model {
-  Tensor call(const Tensor& x, const CallArgs&) override { return a(x) + b(x); }
-  StepLogs train_step(const TrainingBatch& batch) override {
-    const bool first = num_steps++ % 2 == 0;
-    a.set_trainable(first);
-    b.set_trainable(!first);
-    return Model::train_step(batch);
-  }
-  Dense a{this, "a", {.units = 1, .use_bias = false}};
-  Dense b{this, "b", {.units = 1, .use_bias = false}};
-  int num_steps = 0;
-};
-
-TEST(Trainable, OfAStepOfOnesOwnIsWhatItSays) {
-  const Tensor x = ones({4, 3}), y = ones({4, 1}) * 50;
-  Alternates model;
-  model.build_for_shape({-1, 3});
-  model.compile({.optimizer = "sgd", .loss = "mse", .run_eagerly = true});
-  model.optimizer().build(model.trainable_variables());
-  for (int round = 0; round < 2; ++round) {
-    const auto a = first_weight_of(model.a), b = first_weight_of(model.b);
-    EXPECT_EQ(told_by([&] { model.train_on_batch(x, y); }), "");
-    const auto trained = first_weight_of(model.a);
-    EXPECT_NE(trained, a);
-    EXPECT_EQ(first_weight_of(model.b), b);
-    EXPECT_EQ(told_by([&] { model.fit(x, y, {.verbose = 0}); }), "");
-    EXPECT_EQ(first_weight_of(model.a), trained);
-    EXPECT_NE(first_weight_of(model.b), b);
-  }
-  // Keras's optimizers, too, know only the variables of the first step.
-  model.compile({.optimizer = "sgd", .loss = "mse", .run_eagerly = true});
-  model.train_on_batch(x, y);
-  expect_error([&] { model.train_on_batch(x, y); }, Code::not_found, "call build() with all variables first");
-}
-
 // --- what is said of samples ---
 
 TEST(DatasetsOfBatches, TakeNothingThatIsForSamples) {
@@ -390,77 +234,6 @@ TEST(Shapes, OfSequences) {
   EXPECT_THAT(refusal_of([&] { both(Nest(zeros({2, 3}))); }), HasSubstr("[batch, steps, features]"));
 }
 
-// --- metrics ---
-
-TEST(MetricsOfProbabilities, RefuseLogitsInFit) {
-  const auto fit_with = [](MetricArg metric) {
-    Sequential model({Input({2}), Dense({.units = 1, .kernel_initializer = "ones"})});
-    model.compile({.optimizer = "sgd",
-                   .loss = losses::BinaryCrossentropy({.from_logits = true}),
-                   .metrics = std::vector<MetricArg>{metric}});
-    model.fit(Tensor{{3.f, 4.f}, {-3.f, -4.f}}, Tensor{{1.f}, {0.f}}, {.verbose = 0});
-  };
-  const std::string range = "predictions must lie in [0, 1]";
-  EXPECT_THAT(refusal_of([&] { fit_with(metrics::AUC()); }),
-              AllOf(HasSubstr("[AUC] " + range), HasSubstr("AUC({.from_logits = true})"),
-                    Not(HasSubstr("UnsortedSegmentSum"))));
-  EXPECT_THAT(refusal_of([&] { fit_with(metrics::Precision()); }), HasSubstr("[Precision] " + range));
-  EXPECT_THAT(refusal_of([&] { fit_with(metrics::Recall()); }), HasSubstr("[Recall] " + range));
-  EXPECT_THAT(refusal_of([&] { fit_with(metrics::PrecisionAtRecall(0.5)); }),
-              AllOf(HasSubstr("[PrecisionAtRecall] " + range), HasSubstr("sigmoid")));
-  EXPECT_THAT(refusal_of([&] { fit_with(metrics::TruePositives()); }), HasSubstr(range));
-  fit_with(metrics::AUC({.from_logits = true}));
-}
-
-struct NamesOneMetric : Model {
-  Tensor call(const Tensor& x, const CallArgs&) override {
-    seen.update_state(x);
-    return dense(x);
-  }
-  std::vector<Metric*> metrics() override { return {&seen}; }
-  Dense dense{this, "dense", {.units = 1, .kernel_initializer = "zeros"}};
-  metrics::Mean seen{this, "seen", {.name = "seen"}};
-};
-
-TEST(MetricsOfAModel, ThatNamesItsOwnAreReportedBesideThoseOfCompile) {
-  NamesOneMetric model;
-  model.compile({.optimizer = optimizers::SGD(0.0), .loss = "mse", .metrics = {"mae"}});
-  const History history = model.fit(ones({4, 2}), ones({4, 1}) * 2, {.epochs = 2, .verbose = 0});
-  EXPECT_THAT(history["loss"], ElementsAre(4, 4));
-  EXPECT_THAT(history["mae"], ElementsAre(2, 2));
-  EXPECT_THAT(history["seen"], ElementsAre(1, 1));
-  // They start anew with every pass.
-  const Logs logs = model.evaluate(ones({4, 2}), ones({4, 1}), {.verbose = 0});
-  EXPECT_EQ(logs["mae"], 1);
-  EXPECT_EQ(logs["loss"], 1);
-}
-
-struct ShowsNothing : Model {
-  Tensor call(const Tensor& x, const CallArgs&) override { return dense(x); }
-  StepLogs train_step(const TrainingBatch& batch) override {
-    Model::train_step(batch);
-    return {};
-  }
-  StepLogs test_step(const TrainingBatch& batch) override {
-    Model::test_step(batch);
-    return {};
-  }
-  Dense dense{this, "dense", {.units = 1, .kernel_initializer = "ones"}};
-};
-
-TEST(MetricsOfAModel, MayBeNone) {
-  for (const bool run_eagerly : {false, true}) {
-    ShowsNothing model;
-    model.compile({.optimizer = optimizers::SGD(0.1), .loss = "mse", .run_eagerly = run_eagerly});
-    const History history = model.fit(ones({4, 2}), ones({4, 1}), {.epochs = 2, .verbose = 0});
-    EXPECT_THAT(history.epoch, ElementsAre(0, 1));
-    EXPECT_TRUE(history.history.empty());
-    EXPECT_THAT(first_weight_of(model.dense), Not(ElementsAre(1, 1)));
-    EXPECT_TRUE(model.train_on_batch(ones({4, 2}), ones({4, 1})).empty());
-    EXPECT_TRUE(model.evaluate(ones({4, 2}), ones({4, 1}), {.verbose = 0}).empty());
-  }
-}
-
 // --- objects that were moved from ---
 
 TEST(MovedFrom, SaysSo) {
@@ -505,47 +278,6 @@ TEST(MovedFrom, SaysSo) {
   scaled.set_learning_rate(0.5);
   EXPECT_EQ(other.inner_optimizer()->learning_rate().value().item<float>(), 0.5f);
   // NOLINTEND(bugprone-use-after-move)
-}
-
-// --- outputs by name ---
-
-TEST(OutputsByName, StandInBraces) {
-  const Tensor in = Input({3});
-  Model model(in, {Dense({.units = 1, .name = "price"})(in), Dense({.units = 2, .name = "kind"})(in)});
-  const Tensor x = ones({4, 3});
-  const Nest y = std::vector<Tensor>{zeros({4, 1}), ones({4, 2})};
-  model.compile({.optimizer = "sgd", .loss = {{"price", "mse"}}, .metrics = {{"kind", {"mae"}}}});
-  Logs logs = model.evaluate(x, y, {.verbose = 0});
-  EXPECT_NE(logs.find("price_loss"), nullptr);
-  EXPECT_EQ(logs.find("kind_loss"), nullptr);
-  EXPECT_NE(logs.find("kind_mae"), nullptr);
-  EXPECT_EQ(logs.find("price_mae"), nullptr);
-  model.compile({.optimizer = "sgd",
-                 .loss = {{"price", "mse"}, {"kind", losses::mae}},
-                 .metrics = {{"price", "mae"}, {"kind", {"mse", "mae"}}},
-                 .loss_weights = {{"price", 2}, {"kind", 0.5}}});
-  logs = model.evaluate(x, y, {.verbose = 0});
-  EXPECT_NEAR(logs["loss"], 2 * logs["price_loss"] + 0.5 * logs["kind_loss"], 1e-5);
-  EXPECT_EQ(logs.size(), 6u);
-  model.compile({.loss = "mse", .metrics = {{"cost", "mae"}}});
-  expect_error([&] { model.evaluate(x, y, {.verbose = 0}); }, Code::invalid_argument,
-               "metrics are given for output 'cost', which model");
-}
-
-TEST(OutputsByName, AreGivenOnce) {
-  Sequential model = small_regressor();
-  const std::string text = "[compile] the output 'price' is named twice";
-  expect_error([&] { model.compile({.loss = {{"price", "mse"}, {"price", "mae"}}}); }, Code::invalid_argument, text);
-  expect_error(
-      [&] {
-        model.compile({.loss = "mse", .metrics = {{"price", {"mse"}}, {"price", {"mae"}}}});
-      },
-      Code::invalid_argument, text);
-  expect_error(
-      [&] {
-        model.compile({.loss = "mse", .loss_weights = {{"price", 2}, {"price", 0.5}}});
-      },
-      Code::invalid_argument, text);
 }
 
 }  // namespace
