@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <iostream>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -150,6 +151,10 @@ struct SumCell : keras::RNNCell {
     return {sum, {sum}};
   }
 };
+
+void own_cell() {
+  keras::RNN layer(std::make_shared<SumCell>(), {.return_sequences = true});
+}
 
 // docs/keras_layers.md
 
