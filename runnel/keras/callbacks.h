@@ -299,8 +299,8 @@ class RUNNEL_API CSVLogger : public Callback {
   explicit CSVLogger(CSVLoggerOptions options) : options_(std::move(options)) {}
   // A template, so that settings in braces are not taken for a string.
   template <std::convertible_to<std::string> S>
-  explicit CSVLogger(S filename, std::string separator = ",", bool append = false)
-      : options_{.filename = std::move(filename), .separator = std::move(separator), .append = append} {}
+  explicit CSVLogger(S filename, const std::string& separator = ",", bool append = false)
+      : options_{.filename = std::move(filename), .separator = separator, .append = append} {}
   void on_train_begin(const Logs&) override;
   void on_epoch_end(int64_t epoch, Logs& logs) override;
   bool watches_batches() const override { return false; }

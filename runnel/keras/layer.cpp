@@ -90,7 +90,7 @@ Layer::Layer(Layer&& other) noexcept(false)
 
 Layer& Layer::operator=(Layer&& other) noexcept(false) {
   if (this == &other) return *this;
-  Trackable::operator=(std::move(other));
+  Trackable::operator=(static_cast<Trackable&&>(other));
   CallLosses::forget(id_);
   id_ = std::exchange(other.id_, next_layer_id());
   name_ = std::move(other.name_);

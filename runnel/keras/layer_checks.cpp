@@ -15,20 +15,20 @@ void Layer::check_inputs(const Nest& inputs) const {
   if (inputs.is_leaf() && inputs.leaf().defined()) check_shape(inputs.leaf().partial_shape());
 }
 
-void Layer::check_shape(const PartialShape& shape) const {
+void Layer::check_shape(const PartialShape& input) const {
   const InputSpec& spec = input_spec_;
-  if (!shape.has_rank()) return;
+  if (!input.has_rank()) return;
   const auto refuse = [&](const std::string& expected) {
-    const bool too_few = shape.rank() < std::max(spec.ndim, spec.min_ndim);
+    const bool too_few = input.rank() < std::max(spec.ndim, spec.min_ndim);
     throw invalid_argument("[{}] input of layer '{}' ({}) is incompatible with it: expected {}{}{}, found shape {}{}",
                            class_name(), name(), class_name(), expected, spec.means.empty() ? "" : ", ", spec.means,
-                           shape.str(), too_few && !spec.means.empty() ? ": add a dimension with expand_dims" : "");
+                           input.str(), too_few && !spec.means.empty() ? ": add a dimension with expand_dims" : "");
   };
-  if (spec.ndim >= 0 && shape.rank() != spec.ndim) refuse(fmt::format("{} dimensions", spec.ndim));
-  if (spec.min_ndim >= 0 && shape.rank() < spec.min_ndim) refuse(fmt::format("at least {} dimensions", spec.min_ndim));
+  if (spec.ndim >= 0 && input.rank() != spec.ndim) refuse(fmt::format("{} dimensions", spec.ndim));
+  if (spec.min_ndim >= 0 && input.rank() < spec.min_ndim) refuse(fmt::format("at least {} dimensions", spec.min_ndim));
   for (const auto& [axis, size] : spec.axes) {
-    const int at = axis < 0 ? axis + shape.rank() : axis;
-    if (at < 0 || at >= shape.rank() || (shape[at] != kUnknownDim && shape[at] != size)) {
+    const int at = axis < 0 ? axis + input.rank() : axis;
+    if (at < 0 || at >= input.rank() || (input[at] != kUnknownDim && input[at] != size)) {
       refuse(fmt::format("size {} at axis {}", size, axis));
     }
   }

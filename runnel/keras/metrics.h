@@ -35,7 +35,7 @@ class RUNNEL_API MetricArg {
     if constexpr (requires { std::make_shared<M>(metric.options()); }) {
       make_ = [options = metric.options()] { return std::make_shared<M>(options); };
     } else {
-      make_ = [moved = std::make_shared<M>(std::move(metric))] { return moved; };
+      make_ = [moved = std::make_shared<M>(std::forward<M>(metric))] { return moved; };
     }
   }
   // A variable: the model counts in the same state.

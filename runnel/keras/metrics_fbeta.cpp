@@ -80,8 +80,8 @@ F1Score::F1Score(const F1ScoreOptions& options)
                   .dtype = options.dtype}) {}
 
 Config F1Score::get_config() const {
-  return with_options(Metric::get_config(),
-                      options());  // NOLINT(bugprone-parent-virtual-call): not FBetaScore's options
+  // NOLINTNEXTLINE(bugprone-parent-virtual-call): not FBetaScore's options
+  return with_options(Metric::get_config(), options());
 }
 
 F1ScoreOptions F1Score::options() const {

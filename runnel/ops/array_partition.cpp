@@ -155,7 +155,7 @@ void register_array_partition(Registry& r) {
       .cpu([](KernelContext& c, const DynamicPartitionAttrs& a) { partition_rows(c, a); })
       .grad([](const GradCtx& g, const DynamicPartitionAttrs& a) {
         // The numbers of the rows, sorted the same way, say where each row came from.
-        const Tensor which = g.x(1);
+        const Tensor& which = g.x(1);
         const Tensor n = size(which);
         const auto from = dynamic_partition(reshape(range(n), shape(which)), which, a.num_partitions);
         std::vector<Tensor> rows;

@@ -313,7 +313,7 @@ Tensor lengths_tensor(const char* name, const std::vector<int64_t>& lengths) {
 }
 
 template <int k>
-Tensor from_real(const char* name, const Operand& input, std::vector<int64_t> fft_length) {
+Tensor from_real(const char* name, const Operand& input, const std::vector<int64_t>& fft_length) {
   return composed(input.where(), [&]() -> Tensor {
     const Op<ToComplexAttrs> op(name);
     Tensor x = input.value();

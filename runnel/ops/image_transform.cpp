@@ -142,7 +142,7 @@ Tensor opposite(const Tensor& transforms) {
 
 void register_image_transform(Registry& r) {
   const Tensor image = Tensor::of<float>({1, 2, 3, 4}, Shape{1, 2, 2, 1});
-  const auto pixels = [](std::vector<float> v) { return Tensor::of<float>(v, Shape{1, 2, 2, 1}); };
+  const auto pixels = [](const std::vector<float>& v) { return Tensor::of<float>(v, Shape{1, 2, 2, 1}); };
   const Tensor left{{1.f, 0.f, 1.f, 0.f, 1.f, 0.f, 0.f, 0.f}};    // a pixel to the left
   const Tensor turned{{0.f, 1.f, 0.f, 1.f, 0.f, 0.f, 0.f, 0.f}};  // rows become columns
   const Tensor half{{1.f, 0.f, 0.5f, 0.f, 1.f, 0.f, 0.f, 0.f}};   // half a pixel

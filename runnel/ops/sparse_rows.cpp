@@ -245,7 +245,7 @@ void register_sparse_rows(Registry& r) {
         const Tensor dy = g.dy(1);
         // What no value went to is the default's, and nothing else: dy may hold large numbers, or some that are none.
         const auto of_default = [&] {
-          const Tensor map = g.y(3);
+          const Tensor& map = g.y(3);
           const Tensor taken = scatter_nd(expand_dims(map, -1), ones_like(map), shape(dy, DType::int64));
           return reduce_sum(where(greater(taken, zeros_like(taken)), zeros_like(dy), dy));
         };

@@ -89,7 +89,8 @@ void reduce_picked(KernelContext& c, bool counted) {
 
 template <Share share>
 Gradients picked_grad(const GradCtx& g) {
-  const Tensor ids = g.x(2), dy = g.dy();
+  const Tensor& ids = g.x(2);
+  const Tensor dy = g.dy();
   Tensor rows = gather(dy, ids);
   if (share != Share::sum) {
     const Tensor each = ones_like(ids, DType::float64);

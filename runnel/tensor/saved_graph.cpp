@@ -171,7 +171,7 @@ std::vector<SavedGraph::Found> SavedGraph::reach(Trackable& object, size_t node)
     object_of[id] = &part;
   };
   meet(object, node);
-  for (size_t i = 0; i < found.size(); ++i) {
+  for (size_t i = 0; i < found.size(); ++i) {  // NOLINT(modernize-loop-convert): meet() makes the list longer
     const Found at = found[i];
     const std::vector<Trackable::Edge> edges = edges_of(*at.object);
     for (const ObjectGraph::Child& child : graph_.nodes[at.node].children) {
