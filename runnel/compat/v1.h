@@ -107,7 +107,7 @@ RUNNEL_API void reset_default_graph();
 
 // A value that run() is given. Unknown dimensions are -1; any shape fits unless one is given.
 RUNNEL_API Tensor placeholder(DType dtype, const PartialShape& shape = PartialShape::unknown(),
-                              const std::string& name = "Placeholder");
+                              const std::string& name = "Placeholder", SourceSite where = SourceSite::current());
 
 using Initializer = std::function<Tensor(const Shape& shape, DType dtype)>;
 RUNNEL_API Initializer zeros_initializer();
@@ -124,7 +124,8 @@ struct GetVariable {
 };
 // A new variable; it has a value in a session once its initializer or an assign ran there. A name may be given once.
 // In a variable_scope with reuse, the variable of that name that is there already.
-RUNNEL_API Variable get_variable(const std::string& name, const Shape& shape, const GetVariable& options = {});
+RUNNEL_API Variable get_variable(const std::string& name, const Shape& shape, const GetVariable& options = {},
+                                 SourceSite where = SourceSite::current());
 
 // How get_variable cuts a variable into parts: at most so many along one axis, the first ones longer by one where the
 // dimension cannot be divided.
@@ -228,20 +229,22 @@ class RUNNEL_API Session {
   // Runs what the fetches need and nothing else. An operation gives an undefined Tensor. A value fed for a tensor of
   // another dtype is cast.
   template <std::convertible_to<Fetch> F>
-  Tensor run(const F& fetch, const FeedDict& feed_dict = {}) {
-    return run_all({Fetch(fetch)}, feed_dict)[0];
+  Tensor run(const F& fetch, const FeedDict& feed_dict = {}, SourceSite where = SourceSite::current()) {
+    return run_all({Fetch(fetch)}, feed_dict, where)[0];
   }
   // Several at once: const auto [done, loss_value] = session.run({train, loss}, {{x, batch}});
   template <size_t n>
-  std::array<Tensor, n> run(const Fetch (&fetches)[n], const FeedDict& feed_dict = {}) {
-    std::vector<Tensor> all = run_all({fetches, fetches + n}, feed_dict);
+  std::array<Tensor, n> run(const Fetch (&fetches)[n], const FeedDict& feed_dict = {},
+                            SourceSite where = SourceSite::current()) {
+    std::vector<Tensor> all = run_all({fetches, fetches + n}, feed_dict, where);
     std::array<Tensor, n> results;
     std::ranges::move(all, results.begin());
     return results;
   }
   template <std::same_as<Fetch> F>  // a template, so that braces always mean the one above
-  std::vector<Tensor> run(const std::vector<F>& fetches, const FeedDict& feed_dict = {}) {
-    return run_all(fetches, feed_dict);
+  std::vector<Tensor> run(const std::vector<F>& fetches, const FeedDict& feed_dict = {},
+                          SourceSite where = SourceSite::current()) {
+    return run_all(fetches, feed_dict, where);
   }
   // The value that a variable has in this session, and another for it: no nodes are made and none run. A variable
   // without a value yet is an Error.
@@ -254,7 +257,7 @@ class RUNNEL_API Session {
   void close();
 
  private:
-  std::vector<Tensor> run_all(const std::vector<Fetch>& fetches, const FeedDict& feed_dict);
+  std::vector<Tensor> run_all(const std::vector<Fetch>& fetches, const FeedDict& feed_dict, const SourceSite& where);
   class State;
   std::unique_ptr<State> state_;
 };

@@ -7,6 +7,7 @@
 #include "runnel/base/moved_from.h"
 #include "runnel/graph/gradient/gradient.h"
 #include "runnel/graph/graph_function.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
@@ -217,11 +218,13 @@ void reset_default_graph() {
   if (disabled) disable_eager_execution();
 }
 
-Tensor placeholder(DType dtype, const PartialShape& shape, const std::string& name) {
-  GraphState& state = building_state("placeholder");
-  const Tensor t = call_op("Placeholder", {}, {{"dtype", dtype}, {"shape", shape}})[0];
-  if (name != "Placeholder") state.name_last(name);
-  return t;
+Tensor placeholder(DType dtype, const PartialShape& shape, const std::string& name, SourceSite where) {
+  return composed(where, [&] {
+    GraphState& state = building_state("placeholder");
+    const Tensor t = call_op("Placeholder", {}, {{"dtype", dtype}, {"shape", shape}})[0];
+    if (name != "Placeholder") state.name_last(name);
+    return t;
+  });
 }
 
 Initializer zeros_initializer() {
@@ -265,36 +268,38 @@ VariableScope::VariableScope(const std::string& name, const VariableScopeOptions
 }
 VariableScope::~VariableScope() { state_->variable_scopes.pop_back(); }
 
-Variable get_variable(const std::string& name, const Shape& shape, const GetVariable& options) {
-  GraphState& state = current_state("get_variable");
-  const bool scoped = !state.variable_scopes.empty();
-  const bool reuse = scoped && state.variable_scopes.back().reuse;
-  const std::string full_name = (scoped ? state.variable_scopes.back().prefix : "") + name;
-  for (const auto& each : state.variables) {
-    const VariableSlot& slot = each.variable.slot();
-    if (slot.name != full_name) continue;
-    if (!reuse) {
-      throw make_error(Code::already_exists, "[get_variable] the graph has a variable '{}' already", full_name);
+Variable get_variable(const std::string& name, const Shape& shape, const GetVariable& options, SourceSite where) {
+  return composed(where, [&] {
+    GraphState& state = current_state("get_variable");
+    const bool scoped = !state.variable_scopes.empty();
+    const bool reuse = scoped && state.variable_scopes.back().reuse;
+    const std::string full_name = (scoped ? state.variable_scopes.back().prefix : "") + name;
+    for (const auto& each : state.variables) {
+      const VariableSlot& slot = each.variable.slot();
+      if (slot.name != full_name) continue;
+      if (!reuse) {
+        throw make_error(Code::already_exists, "[get_variable] the graph has a variable '{}' already", full_name);
+      }
+      if (slot.dtype != options.dtype || !(slot.shape == PartialShape(shape))) {
+        throw invalid_argument("[get_variable] '{}' is {}{} and cannot be reused as {}{}", full_name,
+                               dtype_name(slot.dtype), slot.shape.str(), dtype_name(options.dtype), shape.str());
+      }
+      return each.variable;
     }
-    if (slot.dtype != options.dtype || !(slot.shape == PartialShape(shape))) {
-      throw invalid_argument("[get_variable] '{}' is {}{} and cannot be reused as {}{}", full_name,
-                             dtype_name(slot.dtype), slot.shape.str(), dtype_name(options.dtype), shape.str());
-    }
-    return each.variable;
-  }
-  if (reuse) throw make_error(Code::not_found, "[get_variable] there is no variable '{}' to reuse", full_name);
-  Tensor handle = Tensor::empty(DType::resource, {});
-  handle.mutable_data<ResourceHandle>()->object =
-      std::make_shared<VariableSlot>(full_name, options.dtype, PartialShape(shape), options.trainable);
-  const Variable variable = Variable::from_handle(handle);
-  const Initializer init = options.initializer       ? options.initializer
-                           : is_float(options.dtype) ? glorot_uniform_initializer()
-                                                     : zeros_initializer();
-  // Also where a branch or a loop asks for it, the variable belongs to the graph.
-  std::optional<Graph::Scope> root;
-  if (is_inside_block(state)) root.emplace(state.shared_from_this());
-  state.declare(variable, init(shape, options.dtype));
-  return variable;
+    if (reuse) throw make_error(Code::not_found, "[get_variable] there is no variable '{}' to reuse", full_name);
+    Tensor handle = Tensor::empty(DType::resource, {});
+    handle.mutable_data<ResourceHandle>()->object =
+        std::make_shared<VariableSlot>(full_name, options.dtype, PartialShape(shape), options.trainable);
+    const Variable variable = Variable::from_handle(handle);
+    const Initializer init = options.initializer       ? options.initializer
+                             : is_float(options.dtype) ? glorot_uniform_initializer()
+                                                       : zeros_initializer();
+    // Also where a branch or a loop asks for it, the variable belongs to the graph.
+    std::optional<Graph::Scope> root;
+    if (is_inside_block(state)) root.emplace(state.shared_from_this());
+    state.declare(variable, init(shape, options.dtype));
+    return variable;
+  });
 }
 
 PartitionedVariable get_variable(const std::string& name, const Shape& shape, const GetVariable& options,

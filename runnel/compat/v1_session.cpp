@@ -7,6 +7,7 @@
 #include "runnel/base/parallel.h"
 #include "runnel/compat/v1_graph.h"
 #include "runnel/graph/graph_function.h"
+#include "runnel/op/composed.h"
 #include "runnel/ops/math.h"
 #include "runnel/ops/variable_slot.h"
 #include "runnel/tensor/handle.h"
@@ -207,8 +208,9 @@ Session::Session(const Graph& graph, const ConfigProto& config) : state_(std::ma
 }
 Session::~Session() = default;
 
-std::vector<Tensor> Session::run_all(const std::vector<Fetch>& fetches, const FeedDict& feed_dict) {
-  return state_->run(fetches, feed_dict);
+std::vector<Tensor> Session::run_all(const std::vector<Fetch>& fetches, const FeedDict& feed_dict,
+                                     const SourceSite& where) {
+  return composed(where, [&] { return state_->run(fetches, feed_dict); });
 }
 Tensor Session::value_of(const VariableSlot& variable) const { return state_->savable(variable).get().at(0); }
 void Session::load(const VariableSlot& variable, const Tensor& value) {
@@ -217,7 +219,7 @@ void Session::load(const VariableSlot& variable, const Tensor& value) {
   savable.set({value});
 }
 void Session::initialize(const std::vector<const VariableSlot*>& variables) {
-  run_all(state_->initializers(variables), {});
+  run_all(state_->initializers(variables), {}, SourceSite());
 }
 void Session::close() { state_->close(); }
 

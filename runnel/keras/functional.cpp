@@ -8,6 +8,7 @@
 #include "runnel/keras/call_scope.h"
 #include "runnel/keras/model.h"
 #include "runnel/keras/op_layer.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/owned_symbol.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
@@ -69,20 +70,22 @@ bool is_described(const Nest& tensors) {
   return std::any_of(tensors.items().begin(), tensors.items().end(), is_described);
 }
 
-Tensor Input(const PartialShape& shape, const InputOptions& options) {
-  if (!shape.has_rank()) throw invalid_argument("[Input] the number of dimensions of an input must be known");
-  Dims dims{options.batch_size};
-  for (const int64_t d : shape) dims.push_back(d);
-  for (const int64_t d : dims) {
-    if (d >= 0 || d == kUnknownDim) continue;
-    throw invalid_argument("[Input] the size of a dimension is {}: give -1 where it is not known", d);
-  }
-  const PartialShape batched(dims);
-  const std::string name = options.name.empty() ? unique_name("input", 1) : options.name;
-  auto layer = std::make_shared<InputLayer>(
-      InputLayerOptions{.batch_input_shape = batched, .name = name, .dtype = Policy(options.dtype)});
-  return described_outputs(std::move(layer), Nest(), {}, NestOf<TensorSpec>(TensorSpec{batched, options.dtype, name}))
-      .leaf();
+Tensor Input(const PartialShape& shape, const InputOptions& options, SourceSite where) {
+  return composed(where, [&] {
+    if (!shape.has_rank()) throw invalid_argument("[Input] the number of dimensions of an input must be known");
+    Dims dims{options.batch_size};
+    for (const int64_t d : shape) dims.push_back(d);
+    for (const int64_t d : dims) {
+      if (d >= 0 || d == kUnknownDim) continue;
+      throw invalid_argument("[Input] the size of a dimension is {}: give -1 where it is not known", d);
+    }
+    const PartialShape batched(dims);
+    const std::string name = options.name.empty() ? unique_name("input", 1) : options.name;
+    auto layer = std::make_shared<InputLayer>(
+        InputLayerOptions{.batch_input_shape = batched, .name = name, .dtype = Policy(options.dtype)});
+    return described_outputs(std::move(layer), Nest(), {}, NestOf<TensorSpec>(TensorSpec{batched, options.dtype, name}))
+        .leaf();
+  });
 }
 
 NestOf<TensorSpec> infer_outputs(Layer& layer, const NestOf<TensorSpec>& inputs, const CallArgs& args) {

@@ -19,7 +19,8 @@ struct InputOptions {
 //   Tensor x = keras::Input({28, 28});
 //   Tensor y = keras::Dense({.units = 10})(keras::Flatten()(x));
 //   keras::Model model(x, y);
-RUNNEL_API Tensor Input(const PartialShape& shape, const InputOptions& options = {});
+RUNNEL_API Tensor Input(const PartialShape& shape, const InputOptions& options = {},
+                        SourceSite where = SourceSite::current());
 
 struct InputLayerOptions {
   PartialShape batch_input_shape = PartialShape::unknown();

@@ -44,6 +44,8 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
   explicit Layer(LayerOptions options = {});
   // A member of `parent`, which its checkpoints call `attribute`.
   Layer(Layer* parent, const std::string& attribute, LayerOptions options = {});
+  // A copy would have weights of its own: share a layer (keras::make), or clone it with clone_model.
+  Layer(const Layer&) = delete;
   ~Layer() override;
 
   // Builds the layer if need be, brings the inputs to its dtype, applies it. With tensors made by keras::Input the
@@ -109,8 +111,9 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
   std::vector<Variable> trainable_variables() const { return trainable_weights(); }
   std::vector<Variable> variables() const { return weights(); }
   std::vector<Tensor> get_weights() const;
-  void set_weights(const std::vector<Tensor>& values);  // an Error naming the weight that does not fit
-  int64_t count_params() const;                         // an Error before the layer is built
+  // An Error naming the weight that does not fit.
+  void set_weights(const std::vector<Tensor>& values, SourceSite where = SourceSite::current());
+  int64_t count_params(SourceSite where = SourceSite::current()) const;  // an Error before the layer is built
 
   // The layers directly in this one, also those in lists and dicts of it.
   std::vector<Layer*> sublayers() const;
@@ -173,8 +176,6 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
   // Where the weights of a layer come before those of the layers in it, and trainable ones before others, those of a
   // model come layer by layer, its own last.
   virtual bool counts_by_layer() const { return false; }
-  // A copy would have weights of its own: share a layer (keras::make), or clone it with clone_model.
-  Layer(const Layer&) = delete;
   // With all that is in it; an Error where parts are members of the layer.
   Layer(Layer&& other) noexcept(false);
   // The layer becomes the other one, wherever it is registered.
@@ -193,6 +194,7 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
     Variable variable;
   };
   Nest run(const Nest& given, const CallArgs& args);
+  void give_weights(const std::vector<Tensor>& values);
   void look_for_place(const Layer& outermost);
   void tell_of_new_weights();
   void ensure_prepared();

@@ -4,6 +4,7 @@
 #include "runnel/keras/call_scope.h"
 #include "runnel/keras/layer.h"
 #include "runnel/keras/walk_path.h"
+#include "runnel/op/composed.h"
 #include "runnel/ops/math.h"
 #include "runnel/ops/variable_slot.h"
 
@@ -167,7 +168,11 @@ std::vector<Tensor> Layer::get_weights() const {
   return values;
 }
 
-void Layer::set_weights(const std::vector<Tensor>& values) {
+void Layer::set_weights(const std::vector<Tensor>& values, SourceSite where) {
+  composed(where, [&] { give_weights(values); });
+}
+
+void Layer::give_weights(const std::vector<Tensor>& values) {
   refuse_moved_from();
   const std::vector<Variable> all = weights();
   if (all.size() != values.size()) {
@@ -180,19 +185,21 @@ void Layer::set_weights(const std::vector<Tensor>& values) {
                              all[i].name(), name(), all[i].shape().str(), values[i].shape().str());
     }
   }
+  std::vector<Tensor> fitting;  // before the first weight changes
   for (size_t i = 0; i < all.size(); ++i) {
-    all[i].assign(values[i].dtype() == all[i].dtype() ? values[i] : cast(values[i], all[i].dtype()));
+    fitting.push_back(values[i].dtype() == all[i].dtype() ? values[i] : cast(values[i], all[i].dtype()));
   }
+  for (size_t i = 0; i < all.size(); ++i) all[i].assign(fitting[i]);
 }
 
-int64_t Layer::count_params() const {
-  refuse_moved_from();
+int64_t Layer::count_params(SourceSite where) const {
+  composed(where, [&] { refuse_moved_from(); });
   if (!built_) {
     throw make_error(Code::failed_precondition,
                      "[{0}] You tried to call `count_params` on layer {1}, but the layer isn't built: its weights are "
                      "made at its first call. Call it with a sample, or build it by the shape of its input: "
-                     "build_from_shapes({{batch, ...}}), build_for_shape({{batch, ...}}) of a model",
-                     class_name(), name());
+                     "build_from_shapes({{batch, ...}}), build_for_shape({{batch, ...}}) of a model{2}",
+                     class_name(), name(), user_line(where).at());
   }
   int64_t total = 0;
   for (const Variable& v : weights()) total += v.shape().num_elements();

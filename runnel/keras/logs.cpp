@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "runnel/base/format.h"
+#include "runnel/op/composed.h"
 #include "runnel/ops/math.h"
 
 namespace runnel::keras {
@@ -32,16 +33,19 @@ const double* Logs::find(std::string_view name) const {
   return nullptr;
 }
 
-double Logs::operator[](std::string_view name) const {
-  if (const double* value = find(name)) return *value;
-  throw make_error(Code::not_found, "[keras] the logs have no '{}'; there are: {}", name, names_of(values_));
+double Logs::operator[](const AskedName& asked) const {
+  if (const double* value = find(asked.name)) return *value;
+  throw make_error(Code::not_found, "[keras] the logs have no '{}'; there are: {}{}", asked.name, names_of(values_),
+                   user_line(asked.where).at());
 }
 
-double Logs::at(int64_t i) const {
+double Logs::operator[](const AskedPlace& i) const {
   const auto count = static_cast<int64_t>(values_.size());
-  if (i >= -count && i < count) return values_[static_cast<size_t>(i < 0 ? i + count : i)].second;
-  throw make_error(Code::out_of_range, "[keras] the logs have {} values, asked for number {}; there are: {}",
-                   values_.size(), i, names_of(values_));
+  if (i.place >= -count && i.place < count) {
+    return values_[static_cast<size_t>(i.place < 0 ? i.place + count : i.place)].second;
+  }
+  throw make_error(Code::out_of_range, "[keras] the logs have {} values, asked for number {}; there are: {}{}",
+                   values_.size(), i.place, names_of(values_), user_line(i.where).at());
 }
 
 void Logs::set(const std::string& name, double value) {
@@ -54,11 +58,11 @@ void Logs::set(const std::string& name, double value) {
   values_.emplace_back(name, value);
 }
 
-size_t EpochValues::place(int64_t i) const {
+size_t EpochValues::place(const AskedPlace& i) const {
   const auto count = static_cast<int64_t>(size());
-  if (i >= -count && i < count) return static_cast<size_t>(i < 0 ? i + count : i);
-  throw make_error(Code::out_of_range, "[History] epoch {} asked of {}: they are numbered from 0, and -1 is the last",
-                   i, count);
+  if (i.place >= -count && i.place < count) return static_cast<size_t>(i.place < 0 ? i.place + count : i.place);
+  throw make_error(Code::out_of_range, "[History] epoch {} asked of {}: they are numbered from 0, and -1 is the last{}",
+                   i.place, count, user_line(i.where).at());
 }
 
 std::ostream& operator<<(std::ostream& out, const EpochValues& values) {
@@ -78,10 +82,11 @@ std::ostream& operator<<(std::ostream& out, const Logs& logs) {
   return out << values;
 }
 
-const EpochValues& History::operator[](const std::string& name) const {
-  const auto found = history.find(name);
+const EpochValues& History::operator[](const AskedName& asked) const {
+  const auto found = history.find(std::string(asked.name));
   if (found == history.end()) {
-    throw make_error(Code::not_found, "[History] nothing was recorded as '{}'; there are: {}", name, names_of(history));
+    throw make_error(Code::not_found, "[History] nothing was recorded as '{}'; there are: {}{}", asked.name,
+                     names_of(history), user_line(asked.where).at());
   }
   return found->second;
 }

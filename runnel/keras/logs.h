@@ -11,12 +11,30 @@
 #include <vector>
 
 #include "runnel/base/export.h"
+#include "runnel/base/source_site.h"
 #include "runnel/tensor/tensor.h"
 
 namespace runnel::keras {
 
 // What a step of training returns: "loss" and the metrics, in order. Tensors, for a step may be traced.
 using StepLogs = std::vector<std::pair<std::string, Tensor>>;
+
+// A name or a place in braces behind an object, logs["loss"] or logs[0], with the line that asks: errors name it.
+struct AskedName {
+  template <std::convertible_to<std::string_view> T>
+  AskedName(const T& name, SourceSite where = SourceSite::current()) : name(name), where(where) {}  // NOLINT: implicit
+  std::string_view name;
+  SourceSite where;
+};
+struct AskedPlace {
+  template <std::integral I>
+    requires(!std::same_as<I, bool>)
+  AskedPlace(I i, SourceSite where = SourceSite::current())  // NOLINT: implicit
+      : place(std::in_range<int64_t>(i) ? static_cast<int64_t>(i) : std::numeric_limits<int64_t>::max()),
+        where(where) {}
+  int64_t place;
+  SourceSite where;
+};
 
 // Numbers by name, in the order in which they are shown.
 class RUNNEL_API Logs {
@@ -25,13 +43,8 @@ class RUNNEL_API Logs {
   explicit Logs(const StepLogs& step);
 
   const double* find(std::string_view name) const;
-  double operator[](std::string_view name) const;  // an Error that lists the names there are
-  // In order: the loss is 0; -1 is the last.
-  template <std::integral I>
-    requires(!std::same_as<I, bool>)
-  double operator[](I i) const {
-    return at(std::in_range<int64_t>(i) ? static_cast<int64_t>(i) : std::numeric_limits<int64_t>::max());
-  }
+  double operator[](const AskedName& name) const;  // an Error that lists the names there are
+  double operator[](const AskedPlace& i) const;    // in order: the loss is 0; -1 is the last
   void set(const std::string& name, double value);
   bool empty() const { return values_.empty(); }
   size_t size() const { return values_.size(); }
@@ -39,8 +52,6 @@ class RUNNEL_API Logs {
   auto end() const { return values_.end(); }
 
  private:
-  double at(int64_t i) const;
-
   std::vector<std::pair<std::string, double>> values_;
 };
 
@@ -54,19 +65,11 @@ class EpochValues : public std::vector<double> {
   EpochValues(std::vector<double> values) : vector(std::move(values)) {}  // NOLINT: implicit
 
   // Of an epoch, from 0; -1 is the last. An Error where there is no such one.
-  template <std::integral I>
-    requires(!std::same_as<I, bool>)
-  double& operator[](I i) {
-    return data()[place(std::in_range<int64_t>(i) ? static_cast<int64_t>(i) : std::numeric_limits<int64_t>::max())];
-  }
-  template <std::integral I>
-    requires(!std::same_as<I, bool>)
-  const double& operator[](I i) const {
-    return data()[place(std::in_range<int64_t>(i) ? static_cast<int64_t>(i) : std::numeric_limits<int64_t>::max())];
-  }
+  double& operator[](const AskedPlace& i) { return data()[place(i)]; }
+  const double& operator[](const AskedPlace& i) const { return data()[place(i)]; }
 
  private:
-  RUNNEL_API size_t place(int64_t i) const;
+  RUNNEL_API size_t place(const AskedPlace& i) const;
 };
 RUNNEL_API std::ostream& operator<<(std::ostream& out, const EpochValues& values);
 
@@ -84,7 +87,7 @@ struct RUNNEL_API History {
   std::vector<int64_t> epoch;
   EpochTable history;
 
-  const EpochValues& operator[](const std::string& name) const;
+  const EpochValues& operator[](const AskedName& name) const;
   void add(int64_t epoch_number, const Logs& logs);
 };
 

@@ -1,17 +1,20 @@
 #include "runnel/keras/model.h"
 
+#include <algorithm>
 #include <iostream>
 
 #include "runnel/base/format.h"
 #include "runnel/keras/training.h"
+#include "runnel/op/composed.h"
 
 namespace runnel::keras {
 
 Model::Model(LayerOptions options) : Layer(std::move(options)) {}
 Model::Model(Layer* parent, const std::string& attribute, LayerOptions options)
     : Layer(parent, attribute, std::move(options)) {}
-Model::Model(const NestArg& inputs, const NestArg& outputs, LayerOptions options) : Layer(std::move(options)) {
-  set_graph(std::make_unique<FunctionalGraph>(inputs, outputs));
+Model::Model(const NestArg& inputs, const NestArg& outputs, LayerOptions options, SourceSite where)
+    : Layer(std::move(options)) {
+  composed(where, [&] { set_graph(std::make_unique<FunctionalGraph>(inputs, outputs)); });
 }
 Model::~Model() = default;
 
@@ -28,7 +31,7 @@ Model::Model(Model&& other) noexcept(false)
 
 Model& Model::operator=(Model&& other) noexcept(false) {
   if (this == &other) return *this;
-  Layer::operator=(std::move(other));
+  Layer::operator=(static_cast<Layer&&>(other));
   stop_training = other.stop_training;
   graph_ = std::move(other.graph_);
   training_ = std::move(other.training_);
@@ -84,35 +87,43 @@ Nest Model::call(const Nest& inputs, const CallArgs& args) {
   return graph_ ? graph_->run(inputs, args) : Layer::call(inputs, args);
 }
 
-Layer& Model::get_layer(const std::string& name) const {
-  refuse_moved_from();
+Layer& Model::get_layer(const std::string& name, SourceSite where) const {
+  composed(where, [&] { refuse_moved_from(); });
   std::string names;
   for (Layer* layer : sublayers()) {
     if (layer->name() == name) return *layer;
     names += (names.empty() ? "" : ", ") + layer->name();
   }
-  throw make_error(Code::not_found, "[{}] model '{}' has no layer '{}'; there are: {}", class_name(), this->name(),
-                   name, names);
+  throw make_error(Code::not_found, "[{}] model '{}' has no layer '{}'; there are: {}{}", class_name(), this->name(),
+                   name, names, user_line(where).at());
 }
 
-Layer& Model::get_layer(size_t index) const {
-  refuse_moved_from();
+Layer& Model::get_layer(size_t index, SourceSite where) const {
+  composed(where, [&] { refuse_moved_from(); });
   const std::vector<Layer*> all = sublayers();
   if (index >= all.size()) {
-    throw make_error(Code::out_of_range, "[{}] model '{}' has {} layers, asked for number {}", class_name(), name(),
-                     all.size(), index);
+    throw make_error(Code::out_of_range, "[{}] model '{}' has {} layers, asked for number {}{}", class_name(), name(),
+                     all.size(), index, user_line(where).at());
   }
   return *all[index];
 }
 
-void Model::build_for_shape(const PartialShape& input) { compute_output_shape(input); }
+void Model::build_for_shape(const PartialShape& input, SourceSite where) {
+  composed(where, [&] { compute_output_shape(input); });
+}
 
-void Model::summary() const { summary(std::cout); }
+void Model::summary(SourceSite where) const { summary(std::cout, where); }
 
 std::vector<std::string> Model::output_names(size_t count) const {
   std::vector<std::string> names;
   if (graph_) {
-    for (const Tensor& t : nest::flatten(graph_->outputs())) names.push_back(described(t).node->layer->name());
+    // Layers with several outputs, and those called several times, give names that Keras tells apart by numbers.
+    for (const Tensor& t : nest::flatten(graph_->outputs())) {
+      const std::string& layer = described(t).node->layer->name();
+      std::string name = layer;
+      for (int i = 1; std::ranges::find(names, name) != names.end(); ++i) name = fmt::format("{}_{}", layer, i);
+      names.push_back(name);
+    }
   } else {
     for (size_t i = 0; i < count; ++i) names.push_back(fmt::format("output_{}", i + 1));
   }

@@ -29,7 +29,8 @@ class RUNNEL_API Model : public Layer {
  public:
   explicit Model(LayerOptions options = {});
   Model(Layer* parent, const std::string& attribute, LayerOptions options = {});
-  Model(const NestArg& inputs, const NestArg& outputs, LayerOptions options = {});
+  Model(const NestArg& inputs, const NestArg& outputs, LayerOptions options = {},
+        SourceSite where = SourceSite::current());
   Model(Model&& other) noexcept(false);
   Model& operator=(Model&& other) noexcept(false);  // model = make_model()
   ~Model() override;
@@ -44,19 +45,20 @@ class RUNNEL_API Model : public Layer {
   // Layers of functional and sequential models are layer-0, layer-1, ...; those with weights also
   // layer_with_weights-0, ...
   std::vector<Edge> children() const override;
-  Layer& get_layer(const std::string& name) const;  // an Error that lists the names there are
-  Layer& get_layer(size_t index) const;
+  // An Error that lists the names there are.
+  Layer& get_layer(const std::string& name, SourceSite where = SourceSite::current()) const;
+  Layer& get_layer(size_t index, SourceSite where = SourceSite::current()) const;
   // The tensors that describe a functional model; an Error for others.
   const Nest& inputs() const { return graph().inputs(); }
   const Nest& outputs() const { return graph().outputs(); }
   bool is_functional() const { return graph_ != nullptr; }
   const FunctionalGraph& graph() const;
   // The weights of a model of your own for inputs of this shape, without calling it: by describing a call.
-  void build_for_shape(const PartialShape& input);
+  void build_for_shape(const PartialShape& input, SourceSite where = SourceSite::current());
 
   // Keras's table of layers, output shapes and parameters.
-  void summary(std::ostream& out) const;
-  void summary() const;  // on standard output
+  void summary(std::ostream& out, SourceSite where = SourceSite::current()) const;
+  void summary(SourceSite where = SourceSite::current()) const;  // on standard output
 
   // Layers and how they are connected, without weights. Functional and sequential models only.
   Config get_config() const override;
@@ -166,7 +168,7 @@ class RUNNEL_API Model : public Layer {
 using ModelPtr = std::shared_ptr<Model>;
 
 // A model of the same layers with weights of its own, freshly initialised. Functional and sequential models only.
-RUNNEL_API ModelPtr clone_model(const Model& model);
-RUNNEL_API ModelPtr model_from_json(const std::string& json);
+RUNNEL_API ModelPtr clone_model(const Model& model, SourceSite where = SourceSite::current());
+RUNNEL_API ModelPtr model_from_json(const std::string& json, SourceSite where = SourceSite::current());
 
 }  // namespace runnel::keras

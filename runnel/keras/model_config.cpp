@@ -4,6 +4,7 @@
 #include "runnel/base/format.h"
 #include "runnel/keras/model.h"
 #include "runnel/keras/sequential.h"
+#include "runnel/op/composed.h"
 
 namespace runnel::keras {
 namespace {
@@ -184,8 +185,9 @@ std::string Model::to_json(int indent) const {
   return config.to_json(indent);
 }
 
-ModelPtr model_from_json(const std::string& json) {
-  const Config config = Config::from_json(json);
+namespace {
+
+ModelPtr model_from_config(const Config& config) {
   const std::string& kind = config["class_name"].as_text();
   if (kind == "Sequential") return Sequential::from_config(config["config"]);
   if (kind == "Functional" || kind == "Model") return Model::from_config(config["config"]);
@@ -198,6 +200,14 @@ ModelPtr model_from_json(const std::string& json) {
                    kind);
 }
 
-ModelPtr clone_model(const Model& model) { return model_from_json(model.to_json()); }
+}  // namespace
+
+ModelPtr model_from_json(const std::string& json, SourceSite where) {
+  return composed(where, [&] { return model_from_config(Config::from_json(json)); });
+}
+
+ModelPtr clone_model(const Model& model, SourceSite where) {
+  return composed(where, [&] { return model_from_json(model.to_json()); });
+}
 
 }  // namespace runnel::keras

@@ -6,6 +6,7 @@
 #include "runnel/base/format.h"
 #include "runnel/base/log.h"
 #include "runnel/graph/tracer.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
@@ -161,23 +162,25 @@ std::vector<Tensor> Optimizer::get_weights() const {
   return values;
 }
 
-void Optimizer::set_weights(const std::vector<Tensor>& values) {
-  const std::vector<Variable> all = variables();
-  if (values.size() != all.size()) {
-    throw invalid_argument("[{}] has {} variables, got {} values{}", name(), all.size(), values.size(),
-                           all.size() == 1 ? ": call build() first" : "");
-  }
-  for (size_t i = 0; i < all.size(); ++i) {
-    if (!(values[i].shape() == all[i].shape())) {
-      throw invalid_argument("[{}] variable '{}' has shape {}, the value {}", name(), all[i].name(),
-                             all[i].shape().str(), values[i].shape().str());
+void Optimizer::set_weights(const std::vector<Tensor>& values, SourceSite where) {
+  composed(where, [&] {
+    const std::vector<Variable> all = variables();
+    if (values.size() != all.size()) {
+      throw invalid_argument("[{}] has {} variables, got {} values{}", name(), all.size(), values.size(),
+                             all.size() == 1 ? ": call build() first" : "");
     }
-    if (values[i].dtype() != all[i].dtype()) {
-      throw invalid_argument("[{}] variable '{}' holds {}, the value is {}", name(), all[i].name(),
-                             dtype_name(all[i].dtype()), dtype_name(values[i].dtype()));
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (!(values[i].shape() == all[i].shape())) {
+        throw invalid_argument("[{}] variable '{}' has shape {}, the value {}", name(), all[i].name(),
+                               all[i].shape().str(), values[i].shape().str());
+      }
+      if (values[i].dtype() != all[i].dtype()) {
+        throw invalid_argument("[{}] variable '{}' holds {}, the value is {}", name(), all[i].name(),
+                               dtype_name(all[i].dtype()), dtype_name(values[i].dtype()));
+      }
     }
-  }
-  for (size_t i = 0; i < all.size(); ++i) all[i].assign(values[i]);
+    for (size_t i = 0; i < all.size(); ++i) all[i].assign(values[i]);
+  });
 }
 
 std::vector<Trackable::Edge> Optimizer::State::children() const {

@@ -140,7 +140,7 @@ class RUNNEL_API Optimizer : public Trackable, public std::enable_shared_from_th
   // iterations, then the slots in the order of Keras. get_weights and set_weights are their values.
   std::vector<Variable> variables() const;
   std::vector<Tensor> get_weights() const;
-  void set_weights(const std::vector<Tensor>& values);
+  void set_weights(const std::vector<Tensor>& values, SourceSite where = SourceSite::current());
   // "m" of a variable, for example; an Error if there is none.
   virtual const Variable& slot(const std::string& kind, const Variable& variable) const;
 

@@ -4,6 +4,7 @@
 
 #include "runnel/base/format.h"
 #include "runnel/keras/layers/activation_layers.h"
+#include "runnel/op/composed.h"
 
 namespace runnel::keras {
 
@@ -34,36 +35,40 @@ Sequential::Sequential(const std::vector<LayerPtr>& layers, LayerOptions options
   for (const LayerPtr& layer : layers) add(layer);
 }
 
-void Sequential::add(const LayerArg& argument) {
-  refuse_moved_from();
-  const LayerPtr& layer = argument.layer();
-  if (!layer) throw invalid_argument("[Sequential] a layer added to model '{}' is an empty pointer", name());
-  for (const LayerPtr& known : layers_) {
-    if (known == layer || known->name() == layer->name()) {
-      throw invalid_argument("[Sequential] model '{}' has a layer '{}' already: names must differ", name(),
-                             layer->name());
+void Sequential::add(const LayerArg& argument, SourceSite where) {
+  composed(where, [&] {
+    refuse_moved_from();
+    const LayerPtr& layer = argument.layer();
+    if (!layer) throw invalid_argument("[Sequential] a layer added to model '{}' is an empty pointer", name());
+    for (const LayerPtr& known : layers_) {
+      if (known == layer || known->name() == layer->name()) {
+        throw invalid_argument("[Sequential] model '{}' has a layer '{}' already: names must differ", name(),
+                               layer->name());
+      }
     }
-  }
-  if (layer->class_name() == InputLayer::kClassName) {
-    if (!layers_.empty()) throw invalid_argument("[Sequential] keras::Input stands at the beginning only");
-    input_ = layer;
-    return;
-  }
-  // The input has the dtype of the weights, and the layer casts it: ids would lose digits in float16.
-  if (const PartialShape& shape = layer->batch_input_shape(); layers_.empty() && !input_ && shape.has_rank()) {
-    input_ = std::make_shared<InputLayer>(InputLayerOptions{
-        .batch_input_shape = shape, .name = layer->name() + "_input", .dtype = Policy(layer->variable_dtype())});
-  }
-  layers_.push_back(layer);
-  describe_if_possible();
-  settle_children();
+    if (layer->class_name() == InputLayer::kClassName) {
+      if (!layers_.empty()) throw invalid_argument("[Sequential] keras::Input stands at the beginning only");
+      input_ = layer;
+      return;
+    }
+    // The input has the dtype of the weights, and the layer casts it: ids would lose digits in float16.
+    if (const PartialShape& shape = layer->batch_input_shape(); layers_.empty() && !input_ && shape.has_rank()) {
+      input_ = std::make_shared<InputLayer>(InputLayerOptions{
+          .batch_input_shape = shape, .name = layer->name() + "_input", .dtype = Policy(layer->variable_dtype())});
+    }
+    layers_.push_back(layer);
+    describe_if_possible();
+    settle_children();
+  });
 }
 
-void Sequential::pop() {
-  refuse_moved_from();
-  if (layers_.empty()) throw make_error(Code::failed_precondition, "[Sequential] model '{}' has no layers", name());
-  layers_.pop_back();
-  describe_if_possible();
+void Sequential::pop(SourceSite where) {
+  composed(where, [&] {
+    refuse_moved_from();
+    if (layers_.empty()) throw make_error(Code::failed_precondition, "[Sequential] model '{}' has no layers", name());
+    layers_.pop_back();
+    describe_if_possible();
+  });
 }
 
 // Describes the model anew from the input that is known: the one given, or that of the first call. Without one it waits

@@ -36,7 +36,7 @@ class RUNNEL_API LayerArg {
     static_assert(!is_variable,
                   "a layer that is a variable cannot be shared with a model, which may outlive it: make it with "
                   "auto dense = keras::make<keras::Dense>(...), or hand it over with std::move(dense)");
-    if constexpr (!is_variable) return std::make_shared<L>(std::move(layer));
+    if constexpr (!is_variable) return std::make_shared<L>(std::forward<L>(layer));
   }
 
   LayerPtr layer_;
@@ -59,8 +59,8 @@ class RUNNEL_API Sequential : public Model {
   Sequential(Sequential&&) = default;
   Sequential& operator=(Sequential&&) = default;
   explicit Sequential(const std::vector<LayerPtr>& layers, LayerOptions options = {});
-  void add(const LayerArg& argument);
-  void pop();  // takes the last layer away
+  void add(const LayerArg& argument, SourceSite where = SourceSite::current());
+  void pop(SourceSite where = SourceSite::current());  // takes the last layer away
 
   std::string class_name() const override { return "Sequential"; }
   Config get_config() const override;

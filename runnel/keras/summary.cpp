@@ -6,6 +6,7 @@
 #include "runnel/base/format.h"
 #include "runnel/keras/model.h"
 #include "runnel/keras/text.h"
+#include "runnel/op/composed.h"
 
 namespace runnel::keras {
 namespace {
@@ -110,12 +111,12 @@ bool is_chain(const FunctionalGraph& graph) {
 
 }  // namespace
 
-void Model::summary(std::ostream& out) const {
-  refuse_moved_from();
+void Model::summary(std::ostream& out, SourceSite where) const {
+  composed(where, [&] { refuse_moved_from(); });
   if (!built() && weights().empty()) {
     throw make_error(Code::failed_precondition,
-                     "[summary] model '{}' is not built: call it on a batch of data, or build_for_shape, before",
-                     name());
+                     "[summary] model '{}' is not built: call it on a batch of data, or build_for_shape, before{}",
+                     name(), user_line(where).at());
   }
   const FunctionalGraph* graph = is_functional() ? &this->graph() : nullptr;
   const bool connected = graph && !is_chain(*graph);

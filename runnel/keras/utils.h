@@ -19,8 +19,8 @@ RUNNEL_API void set_random_seed(int64_t seed);
 
 // Class numbers as rows with a one at that place: [n] or [n,1] become [n, num_classes]. num_classes: nothing: the
 // largest + 1.
-RUNNEL_API Tensor to_categorical(const Tensor& y, std::optional<int64_t> num_classes = {},
-                                 DType dtype = DType::float32);
+RUNNEL_API Tensor to_categorical(const Tensor& y, std::optional<int64_t> num_classes = {}, DType dtype = DType::float32,
+                                 SourceSite where = SourceSite::current());
 
 struct PadSequencesOptions {
   std::optional<int64_t> maxlen = {};  // nothing: the longest
@@ -30,10 +30,12 @@ struct PadSequencesOptions {
   Tensor value = Tensor(0);        // what fills
 };
 // Sequences of one or more dimensions that differ in the first, as one tensor [number, maxlen, ...].
-RUNNEL_API Tensor pad_sequences(const std::vector<Tensor>& sequences, const PadSequencesOptions& options = {});
+RUNNEL_API Tensor pad_sequences(const std::vector<Tensor>& sequences, const PadSequencesOptions& options = {},
+                                SourceSite where = SourceSite::current());
 template <class T>
   requires(dtype_of<T> != DType::invalid || std::same_as<T, std::string>)
-Tensor pad_sequences(const std::vector<std::vector<T>>& sequences, const PadSequencesOptions& options = {}) {
+Tensor pad_sequences(const std::vector<std::vector<T>>& sequences, const PadSequencesOptions& options = {},
+                     SourceSite where = SourceSite::current()) {
   std::vector<Tensor> tensors;
   for (const std::vector<T>& each : sequences) {
     if constexpr (std::same_as<T, std::string>) {
@@ -42,12 +44,13 @@ Tensor pad_sequences(const std::vector<std::vector<T>>& sequences, const PadSequ
       tensors.push_back(Tensor::of<T>(each));
     }
   }
-  return pad_sequences(tensors, options);
+  return pad_sequences(tensors, options, where);
 }
 
 // The arrays of NumPy's .npz files by name, and back.
-RUNNEL_API std::map<std::string, Tensor> load_npz(const std::string& path);
-RUNNEL_API void save_npz(const std::string& path, const std::map<std::string, Tensor>& arrays, bool compress = false);
+RUNNEL_API std::map<std::string, Tensor> load_npz(const std::string& path, SourceSite where = SourceSite::current());
+RUNNEL_API void save_npz(const std::string& path, const std::map<std::string, Tensor>& arrays, bool compress = false,
+                         SourceSite where = SourceSite::current());
 
 struct ImageDatasetOptions {
   std::string labels = "inferred";            // from the folders' names; "none": images alone
@@ -87,7 +90,7 @@ struct GetFileOptions {
   std::string cache_dir = {};  // empty: where `runnel data` keeps its files
 };
 // Downloads a file (http, https) unless it is there with the right hash, and returns its path.
-RUNNEL_API std::string get_file(const std::string& fname, const std::string& origin,
-                                const GetFileOptions& options = {});
+RUNNEL_API std::string get_file(const std::string& fname, const std::string& origin, const GetFileOptions& options = {},
+                                SourceSite where = SourceSite::current());
 
 }  // namespace runnel::keras::utils

@@ -9,6 +9,7 @@
 #include "runnel/io/tar.h"
 #include "runnel/io/zip.h"
 #include "runnel/keras/utils.h"
+#include "runnel/op/composed.h"
 
 namespace runnel::keras::utils {
 namespace {
@@ -72,20 +73,23 @@ void unpack(const std::string& path, const std::string& dir) {
 
 }  // namespace
 
-std::string get_file(const std::string& fname, const std::string& origin, const GetFileOptions& options) {
-  const std::string& hash = options.file_hash;
-  if (!hash.empty() && hash.size() != 64 && hash.size() != 32) {
-    throw invalid_argument("[get_file] file_hash has {} digits; sha256 has 64, md5 32", hash.size());
-  }
-  if (fname.empty() || fname.ends_with('/')) throw invalid_argument("[get_file] fname '{}' names no file", fname);
-  const std::string cache = options.cache_dir.empty() ? io::cache_dir() : options.cache_dir;
-  const std::string dir = join_path(cache, options.cache_subdir), path = join_path(dir, fname);
-  Env& env = Env::posix();
-  env.create_dirs(parent_dir(path));
-  const std::unique_ptr<FileLock> lock = env.lock(path + ".lock");  // one process downloads, the others wait
-  if (!is_wanted_file(path, hash)) download_file(origin, path, hash);
-  if (options.extract) unpack(path, dir);
-  return path;
+std::string get_file(const std::string& fname, const std::string& origin, const GetFileOptions& options,
+                     SourceSite where) {
+  return composed(where, [&] {
+    const std::string& hash = options.file_hash;
+    if (!hash.empty() && hash.size() != 64 && hash.size() != 32) {
+      throw invalid_argument("[get_file] file_hash has {} digits; sha256 has 64, md5 32", hash.size());
+    }
+    if (fname.empty() || fname.ends_with('/')) throw invalid_argument("[get_file] fname '{}' names no file", fname);
+    const std::string cache = options.cache_dir.empty() ? io::cache_dir() : options.cache_dir;
+    const std::string dir = join_path(cache, options.cache_subdir), path = join_path(dir, fname);
+    Env& env = Env::posix();
+    env.create_dirs(parent_dir(path));
+    const std::unique_ptr<FileLock> lock = env.lock(path + ".lock");  // one process downloads, the others wait
+    if (!is_wanted_file(path, hash)) download_file(origin, path, hash);
+    if (options.extract) unpack(path, dir);
+    return path;
+  });
 }
 
 }  // namespace runnel::keras::utils
