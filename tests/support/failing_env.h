@@ -17,8 +17,8 @@
 namespace runnel::test {
 
 // Counts the steps that change files: creating, appending, syncing, closing, renaming, removing, syncing a folder.
-// Step number `fail_at` (from 0) throws; with `dies`, every later one too, as if the process had ended there. Nothing is
-// really synced: that takes long, and tests lose no power.
+// Step number `fail_at` (from 0) throws; with `dies`, every later one too, as if the process had ended there. Nothing
+// is really synced: that takes long, and tests lose no power.
 class FailingEnv : public EnvWrapper {
  public:
   explicit FailingEnv(Env& target = Env::posix()) : EnvWrapper(target), target_(target) {}
