@@ -4,6 +4,7 @@
 #include "runnel/ops/array.h"
 #include "runnel/ops/linalg.h"
 #include "runnel/ops/linalg_factor.h"
+#include "runnel/ops/linalg_large.h"
 #include "runnel/ops/math.h"
 #include "runnel/ops/reduce.h"
 
@@ -166,6 +167,12 @@ void register_linalg_decompose(Registry& r) {
             mutable_matrix_at<T>(c.out(0), i).setIdentity();
             return;
           }
+          if constexpr (may_be_large<T>) {
+            const int64_t m = matrix_rows(c.in(0)), n = matrix_cols(c.in(0));
+            if (std::min(m, n) >= kLargeMatrix) {
+              return large_qr(m, n, k, c.in<T>(0) + i * m * n, c.out<T>(0) + i * m * k, c.out<T>(1) + i * k * n);
+            }
+          }
           const auto qr = qr_factors<Wide<T>>(wide_matrix_at<T>(c.in(0), i), k);
           mutable_matrix_at<T>(c.out(0), i) = qr.q.template cast<T>();
           mutable_matrix_at<T>(c.out(1), i) = qr.r.template cast<T>();
@@ -204,6 +211,19 @@ void register_linalg_decompose(Registry& r) {
             }
             return;
           }
+          if constexpr (may_be_large<T>) {
+            const int64_t m = matrix_rows(c.in(0)), n = matrix_cols(c.in(0));
+            std::vector<double> values(static_cast<size_t>(k));
+            const auto part = [&](int o) {
+              const Tensor& t = c.out(o);
+              return a.compute_uv ? c.out<T>(o) + i * matrix_rows(t) * matrix_cols(t) : nullptr;
+            };
+            if (k >= kLargeMatrix &&
+                large_svd(m, n, c.in<T>(0) + i * m * n, a.full_matrices, values.data(), part(1), part(2))) {
+              for (int64_t j = 0; j < k; ++j) c.out<T>(0)[i * k + j] = static_cast<T>(values[static_cast<size_t>(j)]);
+              return;
+            }
+          }
           const auto svd = svd_factors<Wide<T>>(wide_matrix_at<T>(c.in(0), i), a.compute_uv, a.full_matrices);
           for (int64_t j = 0; j < k; ++j) c.out<T>(0)[i * k + j] = T(static_cast<RealOf<T>>(svd.s[j]));
           if (a.compute_uv) {
@@ -239,6 +259,14 @@ void register_linalg_decompose(Registry& r) {
         const int64_t n = matrix_rows(c.in(0));
         for_each_matrix(c.in(0), [&](int64_t i) {
           if (n == 0) return;
+          if constexpr (may_be_large<T>) {
+            std::vector<double> values(static_cast<size_t>(n));
+            if (n >= kLargeMatrix &&
+                large_eigh(n, c.in<T>(0) + i * n * n, values.data(), a.compute_v ? c.out<T>(1) + i * n * n : nullptr)) {
+              for (int64_t j = 0; j < n; ++j) c.out<T>(0)[i * n + j] = static_cast<T>(values[static_cast<size_t>(j)]);
+              return;
+            }
+          }
           const auto eigh = eigh_factors<Wide<T>>(wide_matrix_at<T>(c.in(0), i), a.compute_v);
           for (int64_t j = 0; j < n; ++j) c.out<T>(0)[i * n + j] = T(static_cast<RealOf<T>>(eigh.e[j]));
           if (a.compute_v) mutable_matrix_at<T>(c.out(1), i) = eigh.v.template cast<T>();

@@ -7,6 +7,7 @@
 #include "runnel/ops/broadcast_grad.h"
 #include "runnel/ops/linalg.h"
 #include "runnel/ops/linalg_factor.h"
+#include "runnel/ops/linalg_large.h"
 #include "runnel/ops/math.h"
 #include "runnel/ops/reduce.h"
 
@@ -61,6 +62,17 @@ Matrix<Wide<T>> operand_at(const Tensor& t, int64_t i, bool adjoint) {
 
 template <class T>
 LuFactors<Wide<T>> lu_at(const Tensor& t, int64_t i, bool adjoint = false) {
+  if constexpr (may_be_large<T>) {
+    const int64_t n = matrix_rows(t);
+    if (n >= kLargeMatrix && !adjoint) {
+      Matrix<float> lu(n, n);
+      LuFactors<double> factors;
+      factors.row_to.resize(n);
+      factors.sign_of_rows = large_lu(n, t.data<float>() + i * n * n, lu.data(), factors.row_to.data());
+      factors.lu = lu.cast<double>();
+      return factors;
+    }
+  }
   return lu_factors(operand_at<T>(t, i, adjoint));
 }
 
@@ -105,6 +117,10 @@ void register_linalg_solve(Registry& r) {
       })
       .cpu([]<class T>(KernelContext& c, const AdjointAttrs& a) {
         for_each_matrix(c.in(0), [&](int64_t i) {
+          if constexpr (may_be_large<T>) {
+            const int64_t n = matrix_rows(c.in(0));
+            if (n >= kLargeMatrix) return large_inverse(n, c.in<T>(0) + i * n * n, a.adjoint, c.out<T>() + i * n * n);
+          }
           const auto lu = regular_lu_at<T>(c.in(0), i, a.adjoint);
           set_matrix_at<T>(c.out(), i, lu.solve(Matrix<Wide<T>>::Identity(lu.lu.rows(), lu.lu.cols())));
         });
@@ -183,6 +199,13 @@ void register_linalg_solve(Registry& r) {
       .cpu([]<class T>(KernelContext& c, const AdjointAttrs& a) {
         if (c.out().num_elements() == 0) return;
         for_each_matrix(c.in(0), [&](int64_t i) {
+          if constexpr (may_be_large<T>) {
+            const int64_t n = matrix_rows(c.in(0)), m = matrix_cols(c.out());
+            if (n >= kLargeMatrix) {
+              return large_solve(n, m, c.in<T>(0) + i * n * n, a.adjoint, c.in<T>(1) + i * n * m,
+                                 c.out<T>() + i * n * m);
+            }
+          }
           set_matrix_at<T>(c.out(), i, regular_lu_at<T>(c.in(0), i, a.adjoint).solve(wide_matrix_at<T>(c.in(1), i)));
         });
       })
@@ -204,6 +227,13 @@ void register_linalg_solve(Registry& r) {
         const Tensor m = broadcast_batch_to(c.in(0), c.out());
         const Tensor b = broadcast_batch_to(c.in(1), c.out());
         for_each_matrix(c.out(), [&](int64_t i) {
+          if constexpr (may_be_large<T>) {
+            const int64_t n = matrix_rows(m), columns = matrix_cols(b);
+            if (n >= kLargeMatrix) {
+              return large_triangular_solve(n, columns, m.data<T>() + i * n * n, a.lower, a.adjoint,
+                                            b.data<T>() + i * n * columns, c.out<T>() + i * n * columns);
+            }
+          }
           set_matrix_at<T>(c.out(), i,
                            solve_triangular(operand_at<T>(m, i, a.adjoint), wide_matrix_at<T>(b, i),
                                             a.lower != a.adjoint));  // the adjoint of a lower triangle is an upper one
@@ -232,7 +262,11 @@ void register_linalg_solve(Registry& r) {
       })
       .cpu([]<class T>(KernelContext& c) {
         for_each_matrix(c.in(0), [&](int64_t i) {
-          if (matrix_rows(c.in(0)) == 0) return;
+          const int64_t n = matrix_rows(c.in(0));
+          if (n == 0) return;
+          if constexpr (may_be_large<T>) {
+            if (n >= kLargeMatrix) return large_cholesky(n, c.in<T>(0) + i * n * n, c.out<T>() + i * n * n);
+          }
           set_matrix_at<T>(c.out(), i, cholesky_factor(wide_matrix_at<T>(c.in(0), i)));
         });
       })

@@ -1,0 +1,65 @@
+// What dense factorisations do to vectors and small triangles, for one instruction set (see foreach_isa.h).
+
+RUNNEL_ISA_TARGET float dot(int64_t n, const float* x, const float* y) {
+  F a = {}, b = {};
+  int64_t i = 0;
+  for (; i + 2 * W <= n; i += 2 * W) {
+    a = fma(load(x + i), load(y + i), a);
+    b = fma(load(x + i + W), load(y + i + W), b);
+  }
+  for (; i + W <= n; i += W) a = fma(load(x + i), load(y + i), a);
+  if (i < n) b = fma(load_n(x + i, n - i), load_n(y + i, n - i), b);
+  return sum(a + b);
+}
+
+// y += a * x
+RUNNEL_ISA_TARGET void axpy(int64_t n, float a, const float* x, float* y) {
+  const F f = splat(a);
+  int64_t i = 0;
+  for (; i + W <= n; i += W) store(y + i, fma(f, load(x + i), load(y + i)));
+  if (i < n) store_n(y + i, fma(f, load_n(x + i, n - i), load_n(y + i, n - i)), n - i);
+}
+
+RUNNEL_ISA_TARGET void scale(int64_t n, float a, float* x) {
+  int64_t i = 0;
+  for (; i + W <= n; i += W) store(x + i, load(x + i) * a);
+  if (i < n) store_n(x + i, load_n(x + i, n - i) * a, n - i);
+}
+
+// A few rows of a triangular solve, one after the other.
+RUNNEL_ISA_TARGET void solve_rows(bool lower, bool unit, int64_t n, int64_t m, const float* a, int64_t lda, float* b,
+                                  int64_t ldb) {
+  for (int64_t k = 0; k < n; ++k) {
+    const int64_t i = lower ? k : n - 1 - k;
+    float* row = b + i * ldb;
+    for (int64_t j = lower ? 0 : i + 1; j < (lower ? i : n); ++j) axpy(m, -a[i * lda + j], b + j * ldb, row);
+    if (unit) continue;
+    const F divisor = splat(a[i * lda + i]);
+    int64_t c = 0;
+    for (; c + W <= m; c += W) store(row + c, load(row + c) / divisor);
+    for (; c < m; ++c) row[c] = row[c] / a[i * lda + i];
+  }
+}
+
+// LU of m rows and n columns, column by column; swaps rows within these columns alone.
+RUNNEL_ISA_TARGET void lu_columns(int64_t m, int64_t n, float* a, int64_t lda, int32_t* swaps) {
+  for (int64_t k = 0; k < n; ++k) {
+    int64_t pivot = k;
+    float most = -1;
+    for (int64_t i = k; i < m; ++i) {
+      const float size = std::abs(a[i * lda + k]);
+      if (size > most) most = size, pivot = i;
+    }
+    swaps[k] = static_cast<int32_t>(pivot);
+    float* row = a + k * lda;
+    if (pivot != k) {
+      for (int64_t j = 0; j < n; ++j) std::swap(row[j], a[pivot * lda + j]);
+    }
+    if (row[k] == 0) continue;
+    for (int64_t i = k + 1; i < m; ++i) {
+      float* other = a + i * lda;
+      other[k] /= row[k];
+      axpy(n - k - 1, -other[k], row + k + 1, other + k + 1);
+    }
+  }
+}
