@@ -58,8 +58,8 @@ FAMILIES = [
     ("keras", "_vs_own_float32", None, 1.1, ["cnn_bf16_step", "encoder_bf16_step"]),
     ("optimizer", "", "torch_optimizer", 3, ["adam_fused", "adam_fused_traced"]),
     ("optimizer", "", "torch_optimizer", 10, ["adam_fused_small", "adam_fused_small_traced"]),
-    # The CNN's step with an asynchronous save every 100 steps, against one without; what memory saves add, against the
-    # bytes that they write.
+    # The CNN's step with an asynchronous save every 100 steps, against one without; the most memory that saves
+    # add, against that of the variables that they write.
     ("checkpoint_async", "_vs_plain", None, 1 / 1.035, ["ckpt_async_cnn_step"]),
     ("checkpoint_async", "_vs_copy", None, 1.0, ["ckpt_async_cnn_peak"]),
     ("image", "", "torch_image.py", 2.8, ["jpeg_pipeline"]),

@@ -3,10 +3,12 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <exception>
+#include <string_view>
 #include <vector>
 
 #include "runnel/base/format.h"
@@ -15,6 +17,37 @@
 
 namespace runnel::io {
 namespace {
+
+// When a process began, in ticks since the machine did; 0 where that is not known, or there is no such process. Numbers
+// of processes are used again, this is not.
+uint64_t begin_of_process(int pid) {
+  try {
+    const std::vector<std::byte> bytes = Env::posix().read_file(fmt::format("/proc/{}/stat", pid));
+    std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    text.remove_prefix(std::min(text.rfind(')') + 1, text.size()));  // the name may have spaces
+    constexpr int kFieldsBefore = 20;                                // the begin is number 22, the name 2
+    for (int i = 0; i < kFieldsBefore; ++i) text.remove_prefix(std::min(text.find(' ') + 1, text.size()));
+    uint64_t begin = 0;
+    std::from_chars(text.data(), text.data() + text.size(), begin);
+    return begin;
+  } catch (const Error&) {
+    return 0;
+  }
+}
+
+// Does the process that made a temporary file live? `writer` is what stands behind the mark in its name.
+bool writer_lives(std::string_view writer) {
+  int pid = 0;
+  uint64_t begin = 0;
+  const char* end = writer.data() + writer.size();
+  const auto [dot, bad_pid] = std::from_chars(writer.data(), end, pid);
+  if (bad_pid != std::errc() || dot == end || *dot != '.' || pid <= 0) return true;  // no file of ours
+  const auto [dash, bad_begin] = std::from_chars(dot + 1, end, begin);
+  if (bad_begin != std::errc() || dash == end || *dash != '-') return true;
+  if (::kill(pid, 0) != 0 && errno == ESRCH) return false;
+  const uint64_t now = begin_of_process(pid);
+  return begin == 0 || now == 0 || now == begin;
+}
 
 // The mark of temporary files: the machine and the process, so that it can be told whether their writer still lives.
 std::string temporary_mark() {
@@ -54,7 +87,8 @@ ShardName free_shard_name(const std::string& prefix, Env& env) {
 
 std::string temporary_path(const std::string& path) {
   static std::atomic<uint64_t> serial{0};
-  return fmt::format("{}{}{}-{}", path, temporary_mark(), ::getpid(), serial++);
+  const int pid = ::getpid();
+  return fmt::format("{}{}{}.{}-{}", path, temporary_mark(), pid, begin_of_process(pid), serial++);
 }
 
 void remove_quietly(const std::string& path, Env& env) noexcept {
@@ -92,11 +126,7 @@ void remove_leftovers(const std::string& dir, Env& env) {
   for (const std::string& name : env.list(dir)) {
     const size_t at = name.rfind(mark);
     if (at == std::string::npos) continue;
-    int pid = 0;
-    const char* begin = name.data() + at + mark.size();
-    const auto [end, error] = std::from_chars(begin, name.data() + name.size(), pid);
-    if (error != std::errc() || *end != '-' || pid <= 0) continue;
-    if (::kill(pid, 0) != 0 && errno == ESRCH) remove_quietly(join_path(dir, name), env);
+    if (!writer_lives(std::string_view(name).substr(at + mark.size()))) remove_quietly(join_path(dir, name), env);
   }
 }
 

@@ -58,10 +58,14 @@ double processor_seconds() {
 }  // namespace
 
 BackgroundWriter::~BackgroundWriter() {
-  join();
-  if (!error_) return;
+  if (is_on_its_thread()) {
+    thread_.detach();
+  } else if (thread_.joinable()) {
+    thread_.join();
+  }
+  if (!state_->error) return;
   try {
-    std::rethrow_exception(error_);
+    std::rethrow_exception(state_->error);
   } catch (const std::exception& error) {
     log_error("[checkpoint] an asynchronous save failed: {}", error.what());
   } catch (...) {
@@ -69,32 +73,36 @@ BackgroundWriter::~BackgroundWriter() {
   }
 }
 
-void BackgroundWriter::join() {
-  if (thread_.joinable()) thread_.join();
-}
-
 void BackgroundWriter::sync() {
-  join();
-  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+  if (is_on_its_thread()) {
+    throw make_error(Code::failed_precondition,
+                     "[checkpoint] a callback of an asynchronous save cannot wait for it: save, restore and sync are "
+                     "for the thread that saves");
+  }
+  if (thread_.joinable()) thread_.join();
+  state_->thread = std::thread::id();  // the number may be given to another thread now
+  if (state_->error) std::rethrow_exception(std::exchange(state_->error, nullptr));
 }
 
 void BackgroundWriter::start(std::function<void()> job, std::function<void(double)> done) {
   sync();
   auto running = std::make_unique<RunningJob>();  // counted before exit() can be called
-  busy_ = true;
+  state_->busy = true;
   try {
-    thread_ = std::thread([this, job = std::move(job), done = std::move(done), running = std::move(running)]() mutable {
-      try {
-        job();
-      } catch (...) {
-        error_ = std::current_exception();
-      }
-      job = nullptr;  // the copies of the values go before anybody is told
-      if (done) done(processor_seconds());
-      busy_ = false;
-    });
+    thread_ = std::thread(
+        [state = state_, job = std::move(job), done = std::move(done), running = std::move(running)]() mutable {
+          state->thread = std::this_thread::get_id();
+          try {
+            job();
+          } catch (...) {
+            state->error = std::current_exception();
+          }
+          job = nullptr;  // the copies of the values go before anybody is told
+          if (done) done(processor_seconds());
+          state->busy = false;
+        });
   } catch (const std::system_error& error) {
-    busy_ = false;
+    state_->busy = false;
     throw make_error(Code::resource_exhausted, "[checkpoint] there is no thread for an asynchronous save: {}",
                      error.what());
   }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <thread>
 
 #include "runnel/base/export.h"
@@ -21,14 +22,19 @@ class RUNNEL_API BackgroundWriter {
 
   // Waits for the job before. `done` is called by the thread after the job, also one that failed.
   void start(std::function<void()> job, std::function<void(double processor_seconds)> done = {});
-  void sync();
-  bool busy() const { return busy_; }
+  void sync();  // an Error when a job calls it
+  bool busy() const { return state_->busy; }
 
  private:
-  void join();
+  // What the thread touches: it may outlive the writer, which ends in it when a job holds the last owner.
+  struct State {
+    std::atomic<bool> busy = false;
+    std::atomic<std::thread::id> thread = {};  // that runs the job
+    std::exception_ptr error;  // of the job; read after it was joined
+  };
+  bool is_on_its_thread() const { return state_->thread.load() == std::this_thread::get_id(); }
   std::thread thread_;
-  std::atomic<bool> busy_ = false;
-  std::exception_ptr error_;  // of the job; read after it was joined
+  std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
 }  // namespace runnel::train

@@ -196,6 +196,19 @@ TEST(CheckpointCommit, WhatAKilledWriterLeftIsRemoved) {
   EXPECT_EQ(temporary_files(dir.path()).size(), 1u);
 }
 
+TEST(CheckpointCommit, AnotherProcessThatGotTheNumberIsNotTheWriter) {
+  const TempDir dir;
+  CheckpointWriter own(dir.file("own"));
+  ASSERT_EQ(temporary_files(dir.path()).size(), 1u);
+  const std::string live = temporary_files(dir.path())[0];
+  const size_t begin = live.rfind('.') + 1, end = live.rfind('-');
+  std::string dead = live;
+  dead.replace(begin, end - begin, "1");  // a process of this number that began earlier
+  Env::posix().create(dir.file(dead))->close();
+  write_step(dir.file("other"), 1);
+  EXPECT_THAT(temporary_files(dir.path()), ::testing::ElementsAre(live));
+}
+
 TEST(CheckpointCommit, WhereNothingCanBeWrittenTheErrorSaysSo) {
   const TempDir dir;
   std::filesystem::create_directory(dir.file("file.index"));

@@ -165,6 +165,24 @@ TEST(AsyncSave, CallbacksComeInOrderAndTheirErrorsToo) {
   EXPECT_TRUE(io::checkpoint_exists(dir.file("w")));
 }
 
+TEST(AsyncSave, ACallbackMayOwnTheCheckpointButNotWaitForIt) {
+  const TempDir dir;
+  GatedEnv env;
+  std::atomic<bool> called = false;
+  {
+    Checkpoint checkpoint({{"v", Variable(1.f)}});
+    CheckpointOptions options = async_in(env);
+    options.experimental_write_callbacks = {[&called, checkpoint](const std::string&) {
+      expect_error([&] { checkpoint.sync(); }, Code::failed_precondition, "a callback of an asynchronous save");
+      called = true;
+    }};
+    checkpoint.write(dir.file("m"), options);
+  }
+  env.open();  // the thread has the last owner now
+  for (int i = 0; i < 2000 && !called; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_TRUE(called);
+}
+
 TEST(AsyncSave, TakesOneCopyOfTheVariablesAtMost) {
   const TempDir dir;
   GatedEnv env;

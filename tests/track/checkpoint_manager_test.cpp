@@ -203,6 +203,18 @@ TEST(CheckpointManager, ADamagedLatestNamesTheOthers) {
   EXPECT_EQ(saved.v.value().item<float>(), 3);
   saved.checkpoint.restore(dir.file("ckpt-2"));
   EXPECT_EQ(saved.v.value().item<float>(), 2);
+  const std::string other_shard = io::checkpoint_shard_path(dir.file("ckpt-2"), 0, 1);
+  std::vector<std::byte> bytes = Env::posix().read_file(other_shard);
+  for (std::byte& each : bytes) each ^= std::byte{1};
+  Env::posix().write_file(shard, bytes);
+  expect_error([&] { manager.restore_or_initialize(); }, Code::data_loss, "checksum is wrong");
+  bytes = Env::posix().read_file(io::checkpoint_index_path(dir.file("ckpt-3")));
+  bytes.resize(bytes.size() - 20);
+  Env::posix().write_file(io::checkpoint_index_path(dir.file("ckpt-3")), bytes);
+  expect_error([&] { manager.restore_or_initialize(); }, Code::data_loss, dir.file("ckpt-3.index"));
+  EXPECT_EQ(saved.v.value().item<float>(), 2);
+  EXPECT_EQ(manager.save(9), dir.file("ckpt-9"));  // and the folder goes on
+  EXPECT_EQ(manager.restore_or_initialize(), dir.file("ckpt-9"));
 }
 
 TEST(CheckpointManager, AFolderMovesWithItsStateFile) {

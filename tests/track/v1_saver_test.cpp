@@ -174,6 +174,29 @@ TEST(Saver, AMismatchChangesNothing) {
   expect_unchanged();
 }
 
+TEST(Saver, ReadsCheckpointsOfObjectsByTheNamesOfTheirVariables) {
+  RUNNEL_REQUIRE_FIXTURES();
+  const std::string prefix = test::fixtures() / "tf215/checkpoints/manager_keep3/ckpt-5";
+  Graph graph;
+  const auto scope = graph.as_default();
+  const Variable value = get_variable("Variable", {});
+  const Variable counter = get_variable("save_counter", {}, {.dtype = DType::int64});
+  const Variable other = get_variable("scope/other", {});
+  Session session(graph);
+  ::testing::internal::CaptureStderr();
+  train::Saver({value, counter}).restore(session, prefix);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), ::testing::HasSubstr("a checkpoint of objects"));
+  EXPECT_EQ(session.run(value).item<float>(), 5);
+  EXPECT_EQ(session.run(counter).item<int64_t>(), 5);
+  expect_error(
+      [&] {
+        train::Saver({value, other}).restore(session, prefix);
+      },
+      Code::not_found, "without variables named 'scope/other'; no variable was changed. It has 'save_counter'");
+  train::Saver({{"Variable", other}}).restore(session, prefix);
+  EXPECT_EQ(session.run(other).item<float>(), 5);
+}
+
 TEST(Saver, KeepsAsManyAsAskedFor) {
   const TempDir dir;
   Graph graph;
