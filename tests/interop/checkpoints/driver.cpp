@@ -1,16 +1,15 @@
 // checkpoint_driver: our side of judge.py. `write DIR` trains the objects of every case, saves them as DIR/CASE/ours-1
 // and goes on; `read DIR` restores what TensorFlow wrote as DIR/CASE/theirs-1, writes it again and goes on. Prints a
-// line of JSON a case.
+// line of JSON a case. `manage DIR` goes on with the folder DIR/manager that managers look after in turn.
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "runnel/keras/keras.h"
 #include "runnel/keras/optimizers_legacy.h"
 #include "runnel/runnel.h"
-#include "runnel/track/checkpoint.h"
+#include "runnel/track/checkpoint_manager.h"
 #include "runnel/track/v1_saver.h"
 #include "tests/support/tensorflow_objects.h"
 
@@ -248,12 +247,37 @@ json saver(const std::string& dir, bool writes) {
   return line;
 }
 
+// What the latest checkpoint of the folder has; then saves four more.
+json manage(const std::string& dir) {
+  json line{{"case", "manager"}};
+  try {
+    const Variable v(0.f);
+    Checkpoint checkpoint({{"v", v}});
+    train::CheckpointManager manager(checkpoint, dir + "/manager", 3);
+    manager.restore_or_initialize();
+    line["restored"] = {v.value().item<float>(), checkpoint.save_counter().value().item<int64_t>()};
+    for (int i = 0; i < 4; ++i) {
+      v.assign_add(1.f);
+      manager.save({}, {.options = {.experimental_enable_async_checkpoint = true}});
+    }
+    manager.sync();
+  } catch (const Error& error) {
+    line["error"] = error.what();
+  }
+  return line;
+}
+
 int run(int argc, char** argv) {
-  if (argc != 3 || (std::strcmp(argv[1], "write") != 0 && std::strcmp(argv[1], "read") != 0)) {
-    std::fprintf(stderr, "usage: checkpoint_driver write|read DIR\n");
+  const std::string what = argc == 3 ? argv[1] : "";
+  if (what != "write" && what != "read" && what != "manage") {
+    std::fprintf(stderr, "usage: checkpoint_driver write|read|manage DIR\n");
     return 2;
   }
-  const bool writes = argv[1][0] == 'w';
+  if (what == "manage") {
+    print(manage(argv[2]));
+    return 0;
+  }
+  const bool writes = what == "write";
   for (const Case& c : all_cases()) {
     const json line = writes ? write(c, argv[2]) : read(c, argv[2]);
     print(line);

@@ -180,6 +180,31 @@ def check_session():
         made.saver.save(made.session, path('v1_saver', 'theirs'), global_step=1, write_meta_graph=False)
 
 
+def check_managers():
+    """A folder that our manager and TensorFlow's look after in turn."""
+
+    def expect(what, got, wanted):
+        if got != wanted:
+            fault('manager', f'{what}: {got}, not {wanted}')
+
+    def names(prefixes):
+        return [os.path.basename(prefix) for prefix in prefixes]
+
+    folder = os.path.join(WORK, 'manager')
+    expect('of a new folder we restore', drive('manage')['manager'].get('restored'), [0, 0])
+    v = tf.Variable(0.)
+    checkpoint = tf.train.Checkpoint(v=v)
+    manager = tf.train.CheckpointManager(checkpoint, folder, 3)
+    expect('TensorFlow takes over', names(manager.checkpoints), ['ckpt-2', 'ckpt-3', 'ckpt-4'])
+    checkpoint.restore(manager.latest_checkpoint).assert_consumed()
+    expect('it restores', [v.numpy(), int(checkpoint.save_counter)], [4, 4])
+    v.assign_add(10.)
+    expect('it saves', names([manager.save()]), ['ckpt-5'])
+    expect('we restore', drive('manage')['manager'].get('restored'), [14, 5])
+    left = {name.split('.')[0] for name in os.listdir(folder)}
+    expect('there is left', sorted(left), ['checkpoint', 'ckpt-7', 'ckpt-8', 'ckpt-9'])
+
+
 def check_back(case, line, losses):
     if line.get('error'):
         return fault(case, f"theirs is not restored: {line['error']}")
@@ -208,9 +233,10 @@ def main():
         losses[case] = write_theirs(case)
     for case, line in drive('read').items():
         check_back(case, line, losses[case])
+    check_managers()
     for each in faults:
         print('FAILED', each)
-    print(f'{len(ours)} cases, {len(faults)} failures')
+    print(f'{len(ours) + 1} cases, {len(faults)} failures')
     return 1 if faults else 0
 
 
