@@ -7,20 +7,35 @@ import numpy as np
 from tensorflow_calls import array, op_def
 
 
-def pooled(x, y, ksize, strides, padding):
-    """Is y the largest elements of the windows of x? (A window that is all NaN or too large is no matter here.)"""
+def windows(x, ksize, strides, padding):
+    """The windows of pooling, in an array of arrays; None where there are none."""
     if padding not in ("SAME", "VALID") or len(ksize) != x.ndim:
-        return True
-    x, y = x.astype(np.float64), y.astype(np.float64)
+        return None
+    x = x.astype(np.float64)
     starts = []
     for n, k, s in zip(x.shape, ksize, strides):
         out = -(-n // s) if padding == "SAME" else (n - k + s) // s
         before = max(0, (out - 1) * s + k - n) // 2 if padding == "SAME" else 0
         starts.append([(max(0, i * s - before), i * s - before + k) for i in range(out)])
-    if y.shape != tuple(len(s) for s in starts):
+    all_of_them = np.empty(tuple(len(s) for s in starts), dtype=object)
+    for at in np.ndindex(all_of_them.shape):
+        all_of_them[at] = x[tuple(slice(*starts[d][i]) for d, i in enumerate(at))]
+    return all_of_them
+
+
+def pooled(x, y, ksize, strides, padding):
+    """Is y the largest elements of the windows of x? (A window that is all NaN or too large is no matter here.)"""
+    parts = windows(x, ksize, strides, padding)
+    if parts is None or y.shape != parts.shape:
         return True
-    return all(y[at] == x[tuple(slice(*starts[d][i]) for d, i in enumerate(at))].max(initial=-np.inf)
-               for at in np.ndindex(y.shape))
+    y = y.astype(np.float64)
+    return all(y[at] == parts[at].max(initial=-np.inf) for at in np.ndindex(y.shape))
+
+
+def tied(x, ksize, strides, padding):
+    """Has a window of x several largest elements?"""
+    parts = windows(x, ksize, strides, padding)
+    return parts is not None and any((w == w.max(initial=-np.inf)).sum() > 1 for w in parts.ravel())
 
 
 class Names(dict):
@@ -28,7 +43,7 @@ class Names(dict):
 
     def __init__(self, case, found):
         super().__init__()
-        self.update(np=np, pooled=pooled, how=case.get("how", ""), detail=found["detail"], id=case["id"])
+        self.update(np=np, pooled=pooled, tied=tied, how=case.get("how", ""), detail=found["detail"], id=case["id"])
         definition = op_def(case["op"])
         texts = {a.name for a in definition.attr if a.type == "string"} if definition else set()
         for name, value in case["attrs"].items():
@@ -63,7 +78,8 @@ class Decision:
         if self.cases is None:
             return True
         try:
-            return bool(eval(self.cases, Names(case, found)))  # pylint: disable=eval-used  # of our own file
+            with np.errstate(all="ignore"):
+                return bool(eval(self.cases, Names(case, found)))  # pylint: disable=eval-used  # of our own file
         except Exception:  # pylint: disable=broad-except  # a name that this case has not
             return False
 

@@ -77,7 +77,8 @@ double polygamma(double n, double x) {
 
 double gamma_draw_slope(double a, double x) {
   if (x == 0) return 0;
-  if (!(a > 0) || !(x > 0) || a == kInf || x == kInf) return kNan;
+  if (!(a > 0) || !(x > 0)) return kNan;
+  if (a == kInf || x == kInf) return 0;
   if (a > 1e8) return 1 + (x - a) / (2 * a);  // a normal distribution by then
   // The quantile P(a, x) stays: dx/da = -(dP/da) / p with the density p = x^(a-1) exp(-x) / gamma(a).
   if (x <= 1 || x <= a) {
