@@ -33,10 +33,10 @@ const double* Logs::find(std::string_view name) const {
   return nullptr;
 }
 
-double Logs::operator[](const AskedName& asked) const {
-  if (const double* value = find(asked.name)) return *value;
-  throw make_error(Code::not_found, "[keras] the logs have no '{}'; there are: {}{}", asked.name, names_of(values_),
-                   user_line(asked.where).at());
+double Logs::operator[](const AskedName& name) const {
+  if (const double* value = find(name.name)) return *value;
+  throw make_error(Code::not_found, "[keras] the logs have no '{}'; there are: {}{}", name.name, names_of(values_),
+                   user_line(name.where).at());
 }
 
 double Logs::operator[](const AskedPlace& i) const {
@@ -82,11 +82,11 @@ std::ostream& operator<<(std::ostream& out, const Logs& logs) {
   return out << values;
 }
 
-const EpochValues& History::operator[](const AskedName& asked) const {
-  const auto found = history.find(std::string(asked.name));
+const EpochValues& History::operator[](const AskedName& name) const {
+  const auto found = history.find(std::string(name.name));
   if (found == history.end()) {
-    throw make_error(Code::not_found, "[History] nothing was recorded as '{}'; there are: {}{}", asked.name,
-                     names_of(history), user_line(asked.where).at());
+    throw make_error(Code::not_found, "[History] nothing was recorded as '{}'; there are: {}{}", name.name,
+                     names_of(history), user_line(name.where).at());
   }
   return found->second;
 }
