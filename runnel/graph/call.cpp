@@ -69,7 +69,8 @@ auto define_call(Registry& r, const char* name) {
 void register_graph(Registry& r) {
   r.define<ArgAttrs>("_Arg")
       .out("output", "T")
-      .shape(unknown_shape)
+      // Graphs make the nodes of their parameters without it.
+      .shape([](InferContext&) { throw invalid_argument("only a graph makes parameters of itself"); })
       .cpu([](KernelContext& c) { no_value(c); })
       .doc("A parameter of a function.");
   r.define<ConstAttrs>("Const")

@@ -191,6 +191,13 @@ TEST(Handles, ToNothingAreErrors) {
   refused("TensorListLength", {Tensor::empty(DType::variant, {})}, {}, Code::invalid_argument, "no TensorList");
 }
 
+TEST(Functions, CallsMakeNoParameters) {
+  const NamedAttrs attrs{{"T", DType::float32}, {"index", int64_t{0}}};
+  refused("_Arg", {}, attrs, Code::invalid_argument, "only a graph makes parameters");
+  auto f = function([&] { return call_op("_Arg", {}, attrs)[0]; });
+  expect_error([&] { f(); }, Code::invalid_argument, "only a graph makes parameters");
+}
+
 TEST(Functions, ThatAreNotThereAreErrors) {
   const Tensor yes(true), index(0), x{1.f};
   const std::vector<DType> floats{DType::float32};
