@@ -160,6 +160,7 @@ set(RUNNEL_PUBLIC_HEADERS
   runnel/keras/metrics_fbeta.h
   runnel/keras/metrics_iou.h
   runnel/keras/metrics_mean.h
+  runnel/keras/metrics_mean_tensor.h
   runnel/keras/model.h
   runnel/keras/named_callable.h
   runnel/keras/namespaces.h
@@ -167,6 +168,7 @@ set(RUNNEL_PUBLIC_HEADERS
   runnel/keras/optimizer.h
   runnel/keras/optimizers.h
   runnel/keras/optimizers_legacy.h
+  runnel/keras/optimizers_recent.h
   runnel/keras/plot.h
   runnel/keras/plot_model.h
   runnel/keras/policy.h

@@ -6,6 +6,7 @@
 #include "runnel/keras/loss_scale_optimizer.h"
 #include "runnel/keras/named_callable.h"
 #include "runnel/keras/optimizers.h"
+#include "runnel/keras/optimizers_recent.h"
 #include "runnel/op/composed.h"
 
 namespace runnel::keras::optimizers {
@@ -20,11 +21,10 @@ std::pair<const char*, OptimizerFactory> optimizer_entry() {
 
 const std::vector<std::pair<const char*, OptimizerFactory>>& optimizer_factories() {
   static const std::vector<std::pair<const char*, OptimizerFactory>> all{
-      optimizer_entry<SGD>(),     optimizer_entry<Adam>(),
-      optimizer_entry<AdamW>(),   optimizer_entry<RMSprop>(),
-      optimizer_entry<Adagrad>(), optimizer_entry<Adadelta>(),
-      optimizer_entry<Adamax>(),  optimizer_entry<Nadam>(),
-      optimizer_entry<Ftrl>(),    optimizer_entry<mixed_precision::LossScaleOptimizer>()};
+      optimizer_entry<SGD>(),     optimizer_entry<Adam>(),      optimizer_entry<AdamW>(),
+      optimizer_entry<RMSprop>(), optimizer_entry<Adagrad>(),   optimizer_entry<Adadelta>(),
+      optimizer_entry<Adamax>(),  optimizer_entry<Nadam>(),     optimizer_entry<Ftrl>(),
+      optimizer_entry<Lion>(),    optimizer_entry<Adafactor>(), optimizer_entry<mixed_precision::LossScaleOptimizer>()};
   return all;
 }
 

@@ -228,9 +228,17 @@ Snapshot Checkpoint::capture(const compat::v1::Session& session, SourceSite wher
 
 RestoreStatus Checkpoint::restore(const std::optional<std::string>& path, const CheckpointOptions& options,
                                   SourceSite where) {
-  RestoreStatus status = read(path, options, where);
-  io::called_at(where, [&] { node_->counter(); });
-  return status;
+  // The counter is there before, so that the file's is checked with everything else; a restore that fails makes none.
+  const bool made = io::called_at(where, [&] {
+    refuse_traces("restore");
+    return node_->make_counter();
+  });
+  try {
+    return read(path, options, where);
+  } catch (...) {
+    if (made) node_->forget_counter();
+    throw;
+  }
 }
 
 RestoreStatus Checkpoint::read(const std::optional<std::string>& path, const CheckpointOptions& options,

@@ -30,11 +30,16 @@ std::vector<Trackable::Edge> CheckpointNode::own_parts() {
 }
 
 Variable& CheckpointNode::counter() {
-  if (save_counter.defined()) return save_counter;
+  make_counter();
+  return save_counter;
+}
+
+bool CheckpointNode::make_counter() {
+  if (save_counter.defined()) return false;
   if (has_root) {
     if (const Edge* known = root().find_edge("save_counter"); known && known->handle.defined()) {
       save_counter = Variable::from_handle(known->handle);
-      return save_counter;
+      return false;
     }
   }
   const OutsideTrace outside;  // made once, whatever is being traced
@@ -42,7 +47,12 @@ Variable& CheckpointNode::counter() {
   if (has_root) SavedGraph::settle_attached(root(), "save_counter", made.slot());
   track("save_counter", made);
   save_counter = made;
-  return save_counter;
+  return true;
+}
+
+void CheckpointNode::forget_counter() {
+  untrack("save_counter");
+  save_counter = Variable();
 }
 
 int64_t current_number(const Variable& counter) {

@@ -25,6 +25,8 @@ class CheckpointNode : public Trackable {
   std::vector<Edge> attached() { return has_root ? own_parts() : std::vector<Edge>(); }
   ObjectGraph graph() { return ObjectGraph::of(root(), attached()); }
   Variable& counter();
+  bool make_counter();  // false where there is one
+  void forget_counter();
 
  private:
   std::vector<Edge> own_parts();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runnel/keras/keras.h"
+#include "runnel/keras/metrics_mean_tensor.h"
 #include "runnel/runnel.h"
 #include "runnel/track/checkpoint.h"
 
@@ -128,18 +129,19 @@ inline std::shared_ptr<Model> compiled_model() {
   return model;
 }
 
-// Not there: Lion and Adafactor (no such optimizer yet).
 inline Objects trained_model(const OptimizerPtr& optimizer) {
   const auto model = sequential_model();
   optimizer->build(model->trainable_variables());
   return {.parts = {{"model", model}, {"optimizer", optimizer}}};
 }
 
-// Not there: MeanTensor (no such metric yet).
 inline Objects metric_objects() {
+  const auto mean_tensor = std::make_shared<metrics::MeanTensor>();
+  mean_tensor->update_state(Tensor{0.f, 0.f, 0.f});
   return {.parts = {{"acc", std::make_shared<metrics::SparseCategoricalAccuracy>()},
                     {"auc", std::make_shared<metrics::AUC>(metrics::AUCOptions{.num_thresholds = 5})},
                     {"mean", std::make_shared<metrics::Mean>()},
+                    {"meantensor", mean_tensor},
                     {"miou", std::make_shared<metrics::MeanIoU>(3)},
                     {"prec", std::make_shared<metrics::Precision>()}}};
 }

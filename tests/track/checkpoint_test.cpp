@@ -184,6 +184,16 @@ TEST(Checkpoints, ThatDoNotFitChangeNothingAndNameAll) {
   EXPECT_EQ(number_of(a), 9);
 }
 
+TEST(Checkpoints, CheckTheCounterWithEverythingElse) {
+  const TempDir dir;
+  Checkpoint({{"a", number_variable(1)}, {"save_counter", number_variable(2)}}).write(dir.file("x"));
+  const Variable a = number_variable(0);
+  Checkpoint checkpoint({{"a", a}});
+  expect_error([&] { checkpoint.restore(dir.file("x")); }, Code::invalid_argument, "save_counter");
+  EXPECT_EQ(number_of(a), 0);
+  EXPECT_EQ(checkpoint.save(dir.file("ckpt")), dir.file("ckpt-1"));
+}
+
 TEST(Checkpoints, SayWhatIsMissingAndWhatIsLeft) {
   const TempDir dir;
   Checkpoint({{"a", number_variable(1)}, {"b", number_variable(2)}}).write(dir.file("x"));

@@ -10,6 +10,7 @@
 #include "runnel/base/sha256.h"
 #include "runnel/keras/keras.h"
 #include "runnel/keras/optimizers_legacy.h"
+#include "runnel/keras/optimizers_recent.h"
 #include "runnel/runnel.h"
 #include "runnel/tensor/object_graph.h"
 #include "runnel/track/checkpoint.h"
@@ -218,11 +219,13 @@ std::vector<Case> all_cases() {
       {"optimizer_adamax", trained_with<Adamax>(0.01)},
       {"optimizer_nadam", trained_with<Nadam>(0.01)},
       {"optimizer_ftrl", trained_with<Ftrl>(0.1)},
+      {"optimizer_lion", trained_with<Lion>(0.01)},
+      {"optimizer_adafactor", trained_with<Adafactor>(0.01)},
       {"optimizer_legacy_adam", trained_with<legacy::Adam>(0.01)},
       {"optimizer_legacy_sgd", trained_with<legacy::SGD>(legacy::SGDOptions{.learning_rate = 0.1, .momentum = 0.9})},
       {"optimizer_legacy_rmsprop",
        trained_with<legacy::RMSprop>(legacy::RMSpropOptions{.learning_rate = 0.01, .momentum = 0.5, .centered = true})},
-      {"metrics", metric_objects, "ckpt-1", {"meantensor"}},
+      {"metrics", metric_objects},
       {"containers", containers},
       {"dtypes", variables_of_every_type},
       {"random_generator",
@@ -400,6 +403,45 @@ void expect_same_training(const std::string& folder, Optimizer& optimizer) {
     for (const float number : model->get_weights()[i].to_vector<float>()) ours.push_back(number);
     EXPECT_THAT(ours, testing::Pointwise(testing::DoubleNear(1e-6), flat_numbers(wanted[i])));
   }
+}
+
+TEST(MeanTensors, AreTheMeanOfEveryElement) {
+  metrics::MeanTensor mean;
+  EXPECT_THROW((void)mean.result(), Error);
+  mean.update_state(Tensor{1.f, 2.f});
+  mean.update_state(Tensor{3.f, 6.f}, Tensor{1.f, 3.f});
+  EXPECT_EQ(mean.result().to_vector<float>(), (std::vector<float>{2, 5}));
+  EXPECT_THROW(mean.update_state(Tensor{1.f}), Error);
+  mean.reset_state();
+  EXPECT_EQ(mean.result().to_vector<float>(), (std::vector<float>{0, 0}));
+  // The state of a checkpoint comes with the first values.
+  const test::TempDir dir;
+  mean.update_state(Tensor{4.f, 8.f});
+  Checkpoint({{"mean", mean}}).write(dir.file("x"));
+  metrics::MeanTensor fresh;
+  Checkpoint checkpoint({{"mean", fresh}});
+  const train::RestoreStatus status = checkpoint.read(dir.file("x"));
+  fresh.update_state(Tensor{0.f, 0.f});
+  status.assert_consumed();
+  EXPECT_EQ(fresh.result().to_vector<float>(), (std::vector<float>{2, 4}));
+}
+
+TEST(RecentOptimizers, TrainAsKerass) {
+  RUNNEL_REQUIRE_FIXTURES();
+  optimizers::Lion lion(0.01);
+  expect_same_training("optimizer_lion", lion);
+  optimizers::Adafactor adafactor(0.01);
+  expect_same_training("optimizer_adafactor", adafactor);
+  EXPECT_EQ(adafactor.variables().size(), 9U);
+  EXPECT_EQ(optimizers::get("adafactor")->class_name(), "Adafactor");
+  // Rows alone, and in a function.
+  const Variable w(Tensor{{1.f, 2.f}, {3.f, 4.f}}, {.name = "w"});
+  optimizers::Lion rows({.learning_rate = 0.5});
+  const auto step = function([&] {
+    rows.apply_gradients({{IndexedSlices{Tensor{{1.f, -1.f}}, Tensor{int64_t{1}}, Tensor{int64_t{2}, int64_t{2}}}, w}});
+    return Tensor(w);
+  });
+  EXPECT_EQ(step().to_vector<float>(), (std::vector<float>{1, 2, 2.5, 4.5}));
 }
 
 TEST(LegacyOptimizers, TrainAsKerass) {

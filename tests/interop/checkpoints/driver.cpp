@@ -8,6 +8,7 @@
 
 #include "runnel/keras/keras.h"
 #include "runnel/keras/optimizers_legacy.h"
+#include "runnel/keras/optimizers_recent.h"
 #include "runnel/runnel.h"
 #include "runnel/track/checkpoint_manager.h"
 #include "runnel/track/v1_saver.h"
@@ -166,6 +167,8 @@ std::vector<Case> all_cases() {
       {"adamax", [] { return std::make_shared<Adamax>(0.01); }},
       {"nadam", [] { return std::make_shared<Nadam>(0.01); }},
       {"loss_scale", [] { return std::make_shared<mixed_precision::LossScaleOptimizer>(adam()); }},
+      {"lion", [] { return std::make_shared<Lion>(0.001); }},
+      {"adafactor", [] { return std::make_shared<Adafactor>(0.01); }},
       {"legacy_adam", [] { return std::make_shared<legacy::Adam>(0.01); }},
       {"legacy_sgd",
        [] { return std::make_shared<legacy::SGD>(legacy::SGDOptions{.learning_rate = 0.1, .momentum = 0.9}); }},

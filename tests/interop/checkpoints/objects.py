@@ -150,8 +150,9 @@ def generators():
 def metrics():
     M = K.metrics
     made = {'mean': M.Mean(), 'acc': M.SparseCategoricalAccuracy(), 'auc': M.AUC(num_thresholds=5),
-            'prec': M.Precision(), 'miou': M.MeanIoU(3)}
+            'meantensor': M.MeanTensor(), 'prec': M.Precision(), 'miou': M.MeanIoU(3)}
     made['mean'].update_state([1., 2., 5.])
+    made['meantensor'].update_state([1., 2., 3.])
     made['acc'].update_state([0, 1, 1], [[.9, .1], [.2, .8], [.7, .3]])
     made['auc'].update_state([0, 1, 1, 0], [.1, .8, .4, .6])
     made['prec'].update_state([0, 1, 1], [.7, .8, .2])
@@ -199,6 +200,7 @@ CASES = {
         'rmsprop': lambda: O.RMSprop(0.01), 'rmsprop_centered': lambda: O.RMSprop(0.01, momentum=0.5, centered=True),
         'adadelta': lambda: O.Adadelta(0.5), 'adamax': lambda: O.Adamax(0.01), 'nadam': lambda: O.Nadam(0.01),
         'loss_scale': lambda: K.mixed_precision.LossScaleOptimizer(adam()),
+        'lion': lambda: O.Lion(0.001), 'adafactor': lambda: O.Adafactor(0.01),
         'legacy_adam': lambda: O.legacy.Adam(0.01),
         'legacy_sgd': lambda: O.legacy.SGD(0.1, momentum=0.9),
         'legacy_rmsprop': lambda: O.legacy.RMSprop(0.01, momentum=0.5, centered=True),
