@@ -212,6 +212,7 @@ class Review {
   }
 
   void add_names() {
+    for (const SavedGraph::Note& note : r_.saved->misfits()) add_value(State::mismatched, note.key, note.what);
     for (const ObjectGraph::Node& node : program_.nodes) {
       if (node.attributes.empty()) continue;
       if (matched(*node.object)) {

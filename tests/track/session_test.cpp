@@ -101,6 +101,12 @@ TEST(NamedCheckpoints, ThatDoNotFitChangeNothing) {
   Checkpoint checkpoint({{"b", b}, {"w", w}});
   expect_error([&] { checkpoint.restore(path); }, Code::invalid_argument, "Variable 'layer/w' has shape [2,2]");
   EXPECT_EQ(b.value().to_vector<float>(), (std::vector<float>(4, 0)));
+
+  Checkpoint later({{"b", b}});
+  const RestoreStatus status = later.read(path);
+  status.expect_partial();
+  expect_error([&] { later.track("w", w); }, Code::invalid_argument, "Variable 'layer/w' has shape [2,2]");
+  EXPECT_THAT(status.str(), HasSubstr("mismatched  layer/w  float32  [4,2]  Variable 'layer/w' has shape [2,2]"));
 }
 
 }  // namespace
