@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "runnel/base/format.h"
+#include "runnel/base/parallel.h"
 #include "runnel/kernels/cpu/element.h"
 #include "runnel/op/builder.h"
 #include "runnel/op/composed.h"
@@ -143,16 +144,21 @@ void register_array_sequence(Registry& r) {
         cpu::with_element(c.out().dtype(), [&]<class E>() {
           E* y = c.out<E>();
           const E on = *c.in<E>(2);
-          cpu::fill_run(*c.in<E>(3), y, c.out().num_elements());
+          const E off = *c.in<E>(3);
           Types<uint8_t, int8_t, int32_t, int64_t>::for_each([&]<class I>() {
             if (dtype_of<I> != x.dtype()) return;
             const I* at = x.data<I>();
-            for (int64_t o = 0; o < outer; ++o) {
-              for (int64_t i = 0; i < inner; ++i) {
-                const auto hot = static_cast<int64_t>(at[o * inner + i]);
-                if (hot >= 0 && hot < depth) y[(o * depth + hot) * inner + i] = on;
-              }
-            }
+            constexpr int64_t kTask = 1 << 15;  // elements
+            parallel_for(outer, std::max<int64_t>(1, kTask / std::max<int64_t>(1, depth * inner)),
+                         [&](int64_t begin, int64_t end) {
+                           cpu::fill_run(off, y + begin * depth * inner, (end - begin) * depth * inner);
+                           for (int64_t o = begin; o < end; ++o) {
+                             for (int64_t i = 0; i < inner; ++i) {
+                               const auto hot = static_cast<int64_t>(at[o * inner + i]);
+                               if (hot >= 0 && hot < depth) y[(o * depth + hot) * inner + i] = on;
+                             }
+                           }
+                         });
           });
         });
       })

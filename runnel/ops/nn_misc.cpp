@@ -26,9 +26,9 @@ void in_top_k(const float* predictions, const T* targets, int64_t k, int64_t row
       const float target = row[targets[r]];
       int64_t better = 0;
       bool finite = true;
-      for (int64_t c = 0; c < classes; ++c) {
+      for (int64_t c = 0; c < classes && finite && better < k; ++c) {
         better += row[c] > target;
-        finite = finite && std::isfinite(row[c]);
+        finite = std::isfinite(row[c]);
       }
       result[r] = finite && better < k;
     }

@@ -262,32 +262,34 @@ TEST(Reduce, LargeSumsStayAccurate) {
 TEST(ArgMax, MatchesNaiveLoopsForEveryDtype) {
   (real_numbers + booleans).for_each([]<class T>() {
     SCOPED_TRACE(dtype_name(dtype_of<T>));
-    const Shape s{3, 4, 5};
-    const Tensor x = values<T>(s, 3);
-    const auto v = x.to_vector<T>();
-    for (int axis = 0; axis < 3; ++axis) {
-      int64_t outer = 1;
-      int64_t inner = 1;
-      for (int i = 0; i < axis; ++i) outer *= s[i];
-      for (int i = axis + 1; i < 3; ++i) inner *= s[i];
-      std::vector<int64_t> most;
-      std::vector<int64_t> least;
-      for (int64_t o = 0; o < outer; ++o) {
-        for (int64_t j = 0; j < inner; ++j) {
-          int64_t hi = 0;
-          int64_t lo = 0;
-          auto at = [&](int64_t k) { return v[static_cast<size_t>((o * s[axis] + k) * inner + j)]; };
-          for (int64_t k = 1; k < s[axis]; ++k) {
-            if (at(k) > at(hi)) hi = k;
-            if (at(k) < at(lo)) lo = k;
+    // Short rows in blocks and one by one, long ones, and columns.
+    for (const Shape& s : {Shape{3, 4, 5}, Shape{7, 5, 9}, Shape{2, 3, 300}}) {
+      const Tensor x = values<T>(s, 3);
+      const auto v = x.to_vector<T>();
+      for (int axis = 0; axis < 3; ++axis) {
+        int64_t outer = 1;
+        int64_t inner = 1;
+        for (int i = 0; i < axis; ++i) outer *= s[i];
+        for (int i = axis + 1; i < 3; ++i) inner *= s[i];
+        std::vector<int64_t> most;
+        std::vector<int64_t> least;
+        for (int64_t o = 0; o < outer; ++o) {
+          for (int64_t j = 0; j < inner; ++j) {
+            int64_t hi = 0;
+            int64_t lo = 0;
+            auto at = [&](int64_t k) { return v[static_cast<size_t>((o * s[axis] + k) * inner + j)]; };
+            for (int64_t k = 1; k < s[axis]; ++k) {
+              if (at(k) > at(hi)) hi = k;
+              if (at(k) < at(lo)) lo = k;
+            }
+            most.push_back(hi);
+            least.push_back(lo);
           }
-          most.push_back(hi);
-          least.push_back(lo);
         }
+        EXPECT_EQ(argmax(x, axis).to_vector<int64_t>(), most);
+        EXPECT_EQ(argmin(x, axis - 3).to_vector<int64_t>(), least);
+        EXPECT_EQ(argmax(x, axis, int32).to_vector<int32_t>(), std::vector<int32_t>(most.begin(), most.end()));
       }
-      EXPECT_EQ(argmax(x, axis).to_vector<int64_t>(), most);
-      EXPECT_EQ(argmin(x, axis - 3).to_vector<int64_t>(), least);
-      EXPECT_EQ(argmax(x, axis, int32).to_vector<int32_t>(), std::vector<int32_t>(most.begin(), most.end()));
     }
   });
 }

@@ -117,6 +117,19 @@ TEST(TopK, MatchesSortForEveryDtypeAndK) {
   });
 }
 
+// Few of many, which are found without sorting the others; many ties.
+TEST(TopK, FewOfMany) {
+  for (const int64_t k : {1, 3, 60}) {
+    const Tensor x = random::stateless_uniform({3, 5000}, {1, 2}, 0, 700, int32);
+    const auto few = math::top_k(cast(x, float32), k);
+    const Tensor order = argsort(x, -1, "DESCENDING", true);
+    EXPECT_EQ(few.indices.to_vector<int32_t>(), order(all, slice(0, k)).to_vector<int32_t>()) << k;
+    EXPECT_EQ(math::top_k(x, k).indices.to_vector<int32_t>(), few.indices.to_vector<int32_t>());
+    const Tensor rising = range(5000) * Tensor(1);  // each is better than all before it
+    EXPECT_EQ(math::top_k(rising, k).indices.to_vector<int32_t>()[0], 4999);
+  }
+}
+
 TEST(TopK, Errors) {
   expect_error([] { math::top_k(Tensor{1.f, 2.f}, 3); }, Code::invalid_argument, "[TopKV2] rows of 2 elements");
   expect_error([] { math::top_k(Tensor{1.f, 2.f}, -1); }, Code::invalid_argument, "negative");

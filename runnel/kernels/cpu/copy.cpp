@@ -201,6 +201,27 @@ void copy_transposed(const Plan& plan, size_t across, const E* from, E* to) {
   });
 }
 
+// to[i] = from[-i]
+template <class E>
+RUNNEL_INLINE void reverse_body(const E* from, E* to, int64_t n) {
+  if constexpr (has_loose_integer<E>) {
+    const auto* f = reinterpret_cast<const typename LooseInteger<sizeof(E)>::type*>(from);
+    auto* t = reinterpret_cast<typename LooseInteger<sizeof(E)>::type*>(to);
+    RUNNEL_IVDEP
+    for (int64_t i = 0; i < n; ++i) t[i] = f[-i];
+  } else {
+    for (int64_t i = 0; i < n; ++i) to[i] = from[-i];
+  }
+}
+template <class E>
+void reverse_plain(const E* from, E* to, int64_t n) {
+  reverse_body(from, to, n);
+}
+template <class E>
+RUNNEL_AVX2 void reverse_avx2(const E* from, E* to, int64_t n) {
+  reverse_body(from, to, n);
+}
+
 template <class E>
 void run(const Plan& plan, const E* from, E* to);
 
@@ -248,6 +269,12 @@ void run(const Plan& plan, const E* from, E* to) {
     for (size_t i = 0; i + 1 < plan.dims.size(); ++i) {
       if (plan.from[i] == 1) return copy_transposed(plan, i, from, to);
     }
+  }
+  if (from_step == -1 && to_step == 1) {
+    const auto reverse = std::is_trivially_copyable_v<E> && has_avx2() ? &reverse_avx2<E> : &reverse_plain<E>;
+    return for_rows(plan, [&](const Cursor& c, int64_t begin, int64_t end) {
+      reverse(from + c.from - begin, to + c.to + begin, end - begin);
+    });
   }
   for_rows(plan, [&](const Cursor& c, int64_t begin, int64_t end) {
     const E* f = from + c.from;

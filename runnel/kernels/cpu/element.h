@@ -3,6 +3,7 @@
 // Ops that only move elements are compiled per element size, not per dtype.
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <type_traits>
 
@@ -45,9 +46,37 @@ inline void copy_run(const E* from, E* to, int64_t n) {
   }
 }
 
+// The integer that N bytes at any address may be read and written as, so that loops run in vectors.
+template <size_t N>
+struct LooseInteger {};
+template <>
+struct LooseInteger<1> {
+  typedef uint8_t type __attribute__((may_alias));
+};
+template <>
+struct LooseInteger<2> {
+  typedef uint16_t type __attribute__((may_alias, aligned(1)));
+};
+template <>
+struct LooseInteger<4> {
+  typedef uint32_t type __attribute__((may_alias, aligned(1)));
+};
+template <>
+struct LooseInteger<8> {
+  typedef uint64_t type __attribute__((may_alias, aligned(1)));
+};
+template <class E>
+inline constexpr bool has_loose_integer = std::is_trivially_copyable_v<E> && sizeof(E) <= 8;
+
 template <class E>
 inline void fill_run(const E& value, E* to, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) to[i] = value;
+  if constexpr (has_loose_integer<E>) {
+    const auto bits = *reinterpret_cast<const typename LooseInteger<sizeof(E)>::type*>(&value);
+    auto* p = reinterpret_cast<typename LooseInteger<sizeof(E)>::type*>(to);
+    for (int64_t i = 0; i < n; ++i) p[i] = bits;
+  } else {
+    for (int64_t i = 0; i < n; ++i) to[i] = value;
+  }
 }
 
 }  // namespace runnel::cpu

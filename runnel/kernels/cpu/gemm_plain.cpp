@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <complex>
+#include <cstring>
 #include <type_traits>
 
 #include "runnel/base/parallel.h"
@@ -10,16 +11,17 @@
 namespace runnel::cpu {
 namespace {
 
-constexpr int kRows = 4;
 constexpr int64_t kBlock = 256;
-
-template <class T>
-constexpr int kColumns = sizeof(T) == 4 ? 16 : 8;
 
 template <class T>
 struct IsComplex : std::false_type {};
 template <class T>
 struct IsComplex<std::complex<T>> : std::true_type {};
+
+template <class T>
+constexpr int kRows = IsComplex<T>::value ? 4 : 8;
+template <class T>
+constexpr int kColumns = sizeof(T) == 4 ? 16 : 8;
 
 // Plain arithmetic: complex numbers without the library's recovery of infinities, integers that wrap around.
 template <class T>
@@ -35,18 +37,42 @@ template <class T>
   }
 }
 
-// acc[i][j] += sum_p a[p * kRows + i] * b[p * kColumns + j]
+// One row of a tile, for types that vectors hold; integers without a sign wrap around.
+template <class T>
+struct RowOf {
+  using Element =
+      typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>::type;
+  typedef Element type __attribute__((vector_size(kColumns<T> * sizeof(T))));
+};
+
+// acc[i][j] += sum_p a[p * kRows<T> + i] * b[p * kColumns + j]
 template <class T>
 [[gnu::always_inline]] inline void tile_body(int64_t k, const T* a, const T* b, T* acc) {
   constexpr int kN = kColumns<T>;
-  T sum[kRows][kN] = {};
-  for (int64_t p = 0; p < k; ++p) {
-    for (int i = 0; i < kRows; ++i) {
-      for (int j = 0; j < kN; ++j) sum[i][j] = multiply_add(a[p * kRows + i], b[p * kN + j], sum[i][j]);
+  if constexpr (IsComplex<T>::value) {
+    T sum[kRows<T>][kN] = {};
+    for (int64_t p = 0; p < k; ++p) {
+      for (int i = 0; i < kRows<T>; ++i) {
+        for (int j = 0; j < kN; ++j) sum[i][j] = multiply_add(a[p * kRows<T> + i], b[p * kN + j], sum[i][j]);
+      }
     }
-  }
-  for (int i = 0; i < kRows; ++i) {
-    for (int j = 0; j < kN; ++j) acc[i * kN + j] = sum[i][j];
+    for (int i = 0; i < kRows<T>; ++i) {
+      for (int j = 0; j < kN; ++j) acc[i * kN + j] = sum[i][j];
+    }
+  } else {
+    using Row = typename RowOf<T>::type;
+    using Element = typename RowOf<T>::Element;
+    Row sum[kRows<T>] = {};
+    for (int64_t p = 0; p < k; ++p) {
+      Row row;
+      std::memcpy(&row, b + p * kN, sizeof row);
+#pragma GCC unroll 8
+      for (int i = 0; i < kRows<T>; ++i) {
+        const auto x = static_cast<Element>(a[p * kRows<T> + i]);
+        sum[i] += x * row;
+      }
+    }
+    std::memcpy(acc, sum, sizeof sum);
   }
 }
 template <class T>
@@ -94,20 +120,21 @@ void gemm_plain(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, cons
   // A task owns rows; it packs its rows of A per block of k, and every panel of B as it comes.
   const double work = static_cast<double>(n) * static_cast<double>(k);
   const int64_t wanted = static_cast<int64_t>(std::max(1.0, 400e3 / work));
-  const int64_t grain = std::max<int64_t>({(wanted + kRows - 1) / kRows * kRows, m / 64 / kRows * kRows, 16 * kRows});
+  const int64_t grain =
+      std::max<int64_t>({(wanted + kRows<T> - 1) / kRows<T> * kRows<T>, m / 64 / kRows<T> * kRows<T>, 16 * kRows<T>});
   parallel_for(m, grain, [&](int64_t begin, int64_t end) {
     ScratchFrame frame;
-    T* pa = frame.get<T>(((end - begin) + kRows) * kBlock);
+    T* pa = frame.get<T>(((end - begin) + kRows<T>)*kBlock);
     T* pb = frame.get<T>(kN * kBlock);
-    T acc[kRows * kN];
+    T acc[kRows<T> * kN];
     for (int64_t i = begin; i < end; ++i) scale(c + i * ldc, n);
     for (int64_t k0 = 0; k0 < k; k0 += kBlock) {
       const int64_t kc = std::min(kBlock, k - k0);
-      for (int64_t i = begin; i < end; i += kRows) {
+      for (int64_t i = begin; i < end; i += kRows<T>) {
         T* out = pa + (i - begin) * kc;
         for (int64_t p = 0; p < kc; ++p) {
-          for (int r = 0; r < kRows; ++r) {
-            out[p * kRows + r] = i + r < end ? conjugate(a[(i + r) * a_row + (k0 + p) * a_k], conj_a) : T{};
+          for (int r = 0; r < kRows<T>; ++r) {
+            out[p * kRows<T> + r] = i + r < end ? conjugate(a[(i + r) * a_row + (k0 + p) * a_k], conj_a) : T{};
           }
         }
       }
@@ -118,9 +145,9 @@ void gemm_plain(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, cons
           for (int64_t q = 0; q < columns; ++q) pb[p * kN + q] = conjugate(src[q * b_column], conj_b);
           for (int64_t q = columns; q < kN; ++q) pb[p * kN + q] = T{};
         }
-        for (int64_t i = begin; i < end; i += kRows) {
+        for (int64_t i = begin; i < end; i += kRows<T>) {
           kernel(kc, pa + (i - begin) * kc, pb, acc);
-          const int64_t rows = std::min<int64_t>(kRows, end - i);
+          const int64_t rows = std::min<int64_t>(kRows<T>, end - i);
           for (int64_t r = 0; r < rows; ++r) {
             T* out = c + (i + r) * ldc + j;
             for (int64_t q = 0; q < columns; ++q) out[q] = multiply_add(alpha, acc[r * kN + q], out[q]);

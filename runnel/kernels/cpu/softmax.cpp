@@ -79,6 +79,13 @@ void for_rows(int64_t rows, int64_t cols, const Body& body) {
 
 template <class T>
 void softmax(const T* x, T* y, int64_t rows, int64_t cols, bool log) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (!log && cols <= RUNNEL_BEST_ISA(kNarrowSoftmax)) {
+      return for_rows(rows, cols, [&](int64_t begin, int64_t end) {
+        RUNNEL_BEST_ISA(narrow_softmax)(x + begin * cols, y + begin * cols, end - begin, cols);
+      });
+    }
+  }
   const auto& k = row_kernels<T>();
   for_rows(rows, cols, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {

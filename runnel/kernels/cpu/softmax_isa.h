@@ -40,6 +40,27 @@ RUNNEL_ISA_TARGET float row_exp(const float* x, float* y, int64_t n, float shift
   return sum(a + b);
 }
 
+// Softmax of rows of at most two vectors, which stay in registers.
+RUNNEL_ISA_TARGET void narrow_softmax(const float* x, float* y, int64_t rows, int64_t n) {
+  const int64_t first = n < W ? n : W, second = n - first;
+  const F lowest = splat(-std::numeric_limits<float>::infinity());
+  const I has_first = first_lanes(first), has_second = first_lanes(second);
+  for (int64_t r = 0; r < rows; ++r, x += n, y += n) {
+    const F a = first == W ? load(x) : select(has_first, load_n(x, first), lowest);
+    const F b = second == 0 ? lowest : select(has_second, load_n(x + W, second), lowest);
+    const float most = max_nan(max_nan(b, a));
+    const F ea = select(has_first, exp(a - most), F{}), eb = select(has_second, exp(b - most), F{});
+    const float scale = 1.0f / sum(ea + eb);
+    if (first == W) {
+      store(y, ea * scale);
+    } else {
+      store_n(y, ea * scale, first);
+    }
+    if (second > 0) store_n(y + W, eb * scale, second);
+  }
+}
+inline constexpr int64_t kNarrowSoftmax = 2 * W;
+
 // y = x * scale - offset
 RUNNEL_ISA_TARGET void row_affine(const float* x, float* y, int64_t n, float scale, float offset) {
   int64_t i = 0;

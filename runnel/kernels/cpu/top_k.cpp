@@ -22,8 +22,10 @@ Key<T> descending_key(T x) {
   } else if constexpr (std::is_floating_point_v<T>) {
     constexpr U sign = U{1} << (sizeof(U) * 8 - 1);
     if (x != x) return static_cast<U>(~U{0});
+    // Without a branch on the sign, which would be guessed wrong.
     const U bits = x == 0 ? U{0} : std::bit_cast<U>(x);
-    return static_cast<U>((bits & sign) != 0 ? bits : ~bits & ~sign);
+    const U of_negative = static_cast<U>(U{0} - (bits >> (sizeof(U) * 8 - 1)));
+    return static_cast<U>(bits ^ (~of_negative & ~sign));
   } else {
     using Wide = std::conditional_t<std::is_signed_v<T>, std::make_signed_t<U>, U>;
     constexpr U flip = std::is_signed_v<T> ? U{1} << (sizeof(U) * 8 - 1) : U{0};
@@ -53,6 +55,25 @@ void select(Entry* entries, int64_t n, int64_t k) {
   std::sort(entries, entries + k);
 }
 
+// Of a row with many more elements than k, those that may be among its best k; says how many. `kept` has room for
+// kRoom * k: whenever it is full, the best k stay, and what is no better than the last of them is passed over.
+constexpr int64_t kRoom = 4;
+template <class T, class Entry>
+int64_t candidates(const T* row, int64_t n, int64_t k, Entry* kept) {
+  const int64_t room = kRoom * k;
+  int64_t count = 0, i = 0;
+  for (; i < room; ++i) kept[count++] = entry(descending_key(row[i]), i);
+  while (true) {
+    std::nth_element(kept, kept + k - 1, kept + count);
+    const Entry last = kept[k - 1];
+    for (count = k; i < n && count < room; ++i) {
+      const Entry e = entry(descending_key(row[i]), i);
+      if (e < last) kept[count++] = e;
+    }
+    if (i == n) return count;
+  }
+}
+
 }  // namespace
 
 template <class T, class Index>
@@ -60,11 +81,17 @@ void top_k(const T* x, int64_t rows, int64_t n, int64_t k, T* values, Index* ind
   using Entry = decltype(entry(descending_key(T()), 0));
   if (k == 0) return;
   parallel_for(rows, std::max<int64_t>(1, 4096 / n), [&](int64_t begin, int64_t end) {
-    const auto entries = std::make_unique_for_overwrite<Entry[]>(static_cast<size_t>(n));
+    const bool few = k <= n / (4 * kRoom);
+    const auto entries = std::make_unique_for_overwrite<Entry[]>(static_cast<size_t>(few ? kRoom * k : n));
     for (int64_t r = begin; r < end; ++r) {
       const T* row = x + r * n;
-      for (int64_t i = 0; i < n; ++i) entries[static_cast<size_t>(i)] = entry(descending_key(row[i]), i);
-      select(entries.get(), n, k);
+      int64_t count = n;
+      if (few) {
+        count = candidates(row, n, k, entries.get());
+      } else {
+        for (int64_t i = 0; i < n; ++i) entries[static_cast<size_t>(i)] = entry(descending_key(row[i]), i);
+      }
+      select(entries.get(), count, k);
       for (int64_t i = 0; i < k; ++i) {
         const uint32_t at = entries[static_cast<size_t>(i)].position();
         values[r * k + i] = row[at];
