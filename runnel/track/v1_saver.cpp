@@ -5,6 +5,7 @@
 #include "runnel/base/format.h"
 #include "runnel/base/log.h"
 #include "runnel/compat/v1_graph.h"
+#include "runnel/io/caller_line.h"
 #include "runnel/io/checkpoint_names.h"
 #include "runnel/ops/variable_slot.h"
 #include "runnel/track/checkpoint_tensor.h"
@@ -70,28 +71,30 @@ std::vector<std::string> Saver::last_checkpoints() const {
 }
 
 std::string Saver::save(Session& session, const std::string& save_path, const GlobalStep& global_step,
-                        const SaverSave& options) {
-  const std::string& state_name = options.latest_filename;
-  if (state_name.empty() || state_name.find('/') != std::string::npos) {
-    throw invalid_argument("[Saver.save] latest_filename is a name without a folder, not '{}'", state_name);
-  }
-  std::string prefix = save_path;
-  if (global_step.number_ || global_step.fetch_) {
-    const int64_t step =
-        global_step.number_ ? *global_step.number_ : static_cast<int64_t>(session.run(*global_step.fetch_));
-    prefix += options_.pad_step_number ? fmt::format("-{:08}", step) : fmt::format("-{}", step);
-  } else if (join_path(parent_dir(save_path), state_name) == join_path(parent_dir(save_path), save_path)) {
-    throw invalid_argument("[Saver.save] '{}' is the name of the state file; save under another one", save_path);
-  }
-  write(session, prefix);
-  if (options.write_state) {
-    record(prefix, options);
-    remove_old();
-  }
-  return prefix;
+                        const SaverSave& options, SourceSite where) {
+  return io::called_at(where, [&] {
+    const std::string& state_name = options.latest_filename;
+    if (state_name.empty() || state_name.find('/') != std::string::npos) {
+      throw invalid_argument("[Saver.save] latest_filename is a name without a folder, not '{}'", state_name);
+    }
+    std::string prefix = save_path;
+    if (global_step.number_ || global_step.fetch_) {
+      const int64_t step =
+          global_step.number_ ? *global_step.number_ : static_cast<int64_t>(session.run(*global_step.fetch_));
+      prefix += options_.pad_step_number ? fmt::format("-{:08}", step) : fmt::format("-{}", step);
+    } else if (save_path.substr(save_path.rfind('/') + 1) == state_name) {
+      throw invalid_argument("[Saver.save] '{}' is the name of the state file; save under another one", save_path);
+    }
+    write(session, prefix, [&] {
+      if (!options.write_state) return;
+      record(prefix, options);
+      remove_old();
+    });
+    return prefix;
+  });
 }
 
-void Saver::write(Session& session, const std::string& prefix) const {
+void Saver::write(Session& session, const std::string& prefix, FunctionRef<void()> and_then) const {
   // All values are of one moment, before the first is written.
   std::map<std::string, std::vector<Tensor>> now;
   for (const auto& [key, value] : values_) {
@@ -110,7 +113,7 @@ void Saver::write(Session& session, const std::string& prefix) const {
       }
     }
   }
-  writer.finish();
+  writer.finish(and_then);
 }
 
 void Saver::record(const std::string& prefix, const SaverSave& options) {

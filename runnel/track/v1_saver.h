@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "runnel/base/env.h"
+#include "runnel/base/function_ref.h"
+#include "runnel/base/source_site.h"
 #include "runnel/compat/v1.h"
 #include "runnel/io/checkpoint_reader.h"
 #include "runnel/io/checkpoint_slice.h"
@@ -78,11 +80,11 @@ class RUNNEL_API Saver {
   // The prefix of the new checkpoint: save_path, and the step where it is given. When it returns, the files are on the
   // disk, the state file names them, and what max_to_keep leaves no room for is gone.
   std::string save(Session& session, const std::string& save_path, const GlobalStep& global_step = {},
-                   const SaverSave& options = {});
+                   const SaverSave& options = {}, SourceSite where = SourceSite::current());
   // The variables have their values in this session then; their initializers need not have run. A name that is missing
   // or a value that does not fit is an Error, and no variable has changed. A checkpoint of train::Checkpoint is read by
   // the names that its variables had.
-  void restore(Session& session, const std::string& save_path);
+  void restore(Session& session, const std::string& save_path, SourceSite where = SourceSite::current());
 
   // Of this Saver, from the oldest.
   std::vector<std::string> last_checkpoints() const;
@@ -102,7 +104,8 @@ class RUNNEL_API Saver {
     double time;
   };
   void add(const std::string& name, const Variable& variable);
-  void write(Session& session, const std::string& prefix) const;
+  void restore_values(Session& session, const std::string& save_path) const;
+  void write(Session& session, const std::string& prefix, FunctionRef<void()> and_then) const;
   // The key of each value in a checkpoint; an Error that names those that are missing.
   std::map<std::string, std::string> keys_in(const io::CheckpointReader& reader) const;
   std::map<std::string, std::string> keys_by_full_name(const io::CheckpointReader& reader) const;

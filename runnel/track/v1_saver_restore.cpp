@@ -2,6 +2,7 @@
 #include "runnel/base/format.h"
 #include "runnel/base/log.h"
 #include "runnel/compat/v1_graph.h"
+#include "runnel/io/caller_line.h"
 #include "runnel/io/checkpoint_names.h"
 #include "runnel/ops/variable_slot.h"
 #include "runnel/track/checkpoint_tensor.h"
@@ -38,7 +39,11 @@ Tensor read_slice(const io::CheckpointReader& reader, const io::CheckpointEntry&
 
 }  // namespace
 
-void Saver::restore(Session& session, const std::string& save_path) {
+void Saver::restore(Session& session, const std::string& save_path, SourceSite where) {
+  io::called_at(where, [&] { restore_values(session, save_path); });
+}
+
+void Saver::restore_values(Session& session, const std::string& save_path) const {
   const io::CheckpointReader reader(save_path, *options_.env);
   const std::map<std::string, std::string> keys = keys_in(reader);
   std::vector<std::pair<Variable, Tensor>> all;

@@ -166,6 +166,7 @@ TEST(Saver, AMismatchChangesNothing) {
       Code::invalid_argument, "int32");
   expect_unchanged();
   expect_error([&] { train::Saver().restore(session, dir.file("m")); }, Code::not_found, "has no 'n', 'wide'");
+  expect_error([&] { train::Saver().restore(session, dir.file("m")); }, Code::not_found, "v1_saver_test.cpp");
   expect_unchanged();
   expect_error([&] { train::Saver().restore(session, dir.file("none")); }, Code::not_found, "none");
   Session fresh(graph);  // restoring is a way to initialise
@@ -224,6 +225,7 @@ TEST(Saver, KeepsAsManyAsAskedFor) {
   hourly.save(session, dir.file("hourly/m"), 9, {.latest_filename = "mine", .write_state = true});
   EXPECT_EQ(*train::latest_checkpoint(dir.file("hourly"), "mine"), dir.file("hourly/m-9"));
   expect_error([&] { hourly.save(session, dir.file("checkpoint")); }, Code::invalid_argument, "state file");
+  expect_error([&] { hourly.save(session, "some/checkpoint"); }, Code::invalid_argument, "state file");
   expect_error([&] { hourly.save(session, dir.file("m"), {}, {.latest_filename = "a/b"}); }, Code::invalid_argument,
                "a/b");
 }
