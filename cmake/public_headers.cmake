@@ -28,7 +28,9 @@ set(RUNNEL_PUBLIC_HEADERS
   runnel/io/event_reader.h
   runnel/io/event_writer.h
   runnel/io/example.h
+  runnel/io/hdf5.h
   runnel/io/idx.h
+  runnel/io/npz.h
   runnel/io/record_index.h
   runnel/io/record_reader.h
   runnel/io/record_writer.h
