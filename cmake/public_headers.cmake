@@ -82,6 +82,7 @@ set(RUNNEL_PUBLIC_HEADERS
   runnel/ops/quantization.h
   runnel/ops/ragged.h
   runnel/ops/random.h
+  runnel/ops/random_state.h
   runnel/ops/reduce.h
   runnel/ops/segment.h
   runnel/ops/sets.h
@@ -164,6 +165,7 @@ set(RUNNEL_PUBLIC_HEADERS
   runnel/keras/metrics_mean.h
   runnel/keras/metrics_mean_tensor.h
   runnel/keras/model.h
+  runnel/keras/model_checkpoint.h
   runnel/keras/named_callable.h
   runnel/keras/namespaces.h
   runnel/keras/nest_arg.h
