@@ -28,7 +28,9 @@ set(RUNNEL_PUBLIC_HEADERS
   runnel/io/event_reader.h
   runnel/io/event_writer.h
   runnel/io/example.h
+  runnel/io/hdf5.h
   runnel/io/idx.h
+  runnel/io/npz.h
   runnel/io/record_index.h
   runnel/io/record_reader.h
   runnel/io/record_writer.h
@@ -80,6 +82,7 @@ set(RUNNEL_PUBLIC_HEADERS
   runnel/ops/quantization.h
   runnel/ops/ragged.h
   runnel/ops/random.h
+  runnel/ops/random_state.h
   runnel/ops/reduce.h
   runnel/ops/segment.h
   runnel/ops/sets.h
@@ -162,6 +165,7 @@ set(RUNNEL_PUBLIC_HEADERS
   runnel/keras/metrics_mean.h
   runnel/keras/metrics_mean_tensor.h
   runnel/keras/model.h
+  runnel/keras/model_checkpoint.h
   runnel/keras/named_callable.h
   runnel/keras/namespaces.h
   runnel/keras/nest_arg.h

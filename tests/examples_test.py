@@ -58,6 +58,9 @@ MATCHED = [
     ('mnist_checkpoint --mode=test', r'test accuracy: 0\.9[3-7]\d*\n'),
     ('mnist_manager', r'((batch \d+: loss .*\n){100}model saved to \./save/model\.ckpt-\d+00\n){12}'),
     ('mnist_manager --mode=test', r'test accuracy: 0\.9[3-7]\d*\n'),
+    ('mnist_resume', r'Epoch 1/2\n(.|\n)*val_accuracy improved from -inf to 0\.9\d+, saving model to \./save/best\.weights\.h5\n'
+     rf'(.|\n)*{ACCURACY}'),
+    ('mnist_resume --num_epochs=3', rf'Epoch 3/3\n(.|\n)*{ACCURACY}'),  # goes on with the third
     ('mnist_main --mode=functional --training_loop=keras', rf'(.|\n)*\n\[{NUMBER}, 0\.9\d+\]\n'),
     ('cats_vs_dogs --data_dir=photographs --num_epochs=1',
      rf'(.|\n)*loss sparse_categorical_accuracy \n(.|\n)*\n\[{NUMBER}, {NUMBER}\]\n'),

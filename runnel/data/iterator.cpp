@@ -11,6 +11,7 @@
 #include "runnel/base/moved_from.h"
 #include "runnel/base/stack.h"
 #include "runnel/data/nested.h"
+#include "runnel/data/next_pass.h"
 #include "runnel/data/node.h"
 #include "runnel/data/register.h"
 #include "runnel/data/runner.h"
@@ -114,6 +115,8 @@ struct AnyIterator::Impl : Object, Trackable {
   std::string describe() const override { return "iterator of " + node->name(); }
   std::string save();
   void restore(std::string_view state);
+  void begin_next_pass();
+  void replace_pass(Pass fresh);
   StateReader checked(std::string_view state) const;
   std::vector<SavableValue> savable_values() override;
   bool holds_weights() const override { return false; }
@@ -289,12 +292,29 @@ void AnyIterator::Impl::restore(std::string_view state) {
     for (int64_t k = 0; k < seeds; ++k) fresh.seeds.push_back(in.integer());
     fresh.start(node);
     restore_nested(*fresh.root, in);
+    replace_pass(std::move(fresh));
+  });
+}
+
+void AnyIterator::Impl::begin_next_pass() {
+  require_outside();
+  apart([&] {
+    Pass fresh;
+    fresh.epoch = pass.epoch + 1;
+    fresh.seeds = pass.seeds;
+    fresh.start(node);
+    replace_pass(std::move(fresh));
+  });
+}
+
+void AnyIterator::Impl::replace_pass(Pass fresh) {
+  {
     const std::lock_guard lock(mutex);
     peeked.reset();
     ended = false;
     pass = std::move(fresh);
     runs = pass.pipeline.get();
-  });
+  }
   tell_latest();
 }
 
@@ -340,6 +360,8 @@ void get_next_traced(const Tensor& handle, const DatasetNode& node, Item& out) {
 }
 
 }  // namespace
+
+void begin_next_pass(const AnyIterator& iterator) { iterator_of(iterator.handle()).begin_next_pass(); }
 
 void AnyIterator::get_next(Item& out, SourceSite where) const {
   const std::shared_ptr<Impl> alive = impl(where);

@@ -3,6 +3,7 @@
 #include <concepts>
 #include <functional>
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,6 +46,13 @@ class RUNNEL_API Callback {
   virtual void on_predict_batch_end(int64_t, const Logs&) {}
   // Does it look at every batch? Those that do not leave fit free to read results less often.
   virtual bool watches_batches() const { return true; }
+
+  // What of it must outlive the program, by name, so that a training which is interrupted and resumed goes on as if
+  // nothing had happened (FitOptions::resume). restore_state comes after on_train_begin, and, in the middle of an
+  // epoch, after on_epoch_begin. A callback that keeps nothing begins anew.
+  using State = std::map<std::string, Tensor>;
+  virtual State save_state() const { return {}; }
+  virtual void restore_state(const State&) {}
 
   void set_model(Model* model) { model_ = model; }
   void set_params(const CallbackParams& params) { params_ = params; }
@@ -183,6 +191,8 @@ class RUNNEL_API EarlyStopping : public Callback {
   void on_epoch_end(int64_t epoch, Logs& logs) override;
   void on_train_end(const Logs&) override;
   bool watches_batches() const override { return false; }
+  State save_state() const override;
+  void restore_state(const State& state) override;
   int64_t stopped_epoch() const { return stopped_epoch_; }
 
  private:
@@ -271,6 +281,8 @@ class RUNNEL_API ReduceLROnPlateau : public Callback {
   void on_train_begin(const Logs&) override;
   void on_epoch_end(int64_t epoch, Logs& logs) override;
   bool watches_batches() const override { return false; }
+  State save_state() const override;
+  void restore_state(const State& state) override;
 
  private:
   ReduceLROnPlateauOptions options_;
@@ -304,6 +316,8 @@ class RUNNEL_API CSVLogger : public Callback {
   void on_train_begin(const Logs&) override;
   void on_epoch_end(int64_t epoch, Logs& logs) override;
   bool watches_batches() const override { return false; }
+  State save_state() const override;
+  void restore_state(const State& state) override;
 
  private:
   CSVLoggerOptions options_;

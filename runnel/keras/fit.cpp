@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <iostream>
 #include <optional>
@@ -7,19 +6,17 @@
 
 #include "runnel/base/format.h"
 #include "runnel/base/log.h"
+#include "runnel/data/next_pass.h"
 #include "runnel/graph/control_flow.h"
 #include "runnel/keras/batches.h"
-#include "runnel/keras/progbar.h"
+#include "runnel/keras/fit_backup.h"
+#include "runnel/keras/fit_told.h"
 #include "runnel/keras/training.h"
 #include "runnel/op/composed.h"
 #include "runnel/ops/array.h"
 
 namespace runnel::keras {
 namespace {
-
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 void refuse_validation_batch_size(const SampleData& validation, const FitOptions& options) {
   if (!validation.batches || options.validation_batch_size <= 0) return;
@@ -40,47 +37,6 @@ void refuse_fit_in_trace() {
 void refuse_evaluate_in_trace() {
   refuse_in_trace("evaluate", "In a function, call the model and the loss themselves");
 }
-
-constexpr double kShowEvery = 0.05;  // seconds between two drawings of the progress bar
-
-// The values of a pass so far, on the screen.
-class ProgressLine {
- public:
-  ProgressLine(int64_t steps, int verbose)
-      : bar_(steps >= 0 ? std::optional<int64_t>(steps) : std::nullopt, {.verbose = verbose, .averages = false}),
-        shown_(verbose != 0) {}
-  // Is it time to show something?
-  bool due() const { return shown_ && seconds_now() - last_ > kShowEvery; }
-  void show(int64_t step, const Logs& logs, bool last) {
-    if (!shown_) return;
-    last_ = seconds_now();
-    bar_.update(step, {logs.begin(), logs.end()}, last);
-  }
-
- private:
-  utils::Progbar bar_;
-  bool shown_;
-  double last_ = 0;
-};
-
-struct ToldCallbacks {
-  ToldCallbacks(Model& model, const CallbackList& list, const CallbackParams& params) : all(list) {
-    if (std::find(all.begin(), all.end(), nullptr) != all.end()) {
-      throw invalid_argument("[callback] one of .callbacks is an empty pointer");
-    }
-    for (const CallbackPtr& c : all) {
-      c->set_model(&model);
-      c->set_params(params);
-      watches = watches || c->watches_batches();
-    }
-  }
-  template <class... Declared, class... Args>
-  void tell(void (Callback::*event)(Declared...), Args&&... args) const {
-    for (const CallbackPtr& c : all) ((*c).*event)(args...);
-  }
-  CallbackList all;
-  bool watches = false;  // does any look at every batch?
-};
 
 }  // namespace
 
@@ -114,36 +70,52 @@ class Fitting {
     if (steps == 0) throw invalid_argument("[fit] the dataset is empty: there is nothing to train on");
     const ToldCallbacks callbacks(model_, options_.callbacks, {options_.epochs, steps, options_.verbose});
     const Tensor table = class_weight_table(options_.class_weight);
-    History history;
+    FitBackup backup(model_, options_, [](Model& model) { return model.reported_metrics(); });
+    FitProgress now = progress_at_begin(backup, steps);
+    if (steps < 0) steps = now.steps;
     model_.stop_training = false;
     callbacks.tell(&Callback::on_train_begin, Logs());
-    Logs logs;
     std::optional<data::AnyIterator> iterator;
-    for (int64_t epoch = options_.initial_epoch; epoch < options_.epochs && !model_.stop_training; ++epoch) {
-      model_.reset_metrics();
-      if (options_.verbose != 0) std::cout << fmt::format("Epoch {}/{}\n", epoch + 1, options_.epochs) << std::flush;
-      callbacks.tell(&Callback::on_epoch_begin, epoch, Logs());
-      if (!iterator || options_.steps_per_epoch <= 0) iterator.emplace(batches.make_iterator());
-      const bool validates = validation && (epoch + 1) % options_.validation_freq == 0;
+    bool in_epoch = false;  // the epoch has begun already
+    if (backup.found()) {
+      in_epoch = now.step > 0;
+      if (in_epoch) begin_epoch(now.epoch, callbacks);
+      go_on(data, batches, table, backup, now, iterator);
+    }
+    while (now.epoch < options_.epochs && !model_.stop_training) {
+      if (!in_epoch) begin_epoch(now.epoch, callbacks);
+      if (!iterator) {
+        iterator.emplace(batches.make_iterator());
+      } else if (options_.steps_per_epoch <= 0 && !in_epoch) {
+        data::begin_next_pass(*iterator);
+      }
+      in_epoch = false;
+      const bool validates = validation && (now.epoch + 1) % options_.validation_freq == 0;
       ProgressLine line(steps, options_.verbose);
-      const auto [done, last] = train_epoch(data, *iterator, steps, table, callbacks, line, epoch);
-      if (done == 0) break;  // the data had run out with the epoch before
-      steps = steps < 0 ? done : steps;
-      logs = last;
+      const bool first = now.history.epoch.empty();
+      train_epoch(data, *iterator, steps, table, callbacks, line, first, backup, now);
+      if (now.step == 0) break;  // the data had run out with the epoch before
+      steps = steps < 0 ? now.step : steps;
       if (validates) {
         const EvaluateOptions how{
             .batch_size = options_.validation_batch_size > 0 ? options_.validation_batch_size : batch_size,
             .verbose = 0,
             .steps = options_.validation_steps};
-        for (const auto& [name, value] : evaluate(*validation, how, &callbacks)) logs.set("val_" + name, value);
+        for (const auto& [name, value] : evaluate(*validation, how, &callbacks)) now.logs.set("val_" + name, value);
       }
-      callbacks.tell(&Callback::on_epoch_end, epoch, logs);
-      line.show(done, logs, true);
-      history.add(epoch, logs);
+      callbacks.tell(&Callback::on_epoch_end, now.epoch, now.logs);
+      line.show(now.step, now.logs, true);
+      now.history.add(now.epoch, now.logs);
+      ++now.epoch;
+      now.step = 0;
+      now.steps = steps;
+      now.stopped = model_.stop_training;
+      if (backup.due_after_epoch()) backup.save(now, *iterator);
     }
     model_.optimizer().finalize_variable_values(model_.trainable_variables());
-    callbacks.tell(&Callback::on_train_end, logs);
-    return history;
+    callbacks.tell(&Callback::on_train_end, now.logs);
+    backup.finish();
+    return now.history;
   }
 
   // `of_fit`: the callbacks of the fit that this is a part of; their parameters stay those of fit.
@@ -193,45 +165,91 @@ class Fitting {
     }
   }
 
-  std::pair<int64_t, Logs> train_epoch(const SampleData& data, data::AnyIterator& iterator, int64_t steps,
-                                       const Tensor& class_table, const ToldCallbacks& callbacks, ProgressLine& line,
-                                       int64_t epoch) {
-    int64_t done = 0;
+  // Where to begin: at the first epoch, or where a training was interrupted.
+  FitProgress progress_at_begin(const FitBackup& backup, int64_t steps) const {
+    if (!backup.found()) return {.epoch = options_.initial_epoch, .steps = steps};
+    FitProgress saved = backup.progress();
+    if (steps >= 0 && saved.steps >= 0 && steps != saved.steps) {
+      throw make_error(
+          Code::failed_precondition,
+          "[fit] resume: an epoch had {} batches in the training that {} was saved by, and has {} now: the "
+          "data, batch_size and steps_per_epoch must be the same. Give another folder, or remove this "
+          "one, to begin anew",
+          saved.steps, backup.path(), steps);
+    }
+    log_info("[fit] resumes in epoch {}, after {} batches of it, from {}", saved.epoch + 1, saved.step, backup.path());
+    return saved;
+  }
+
+  void begin_epoch(int64_t epoch, const ToldCallbacks& callbacks) {
+    model_.reset_metrics();
+    if (options_.verbose != 0) std::cout << fmt::format("Epoch {}/{}\n", epoch + 1, options_.epochs) << std::flush;
+    callbacks.tell(&Callback::on_epoch_begin, epoch, Logs());
+  }
+
+  // Everything becomes as it was when the training was saved. A step that counts for nothing is made before: it makes
+  // all variables that there will be, for those that are made later would draw from the random numbers restored here.
+  void go_on(const SampleData& data, const data::AnyDataset& batches, const Tensor& class_table, FitBackup& backup,
+             const FitProgress& now, std::optional<data::AnyIterator>& iterator) {
+    iterator.emplace(batches.make_iterator());
+    if (const std::optional<Nest> element = iterator->next()) train_on(data, *element, class_table);
+    backup.restore(now, *iterator);
+    model_.stop_training = now.stopped;
+  }
+
+  StepLogs train_on(const SampleData& data, const Nest& element, const Tensor& class_table) {
+    const TrainingBatch batch = unpack_batch("fit", element);
+    // Asked for at every step: a callback may have compiled the model anew or added a layer.
+    return with_advice(data, [&] {
+      const Tensor weight = weights_by_class(class_table, batch.y, batch.sample_weight);
+      return model_.prepare_steps().train(batch.x, batch.y, weight, batch.weights_by_output);
+    });
+  }
+
+  // From batch now.step on; that and the logs are what they are at the end then.
+  void train_epoch(const SampleData& data, data::AnyIterator& iterator, int64_t steps, const Tensor& class_table,
+                   const ToldCallbacks& callbacks, ProgressLine& line, bool first, FitBackup& backup,
+                   FitProgress& now) {
     StepLogs step;
-    while (steps < 0 || done < steps) {
+    while (steps < 0 || now.step < steps) {
       const std::optional<Nest> element = iterator.next();
       if (!element) break;
-      if (callbacks.watches) callbacks.tell(&Callback::on_train_batch_begin, done, Logs());
-      const TrainingBatch batch = unpack_batch("fit", *element);
-      // Asked for at every step: a callback may have compiled the model anew or added a layer.
-      step = with_advice(data, [&] {
-        const Tensor weight = weights_by_class(class_table, batch.y, batch.sample_weight);
-        return model_.prepare_steps().train(batch.x, batch.y, weight, batch.weights_by_output);
-      });
-      if (callbacks.watches) callbacks.tell(&Callback::on_train_batch_end, done, Logs(step));
-      ++done;
-      if (line.due() && done != steps) line.show(done, Logs(step), false);
+      if (callbacks.watches) callbacks.tell(&Callback::on_train_batch_begin, now.step, Logs());
+      step = train_on(data, *element, class_table);
+      if (callbacks.watches) callbacks.tell(&Callback::on_train_batch_end, now.step, Logs(step));
+      ++now.step;
+      if (line.due() && now.step != steps) line.show(now.step, Logs(step), false);
       if (model_.stop_training) break;
+      if (backup.due_after_step()) save_within_epoch(backup, now, step, steps, iterator);
     }
-    const bool first = epoch == options_.initial_epoch;
-    if (done == 0 && (first || options_.steps_per_epoch <= 0)) {
-      throw invalid_argument("[fit] the data gave no batch in epoch {}: there is nothing to train on", epoch + 1);
+    if (now.step == 0 && (first || options_.steps_per_epoch <= 0)) {
+      throw invalid_argument("[fit] the data gave no batch in epoch {}: there is nothing to train on", now.epoch + 1);
     }
-    if (options_.steps_per_epoch > 0 && done < steps && !model_.stop_training) {
-      warn_ran_out("fit", options_.steps_per_epoch * options_.epochs, done);
+    if (options_.steps_per_epoch > 0 && now.step < steps && !model_.stop_training) {
+      warn_ran_out("fit", options_.steps_per_epoch * options_.epochs, now.step);
       model_.stop_training = true;
     }
-    Logs logs(step);
-    if (const double* loss = logs.find("loss"); loss && !std::isfinite(*loss) && !warned_) {
-      warned_ = true;
-      const bool stops = std::ranges::any_of(
-          callbacks.all, [](const CallbackPtr& c) { return dynamic_cast<const TerminateOnNaN*>(c.get()) != nullptr; });
-      log_warning(
-          "[fit] the loss of model '{}' is {} after epoch {}: a smaller learning rate, clipnorm, or a look for values "
-          "that are not finite in the data may help{}",
-          model_.name(), *loss, epoch + 1, stops ? "" : "; TerminateOnNaN stops then");
-    }
-    return {done, logs};
+    if (!step.empty() || now.step == 0) now.logs = Logs(step);
+    warn_of_loss(now, callbacks);
+  }
+
+  static void save_within_epoch(FitBackup& backup, FitProgress& now, const StepLogs& step, int64_t steps,
+                                const data::AnyIterator& iterator) {
+    now.logs = Logs(step);
+    now.steps = steps;
+    backup.save(now, iterator);
+  }
+
+  void warn_of_loss(const FitProgress& now, const ToldCallbacks& callbacks) {
+    const double* loss = now.logs.find("loss");
+    if (!loss || std::isfinite(*loss) || warned_) return;
+    warned_ = true;
+    const bool stops = std::ranges::any_of(
+        callbacks.all, [](const CallbackPtr& c) { return dynamic_cast<const TerminateOnNaN*>(c.get()) != nullptr; });
+    log_warning(
+        "[fit] the loss of model '{}' is {} after epoch {}: a smaller learning rate, clipnorm, or a look for values "
+        "that are not finite in the data may help{}",
+        model_.name(), *loss, now.epoch + 1, stops ? "" : "; TerminateOnNaN stops then");
   }
 
   static void warn_ran_out(const char* who, int64_t wanted, int64_t done) {

@@ -31,6 +31,7 @@
 #include "runnel/keras/losses.h"
 #include "runnel/keras/metrics.h"
 #include "runnel/keras/model.h"
+#include "runnel/keras/model_checkpoint.h"
 #include "runnel/keras/namespaces.h"
 #include "runnel/keras/optimizers.h"
 #include "runnel/keras/plot.h"
@@ -40,3 +41,4 @@
 #include "runnel/keras/sequential.h"
 #include "runnel/keras/serialization.h"
 #include "runnel/keras/utils.h"
+#include "runnel/track/restore_status.h"

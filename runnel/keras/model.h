@@ -16,6 +16,10 @@
 #include "runnel/keras/nest_arg.h"
 #include "runnel/keras/training_options.h"
 
+namespace runnel::train {
+class RestoreStatus;  // track/restore_status.h
+}
+
 namespace runnel::keras {
 
 // Layers with the training that goes with them. Three ways to make one:
@@ -64,6 +68,19 @@ class RUNNEL_API Model : public Layer {
   Config get_config() const override;
   static std::shared_ptr<Model> from_config(const Config& config);
   std::string to_json(int indent = -1) const;
+
+  // --- files ---
+
+  // The weights, in the format that the end of the path says: ".weights.h5" (with the state of the optimizer and of
+  // metrics), ".h5" and ".keras" (Keras's older one) are files of HDF5; any other path is the prefix of a checkpoint of
+  // TensorFlow's, beside which the state file makes it the latest one.
+  void save_weights(const std::string& filepath, const SaveWeightsOptions& options = {},
+                    SourceSite where = SourceSite::current()) const;
+  // Of a checkpoint, weights that are not made yet get their values when they are; the status tells which they were. A
+  // checkpoint that has nothing for this model is an Error. Files of HDF5 need a model that has its weights. Where
+  // something does not fit, no weight has changed.
+  train::RestoreStatus load_weights(const std::string& filepath, const LoadWeightsOptions& options = {},
+                                    SourceSite where = SourceSite::current());
 
   // --- training ---
 

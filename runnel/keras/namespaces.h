@@ -22,6 +22,7 @@
 #include "runnel/keras/layers/resizing_layers.h"
 #include "runnel/keras/layers/wrappers.h"
 #include "runnel/keras/model.h"
+#include "runnel/keras/model_checkpoint.h"
 #include "runnel/keras/sequential.h"
 
 namespace runnel::keras {
@@ -115,6 +116,7 @@ using keras::Sequential;
 }  // namespace models
 
 namespace callbacks {
+using keras::BackupAndRestore;
 using keras::Callback;
 using keras::CallbackList;
 using keras::CSVLogger;
@@ -122,6 +124,7 @@ using keras::EarlyStopping;
 using keras::History;
 using keras::LambdaCallback;
 using keras::LearningRateScheduler;
+using keras::ModelCheckpoint;
 using keras::ReduceLROnPlateau;
 using keras::TerminateOnNaN;
 }  // namespace callbacks

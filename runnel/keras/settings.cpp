@@ -132,12 +132,14 @@ ClassList make_all() {
   Regularizers::list(all);
   Constraints::list(all);
   add_with_own_fields<EarlyStopping, LearningRateScheduler, ReduceLROnPlateau, CSVLogger, TerminateOnNaN,
-                      LambdaCallback>(all, "callback");
+                      LambdaCallback, ModelCheckpoint, BackupAndRestore>(all, "callback");
 
   add_options<CompileOptions>(all, "method", "Model.compile");
   add_options<FitOptions>(all, "method", "Model.fit");
   add_options<EvaluateOptions>(all, "method", "Model.evaluate");
   add_options<PredictOptions>(all, "method", "Model.predict");
+  add_options<SaveWeightsOptions>(all, "method", "Model.save_weights");
+  add_options<LoadWeightsOptions>(all, "method", "Model.load_weights");
   add_options<data::MapOptions>(all, "method", "Dataset.map");
   add_options<data::BatchOptions>(all, "method", "Dataset.batch");
   add_options<data::PaddedBatchOptions>(all, "method", "Dataset.padded_batch");

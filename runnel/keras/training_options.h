@@ -168,6 +168,8 @@ struct FitOptions {
   int64_t validation_steps = 0;
   int64_t validation_batch_size = 0;
   int64_t validation_freq = 1;
+  std::string resume = {};
+  int64_t resume_freq = 0;
   static constexpr auto fields() {
     using O = FitOptions;
     return field_list(
@@ -184,7 +186,10 @@ struct FitOptions {
         field("steps_per_epoch", &O::steps_per_epoch, "batches of an epoch; 0: until the data end"),
         field("validation_steps", &O::validation_steps, "batches of a validation; 0: until the data end"),
         field("validation_batch_size", &O::validation_batch_size, "0: as batch_size"),
-        field("validation_freq", &O::validation_freq, "a validation after every so many epochs"));
+        field("validation_freq", &O::validation_freq, "a validation after every so many epochs"),
+        field("resume", &O::resume, "a folder: training is saved there, and goes on where it stands there"),
+        field("resume_freq", &O::resume_freq,
+              "batches from one save for resume to the next; 0: after every epoch, and about every minute"));
   }
 };
 
@@ -201,6 +206,27 @@ struct EvaluateOptions {
                       field("sample_weight", &O::sample_weight, "how much every sample counts"),
                       field("steps", &O::steps, "batches; 0: until the data end"),
                       field("callbacks", &O::callbacks, "what is told of every step"));
+  }
+};
+
+struct SaveWeightsOptions {
+  bool overwrite = true;
+  std::string save_format = {};
+  static constexpr auto fields() {
+    using O = SaveWeightsOptions;
+    return field_list(field("overwrite", &O::overwrite, "false: a file that is there already is an error"),
+                      field("save_format", &O::save_format, "\"tf\" or \"h5\"; by the end of the path unless given"));
+  }
+};
+
+struct LoadWeightsOptions {
+  bool by_name = false;
+  bool skip_mismatch = false;
+  static constexpr auto fields() {
+    using O = LoadWeightsOptions;
+    return field_list(
+        field("by_name", &O::by_name, "into layers of the same names; else layer by layer, in order"),
+        field("skip_mismatch", &O::skip_mismatch, "layers that do not fit are left as they are, with a warning"));
   }
 };
 

@@ -83,16 +83,10 @@ void compile_and_fit(keras::Model& model, const Tensor& x, const Tensor& y, cons
 
 void keep(keras::Model& model) {
   const std::string json = model.to_json();                                // what the layers are and how they are connected
-  int number = 0;
-  for (const Tensor& value : model.get_weights()) io::write_file("weights/" + std::to_string(number++), io::serialize_tensor(value));
+  model.save_weights("model.weights.h5");
 
   const auto again = keras::model_from_json(json);                         // elsewhere: the same model with other weights
-  std::vector<Tensor> values;
-  for (const Variable& weight : again->weights()) {
-    const Tensor bytes = io::read_file("weights/" + std::to_string(values.size()));
-    values.push_back(io::parse_tensor(bytes, weight.dtype()));
-  }
-  again->set_weights(values);
+  again->load_weights("model.weights.h5");
 }
 
 struct OwnStep : keras::Model {
