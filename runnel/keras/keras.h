@@ -39,4 +39,5 @@
 #include "runnel/keras/schedules.h"
 #include "runnel/keras/sequential.h"
 #include "runnel/keras/serialization.h"
+#include "runnel/keras/tensorboard.h"
 #include "runnel/keras/utils.h"

@@ -23,6 +23,7 @@
 #include "runnel/keras/layers/wrappers.h"
 #include "runnel/keras/model.h"
 #include "runnel/keras/sequential.h"
+#include "runnel/keras/tensorboard.h"
 
 namespace runnel::keras {
 
@@ -123,6 +124,7 @@ using keras::History;
 using keras::LambdaCallback;
 using keras::LearningRateScheduler;
 using keras::ReduceLROnPlateau;
+using keras::TensorBoard;
 using keras::TerminateOnNaN;
 }  // namespace callbacks
 
