@@ -5,7 +5,12 @@
 #include "runnel/base/format.h"
 #include "runnel/io/event.h"
 #include "runnel/op/builder.h"
+#include "runnel/ops/array.h"
+#include "runnel/ops/math.h"
 #include "runnel/ops/named_resources.h"
+#include "runnel/ops/operators.h"
+#include "runnel/ops/reduce.h"
+#include "runnel/ops/segment.h"
 #include "runnel/ops/summary_writer.h"
 
 namespace runnel {
@@ -76,6 +81,24 @@ void count_buckets(const T* values, int64_t n, int64_t k, double* rows) {
     const int64_t bucket = at < static_cast<double>(k) ? static_cast<int64_t>(at) : k - 1;
     rows[3 * bucket + 2] += 1;
   }
+}
+
+// The same of public ops, for files that others read.
+std::vector<Tensor> buckets_of_ops(const Tensor& data, int64_t k) {
+  const Tensor flat = reshape(cast(data, DType::float64), {-1});
+  if (k == 0) return {zeros({0, 3}, DType::float64)};
+  const Tensor none = equal(size(flat), 0), zero = zeros_like(reduce_sum(flat));
+  const Tensor low = where(none, zero, reduce_min(flat)), high = where(none, zero, reduce_max(flat));
+  const Tensor width = (high - low) / static_cast<double>(k);
+  const Tensor one_value = equal(width, 0.0);
+  const Tensor at = floor((flat - low) / where(one_value, ones_like(width), width));
+  const Tensor bucket =
+      where(one_value, ones_like(flat) * static_cast<double>(k - 1), minimum(at, static_cast<double>(k - 1)));
+  const Tensor counts = math::unsorted_segment_sum(ones_like(flat), cast(bucket, DType::int32), k);
+  const Tensor number = cast(range(k), DType::float64);
+  const Tensor right =
+      where(equal(number, static_cast<double>(k - 1)), ones_like(number) * high, low + width * (number + 1.0));
+  return {stack({low + width * number, right, counts}, 1)};
 }
 
 }  // namespace
@@ -191,6 +214,8 @@ void register_summary(Registry& r) {
       .cpu([]<class T>(KernelContext& c, const SummaryBucketAttrs& a) {
         count_buckets(c.in<T>(0), c.in(0).num_elements(), a.buckets, c.out<double>());
       })
+      .decompose(
+          [](const std::vector<Tensor>& in, const SummaryBucketAttrs& a) { return buckets_of_ops(in[0], a.buckets); })
       .not_differentiable()
       .doc("The histogram of all elements as TensorBoard's plugin has it: rows of left edge, right edge and count.")
       .sample({.in = {Tensor{0.f, 1.f, 2.f, 4.f}}, .out = {Tensor::of<double>({0, 2, 2, 2, 4, 2}, {2, 3})}},

@@ -8,8 +8,11 @@
 #include "runnel/function/control_flow.h"
 #include "runnel/function/function.h"
 #include "runnel/function/traced_blocks.h"
+#include "runnel/graph/graph.h"
+#include "runnel/op/dispatch.h"
 #include "runnel/ops/math.h"
 #include "runnel/ops/operators.h"
+#include "runnel/ops/reduce.h"
 #include "runnel/summary/charts.h"
 #include "runnel/summary/summary.h"
 #include "runnel/tensor/serialize.h"
@@ -191,6 +194,31 @@ TEST_F(Summaries, FunctionsHoldOpsOfTensorFlow) {
   const std::string text = f.get_concrete_function(Tensor(0.5f), Tensor(int64_t{0})).graph().to_text();
   EXPECT_THAT(text, testing::HasSubstr("WriteSummary"));
   EXPECT_THAT(text, testing::HasSubstr("FlushSummaryWriter"));
+}
+
+// Our own op for buckets is written out as ops of TensorFlow, which give the same.
+TEST_F(Summaries, HistogramsInFilesAreMadeOfPublicOps) {
+  TempDir dir;
+  const SummaryWriter writer = create_file_writer(dir.path());
+  const auto scope = writer.as_default();
+  auto f = function([](const Tensor& x) {
+    histogram("h", x, 1, 4);
+    return x;
+  });
+  for (const Tensor& x : {Tensor{1.f, 2.f, 2.5f, 9.f}, Tensor{3.f, 3.f}, zeros({0})}) {
+    const Graph& graph = f.get_concrete_function(x).graph();
+    const std::string bytes = graph.to_graph_def();
+    EXPECT_EQ(bytes.find("_SummaryBuckets"), std::string::npos);
+    EXPECT_NE(bytes.find("UnsortedSegmentSum"), std::string::npos);
+  }
+  for (const auto& node : f.get_concrete_function(Tensor{1.f}).graph().nodes()) {
+    if (!node->is("_SummaryBuckets")) continue;
+    for (const Tensor& x : {Tensor{1.f, 2.f, 2.5f, 9.f}, Tensor{3.f, 3.f}, zeros({0}), Tensor{-5.f, 5.f, 0.1f}}) {
+      const Tensor ours = call_op("_SummaryBuckets", {x}, {{"buckets", int64_t{4}}})[0];
+      const Tensor composed = node->op->decompose({x}, node->attrs.get())[0];
+      EXPECT_TRUE(reduce_all(equal(ours, composed)).item<bool>()) << ours.str() << composed.str();
+    }
+  }
 }
 
 TEST_F(Summaries, ManyThreadsOneFolder) {
