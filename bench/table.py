@@ -15,7 +15,7 @@ CHECKPOINT = ["ckpt_save_1gb", "ckpt_restore_1gb"]
 # What is added to the name of the case for the opponent, where it has several ways.
 OPPONENT_CASE = {"_vs_eager": "_eager", "_vs_channels_last": "_channels_last", "_vs_sequential": "_sequential",
                  "_vs_grid": "_grid", "_vs_worst": "_worst", "_vs_2m": "_2m", "_vs_own_float32": "_float32",
-                 "_vs_plain": "_plain", "_vs_copy": "_copy"}
+                 "_vs_plain": "_plain", "_vs_copy": "_copy", "_vs_1m": "_1m", "_vs_frames": "_frames"}
 
 # Cases whose number is one of bytes, the same in every run: printed in megabytes.
 BYTES = {"cnn_step_peak_graph", "cnn_step_peak_eager", "ckpt_async_cnn_peak"}
@@ -67,6 +67,9 @@ FAMILIES = [
     ("checkpoint", "_vs_limit", "limit_checkpoint", 0.8, CHECKPOINT),
     ("checkpoint", "", "torch_checkpoint.py", 1.0, CHECKPOINT),
     ("checkpoint", "_vs_tensorflow", "tf_checkpoint.py", 1.0, CHECKPOINT),
+    ("summary", "", "tensorflow_summary.py", 10, ["summary_scalars"]),
+    ("summary", "_vs_1m", None, 1, ["summary_scalars"]),
+    ("summary", "_vs_frames", None, 0.5, ["events_read"]),
     ("records", "_vs_limit", "limit_records", 0.8, ["tfrecord_read"]),
     ("records", "", "protobuf_records", 4, ["example_parse"]),
     ("records", "", "protobuf_records", 5.5, ["example_parse_small"]),

@@ -102,6 +102,7 @@ set(RUNNEL_PUBLIC_HEADERS
   runnel/graph/control_flow.h
   runnel/graph/graph.h
   runnel/graph/graph_def.h
+  runnel/graph/name_scope.h
   runnel/graph/plan_options.h
   # function, control flow, IF and WHILE
   runnel/function/call_key.h
@@ -113,6 +114,11 @@ set(RUNNEL_PUBLIC_HEADERS
   runnel/function/tensor_spec.h
   runnel/function/traced_blocks.h
   runnel/function/traced_loop.h
+  # summaries for TensorBoard
+  runnel/summary/charts.h
+  runnel/summary/hparams.h
+  runnel/summary/summary.h
+  runnel/summary/writer.h
   # graphs and sessions of TensorFlow 1
   runnel/compat/v1.h
   runnel/compat/v1_train.h
@@ -181,6 +187,7 @@ set(RUNNEL_PUBLIC_HEADERS
   runnel/keras/schedules.h
   runnel/keras/sequential.h
   runnel/keras/serialization.h
+  runnel/keras/tensorboard.h
   runnel/keras/training_options.h
   runnel/keras/utils.h
   # its layers

@@ -164,7 +164,7 @@ Json describe_event_value(const io::EventValue& value, std::string_view plugin) 
     case io::ValueKind::none: break;
   }
   // Hyperparameters and the like: all is in the metadata.
-  return {{"metadata_bytes", value.plugin_content.size()}};
+  return {{"metadata_bytes", value.metadata.size()}};
 }
 
 Json describe_event_bytes(std::string_view bytes) { return {{"bytes", bytes.size()}}; }

@@ -46,10 +46,15 @@ using TakePoint = std::function<void(const Point&)>;
 // False where the summary of the event is damaged.
 bool visit_points(const io::Event& event, const TakePoint& take) {
   switch (event.kind) {
-    case io::EventKind::summary:
-      return io::visit_event_values(event.body, [&](const io::EventValue& value) {
+    case io::EventKind::summary: {
+      bool metadata_ok = true;
+      const bool values_ok = io::visit_event_values(event.body, [&](const io::EventValue& value) {
+        io::EventMetadata metadata;
+        metadata_ok = io::parse_event_metadata(value.metadata, &metadata) && metadata_ok;
         take({.tag = value.tag, .plugin = io::plugin_of(value), .event = event, .value = &value});
       });
+      return values_ok && metadata_ok;
+    }
     case io::EventKind::graph_def:
       take({.tag = "__run_graph__", .plugin = "graphs", .event = event, .bytes = event.body});
       return true;

@@ -17,11 +17,20 @@ std::string Graph::unique_name(const std::string& wish) {
   }
 }
 
+std::string Graph::free_name(const std::string& wish) const {
+  const auto taken = names_.find(wish);
+  if (taken == names_.end()) return wish;
+  for (int n = taken->second + 1;; ++n) {
+    std::string name = fmt::format("{}_{}", wish, n);
+    if (!names_.contains(name)) return name;
+  }
+}
+
 Node* Graph::add(const OpDef& op, std::vector<NodeOutput> inputs, SharedAttrs attrs, std::vector<DType> dtypes,
-                 std::vector<PartialShape> shapes, const SourceSite& where) {
+                 std::vector<PartialShape> shapes, const SourceSite& where, const std::string& wish) {
   auto node = std::make_unique<Node>();
   node->id = num_nodes();
-  node->name = unique_name(op.name);
+  node->name = unique_name(wish.empty() ? op.name : wish);
   node->op = &op;
   node->attrs = std::move(attrs);
   node->inputs = std::move(inputs);

@@ -73,9 +73,9 @@ class RUNNEL_API Graph : public std::enable_shared_from_this<Graph> {
   const std::vector<NodeOutput>& outputs() const { return outputs_; }
   void set_outputs(std::vector<NodeOutput> outputs) { outputs_ = std::move(outputs); }
 
-  // Adds a node whose outputs are described by the caller.
+  // Adds a node whose outputs are described by the caller. It is called `wish`, or like its op, as far as that is free.
   Node* add(const OpDef& op, std::vector<NodeOutput> inputs, SharedAttrs attrs, std::vector<DType> dtypes,
-            std::vector<PartialShape> shapes, const SourceSite& where);
+            std::vector<PartialShape> shapes, const SourceSite& where, const std::string& wish = "");
   Node* add_input(DType dtype, const PartialShape& shape, const std::string& name = "");
   Node* add_constant(const Tensor& value, const SourceSite& where);
   // Takes the last node away, which nobody uses.
@@ -83,6 +83,7 @@ class RUNNEL_API Graph : public std::enable_shared_from_this<Graph> {
   // Puts the inputs into another order; all of them are given.
   void order_inputs(std::vector<Node*> inputs);
   std::string unique_name(const std::string& wish);
+  std::string free_name(const std::string& wish) const;  // what unique_name would give
 
   // Another graph with the same nodes; `map` gets the copy of each node where asked for.
   std::shared_ptr<Graph> clone(std::map<const Node*, Node*>* map = nullptr) const;

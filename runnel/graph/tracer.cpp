@@ -4,6 +4,7 @@
 
 #include "runnel/base/format.h"
 #include "runnel/graph/graph_function.h"
+#include "runnel/graph/name_scope.h"
 #include "runnel/graph/partial_values.h"
 #include "runnel/op/builder.h"
 #include "runnel/op/owned_symbol.h"
@@ -14,6 +15,20 @@ namespace {
 
 constexpr int64_t kSmallValue = 256;  // elements; shape arithmetic is smaller
 constexpr int kMostNested = 256;      // bodies inside one another: every op of the innermost costs a step for each
+
+// What TensorFlow calls the scope of a block, by the name of its body or by the op that its node has.
+const char* block_scope_of_body(std::string_view name) {
+  if (name.starts_with("while")) return "while";
+  if (name.starts_with("if_") || name.starts_with("cond_")) return "cond";
+  if (name == "case") return "switch_case/indexed_case";
+  return nullptr;
+}
+const char* block_scope_of_op(std::string_view op) {
+  if (op == "While" || op == "StatelessWhile") return "while";
+  if (op == "If" || op == "StatelessIf") return "cond";
+  if (op == "Case" || op == "StatelessCase") return "switch_case/indexed_case";
+  return nullptr;
+}
 
 // Handles to one object are one value.
 const void* resource_key(const Tensor& t) {
@@ -38,7 +53,7 @@ Tensor symbolic(const std::shared_ptr<Graph>& graph, NodeOutput output) {
 }
 
 Tracer::Tracer(std::string name, Tracer* parent)
-    : graph_(std::make_shared<Graph>(parent ? parent->child_name(name) : std::move(name))),
+    : graph_(std::make_shared<Graph>(parent ? parent->child_name(name) : name)),
       parent_(parent),
       epoch_(detail::trace_epoch.fetch_add(1, std::memory_order_relaxed) + 1) {
   if (parent_) {
@@ -54,6 +69,12 @@ Tracer::Tracer(std::string name, Tracer* parent)
     epoch_ = parent_->epoch_;  // what the enclosing function made is a constant here too
     allow_variables = parent_->allow_variables;
     graph_->plan_options = parent_->graph_->plan_options;
+    // The name is taken once the block is whole: its bodies, traced one after the other, share it.
+    if (const char* block = block_scope_of_body(name)) {
+      scope_ = parent_->graph_->free_name(in_name_scope(block));
+    } else {
+      scope_ = current_name_scope();
+    }
   }
 }
 
@@ -84,8 +105,14 @@ Tracer::~Tracer() {
 
 void Tracer::void_at_end(const Tensor& stand_in) { outermost().void_at_end_.push_back(stand_in.impl()); }
 
-void Tracer::open() { open_.emplace(this, nullptr, new_tape_level()); }
-void Tracer::close() { open_.reset(); }
+void Tracer::open() {
+  open_.emplace(this, nullptr, new_tape_level());
+  open_scope_.emplace(&scope_);
+}
+void Tracer::close() {
+  open_scope_.reset();
+  open_.reset();
+}
 
 Tracer* Tracer::current() { return static_cast<Tracer*>(current_interceptor()); }
 
@@ -217,8 +244,10 @@ void Tracer::call(const OpDef& op, Inputs inputs, const void* attrs, Tensor* out
     shapes.push_back(infer.output_shape(i));
     shapes_known = shapes_known && shapes.back().is_static();
   }
-  Node* node = graph_->add(op, std::move(in), op.attrs.copy ? op.attrs.copy(attrs) : nullptr, std::move(dtypes),
-                           std::move(shapes), where);
+  Node* node =
+      graph_->add(op, std::move(in), op.attrs.copy ? op.attrs.copy(attrs) : nullptr, std::move(dtypes),
+                  std::move(shapes), where, thread_context().name_scope == &scope_ ? "" : in_name_scope(op.name));
+  if (const char* block = block_scope_of_op(op.name)) graph_->unique_name(in_name_scope(block));
   node->inferred = shapes_known && !infer.asked_in_vain();
   node->values = std::move(values);
   node->elements = std::move(elements);

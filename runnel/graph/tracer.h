@@ -109,7 +109,9 @@ class RUNNEL_API Tracer : public Interceptor {
   std::map<std::pair<const Node*, int>, Node*> captured_outputs_;
   std::map<const void*, Effects> effects_;
   std::vector<Ref<TensorImpl>> void_at_end_;  // of the outermost tracer
+  std::string scope_;                         // of a body: the names around it, and that of its block
   std::optional<TraceScope> open_;
+  std::optional<ContextScope<&ThreadContext::name_scope>> open_scope_;
   int children_ = 0;
 };
 

@@ -54,22 +54,10 @@ bool read_event_int(Cursor& c, int64_t* out) {
   return true;
 }
 
-bool parse_plugin_data(std::string_view bytes, EventValue* v) {
+bool parse_plugin_data(std::string_view bytes, EventMetadata* m) {
   return walk_event_fields(bytes, [&](uint32_t t, Cursor& c) {
-    if (t == tag(1, wire::kBytes)) return took(c.bytes(&v->plugin));
-    if (t == tag(2, wire::kBytes)) return took(c.bytes(&v->plugin_content));
-    return 0;
-  });
-}
-
-bool parse_summary_metadata(std::string_view bytes, EventValue* v) {
-  v->has_metadata = true;
-  return walk_event_fields(bytes, [&](uint32_t t, Cursor& c) {
-    std::string_view data;
-    if (t == tag(1, wire::kBytes)) return took(c.bytes(&data) && parse_plugin_data(data, v));
-    if (t == tag(2, wire::kBytes)) return took(c.bytes(&v->display_name));
-    if (t == tag(3, wire::kBytes)) return took(c.bytes(&v->description));
-    if (t == tag(4, wire::kVarint)) return took(read_event_int(c, &v->data_class));
+    if (t == tag(1, wire::kBytes)) return took(c.bytes(&m->plugin));
+    if (t == tag(2, wire::kBytes)) return took(c.bytes(&m->plugin_content));
     return 0;
   });
 }
@@ -134,11 +122,10 @@ bool parse_event(std::string_view record, Event* event) {
 
 bool parse_event_value(std::string_view bytes, EventValue* value) {
   return walk_event_fields(bytes, [&](uint32_t t, Cursor& c) {
-    std::string_view part;
     switch (t) {
       case tag(1, wire::kBytes): return took(c.bytes(&value->tag));
       case tag(7, wire::kBytes): return took(c.bytes(&value->node_name));
-      case tag(9, wire::kBytes): return took(c.bytes(&part) && parse_summary_metadata(part, value));
+      case tag(9, wire::kBytes): return took(c.bytes(&value->metadata));
       case tag(2, wire::kFixed32):
         value->kind = ValueKind::simple_value;
         return took(read_event_float(c, &value->simple_value));
@@ -149,6 +136,17 @@ bool parse_event_value(std::string_view bytes, EventValue* value) {
       case tag(8, wire::kBytes): value->kind = static_cast<ValueKind>(t >> 3); return took(c.bytes(&value->body));
       default: return 0;
     }
+  });
+}
+
+bool parse_event_metadata(std::string_view bytes, EventMetadata* metadata) {
+  return walk_event_fields(bytes, [&](uint32_t t, Cursor& c) {
+    std::string_view data;
+    if (t == tag(1, wire::kBytes)) return took(c.bytes(&data) && parse_plugin_data(data, metadata));
+    if (t == tag(2, wire::kBytes)) return took(c.bytes(&metadata->display_name));
+    if (t == tag(3, wire::kBytes)) return took(c.bytes(&metadata->description));
+    if (t == tag(4, wire::kVarint)) return took(read_event_int(c, &metadata->data_class));
+    return 0;
   });
 }
 
@@ -168,8 +166,10 @@ std::string_view plugin_of(const EventValue& value) {
     case ValueKind::histogram: return "histograms";
     case ValueKind::image: return "images";
     case ValueKind::audio: return "audio";
-    default: return value.plugin;
+    default: break;
   }
+  EventMetadata metadata;
+  return parse_event_metadata(value.metadata, &metadata) ? metadata.plugin : std::string_view();
 }
 
 bool parse_event_image(std::string_view bytes, EventImage* image) {

@@ -48,9 +48,11 @@ struct EventValue {
   std::string_view node_name;
   ValueKind kind = ValueKind::none;
   float simple_value = 0;
-  std::string_view body;  // the message of other kinds; a TensorProto where the kind is tensor
-  // Of its metadata, which only the first value of a tag must have:
-  bool has_metadata = false;
+  std::string_view body;      // the message of other kinds; a TensorProto where the kind is tensor
+  std::string_view metadata;  // a message; only the first value of a tag must have it
+};
+
+struct EventMetadata {
   std::string_view plugin;
   std::string_view plugin_content;
   std::string_view display_name;
@@ -61,11 +63,13 @@ struct EventValue {
 // False where the bytes are no such message.
 RUNNEL_API bool parse_event(std::string_view record, Event* event);
 RUNNEL_API bool parse_event_value(std::string_view bytes, EventValue* value);
+RUNNEL_API bool parse_event_metadata(std::string_view bytes, EventMetadata* metadata);
 
 // Calls take(value) for each value of a summary; false where it is damaged.
 RUNNEL_API bool visit_event_values(std::string_view summary, FunctionRef<void(const EventValue&)> take);
 
-// The plugin that shows the value: what its metadata says, or what values of TensorFlow 1 are shown as.
+// The plugin that shows the value: what its metadata says (nothing where that is damaged), or what values of TensorFlow
+// 1 are shown as.
 RUNNEL_API std::string_view plugin_of(const EventValue& value);
 
 // The parts of the messages that values of TensorFlow 1 hold.

@@ -250,6 +250,16 @@ void EventWriter::flush(SourceSite where) {
 void EventWriter::close(SourceSite where) {
   called_at(where, [&] { state_->close(); });
 }
+bool EventWriter::is_open() const {
+  const std::lock_guard lock(state_->mutex);
+  return !state_->closed && !state_->closing;
+}
+void EventWriter::require_open(SourceSite where) const {
+  called_at(where, [&] {
+    const std::lock_guard lock(state_->mutex);
+    state_->check_open();
+  });
+}
 const std::string& EventWriter::path() const { return state_->path; }
 
 }  // namespace runnel::io

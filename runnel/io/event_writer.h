@@ -47,6 +47,8 @@ class RUNNEL_API EventWriter {
   void close(SourceSite where = SourceSite::current());  // a second call does nothing
 
   const std::string& path() const;
+  bool is_open() const;
+  void require_open(SourceSite where = SourceSite::current()) const;  // an Error once it is closed
 
  private:
   struct State;

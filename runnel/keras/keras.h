@@ -40,5 +40,6 @@
 #include "runnel/keras/schedules.h"
 #include "runnel/keras/sequential.h"
 #include "runnel/keras/serialization.h"
+#include "runnel/keras/tensorboard.h"
 #include "runnel/keras/utils.h"
 #include "runnel/track/restore_status.h"

@@ -24,6 +24,7 @@
 #include "runnel/keras/model.h"
 #include "runnel/keras/model_checkpoint.h"
 #include "runnel/keras/sequential.h"
+#include "runnel/keras/tensorboard.h"
 
 namespace runnel::keras {
 
@@ -126,6 +127,7 @@ using keras::LambdaCallback;
 using keras::LearningRateScheduler;
 using keras::ModelCheckpoint;
 using keras::ReduceLROnPlateau;
+using keras::TensorBoard;
 using keras::TerminateOnNaN;
 }  // namespace callbacks
 

@@ -132,7 +132,7 @@ ClassList make_all() {
   Regularizers::list(all);
   Constraints::list(all);
   add_with_own_fields<EarlyStopping, LearningRateScheduler, ReduceLROnPlateau, CSVLogger, TerminateOnNaN,
-                      LambdaCallback, ModelCheckpoint, BackupAndRestore>(all, "callback");
+                      LambdaCallback, ModelCheckpoint, BackupAndRestore, TensorBoard>(all, "callback");
 
   add_options<CompileOptions>(all, "method", "Model.compile");
   add_options<FitOptions>(all, "method", "Model.fit");

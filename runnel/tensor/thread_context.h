@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -25,6 +26,9 @@ namespace keras {
 class CallScope;
 class MaskScope;
 }  // namespace keras
+namespace summary {
+struct Defaults;
+}
 
 // All that a thread keeps in mind between calls: who takes its ops, who is told of them, what they draw from and write
 // to. Every thread begins with an empty one. docs/thread_context.md says how the slots compose.
@@ -41,6 +45,8 @@ struct ThreadContext {
   keras::CallScope* layer_call = nullptr;           // calls of layers, from the innermost
   keras::MaskScope* masks = nullptr;                // where masks are kept
   const SourceSite* call_site = nullptr;            // of the composed function whose ops are being called
+  const std::string* name_scope = nullptr;          // the names around, with slashes; null: none
+  summary::Defaults* summary = nullptr;             // where summaries go, and their step
   bool worker = false;                              // does what another thread may be waiting for
   bool training = false;                            // as the layers around were told; part of a trace's signature
 

@@ -19,7 +19,9 @@ size_t look_at(const io::Event& event) {
   }
   if (event.kind != io::EventKind::summary) return sum;
   io::visit_event_values(event.body, [&](const io::EventValue& value) {
-    sum += io::plugin_of(value).size() + value.tag.size() + value.description.size();
+    sum += io::plugin_of(value).size() + value.tag.size();
+    io::EventMetadata metadata;
+    if (io::parse_event_metadata(value.metadata, &metadata)) sum += metadata.description.size();
     io::EventImage image;
     io::EventAudio audio;
     io::EventHistogram histogram;

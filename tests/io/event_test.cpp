@@ -94,10 +94,12 @@ TEST(Event, PartsOfAnEventAreFoundAgain) {
     EXPECT_EQ(value.tag, "a/b");
     EXPECT_EQ(value.kind, ValueKind::tensor);
     EXPECT_EQ(value.body, kOne);
-    EXPECT_EQ(value.plugin, "scalars");
-    EXPECT_EQ(value.display_name, "n");
-    EXPECT_EQ(value.description, "t");
-    EXPECT_EQ(value.data_class, 1);
+    EXPECT_EQ(plugin_of(value), "scalars");
+    EventMetadata metadata;
+    ASSERT_TRUE(parse_event_metadata(value.metadata, &metadata));
+    EXPECT_EQ(metadata.display_name, "n");
+    EXPECT_EQ(metadata.description, "t");
+    EXPECT_EQ(metadata.data_class, 1);
   }));
   EXPECT_EQ(values, 1);
   for (size_t n = 1; n < bytes.size(); ++n) {  // what is cut short makes no sense, or is another event: no crash

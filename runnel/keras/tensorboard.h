@@ -1,0 +1,102 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "runnel/keras/callbacks.h"
+#include "runnel/summary/writer.h"
+
+namespace runnel::keras {
+
+// When values are written: after every epoch, or after so many batches ("batch" is 1) too.
+class RUNNEL_API UpdateFrequency {
+ public:
+  static constexpr const char* kTypeName = "\"epoch\", \"batch\" or int";
+  UpdateFrequency(const char* text) : UpdateFrequency(std::string(text)) {}  // NOLINT: implicit, as all here
+  UpdateFrequency(const std::string& text);                                  // NOLINT
+  template <std::integral I>
+  UpdateFrequency(I batches) : UpdateFrequency(static_cast<int64_t>(batches), 0) {}  // NOLINT
+  int64_t batches() const { return batches_; }                                       // 0: epochs alone
+
+ private:
+  UpdateFrequency(int64_t batches, int);
+  int64_t batches_ = 0;
+};
+
+// Batches that are profiled: one, or from the first to the second; 0 is none.
+class RUNNEL_API ProfileBatch {
+ public:
+  static constexpr const char* kTypeName = "int or pair(int)";
+  template <std::integral I>
+  ProfileBatch(I batch) : ProfileBatch(static_cast<int64_t>(batch), static_cast<int64_t>(batch)) {}  // NOLINT
+  ProfileBatch(int64_t first, int64_t last);
+  int64_t first() const { return first_; }
+  int64_t last() const { return last_; }
+
+ private:
+  int64_t first_ = 0, last_ = 0;
+};
+
+struct TensorBoardOptions {
+  std::string log_dir = "logs";
+  int64_t histogram_freq = 0;
+  bool write_graph = true;
+  bool write_images = false;
+  bool write_steps_per_second = false;
+  UpdateFrequency update_freq = "epoch";
+  ProfileBatch profile_batch = 0;
+  int64_t embeddings_freq = 0;
+  std::map<std::string, std::string> embeddings_metadata = {};
+  static constexpr auto fields() {
+    using O = TensorBoardOptions;
+    return field_list(
+        field("log_dir", &O::log_dir, "the folder; runs are its folders train and validation"),
+        field("histogram_freq", &O::histogram_freq, "epochs between two histograms of the weights; 0: none"),
+        field("write_graph", &O::write_graph, "the model's layers and how they are connected"),
+        field("write_images", &O::write_images, "the weights as images too, with their histograms"),
+        field("write_steps_per_second", &O::write_steps_per_second, "how fast training is"),
+        field("update_freq", &O::update_freq, "\"epoch\", or how many batches are between two values of batches"),
+        field("profile_batch", &O::profile_batch, "batches to be profiled; that is not there yet"),
+        field("embeddings_freq", &O::embeddings_freq, "epochs between two checkpoints for the projector; 0: none"),
+        field("embeddings_metadata", &O::embeddings_metadata,
+              "layer -> file with a line for each of its rows, for the projector"));
+  }
+};
+// Writes what TensorBoard shows: losses and metrics of epochs and batches, weights, the model, embeddings. One folder
+// is for one program that trains.
+class RUNNEL_API TensorBoard : public Callback {
+ public:
+  static constexpr const char* kClassName = "TensorBoard";
+  using Options = TensorBoardOptions;
+  explicit TensorBoard(TensorBoardOptions options = {});
+  // A template, so that settings in braces are not taken for a string.
+  template <std::convertible_to<std::string> S>
+  explicit TensorBoard(S log_dir) : TensorBoard(TensorBoardOptions{.log_dir = std::move(log_dir)}) {}
+  void on_train_begin(const Logs&) override;
+  void on_train_end(const Logs&) override;
+  void on_epoch_begin(int64_t epoch, const Logs&) override;
+  void on_epoch_end(int64_t epoch, Logs& logs) override;
+  void on_train_batch_begin(int64_t batch, const Logs&) override;
+  void on_train_batch_end(int64_t batch, const Logs& logs) override;
+  void on_test_end(const Logs& logs) override;
+  bool watches_batches() const override;
+
+ private:
+  summary::SummaryWriter& writer(const std::string& run);
+  void close_writers();
+  int64_t iterations() const;
+  void write_model();
+  void write_weights(int64_t epoch);
+  void write_projector() const;
+
+  TensorBoardOptions options_;
+  std::map<std::string, summary::SummaryWriter> writers_;  // by run
+  bool training_ = false;
+  int64_t iterations_before_ = 0;  // of the epoch
+  double epoch_begun_ = 0, batch_begun_ = 0;
+};
+
+}  // namespace runnel::keras

@@ -1,0 +1,81 @@
+"""usage: read.py FOLDER    what write.cpp wrote, as TensorBoard's own reader sees it"""
+import io
+import sys
+import wave
+
+import numpy as np
+from tensorboard.backend.event_processing import plugin_event_multiplexer
+from tensorboard.plugins.custom_scalar import layout_pb2
+from tensorboard.plugins.hparams import metadata as hparams
+from tensorboard.util import tensor_util
+import tensorflow as tf
+
+board = plugin_event_multiplexer.EventMultiplexer()
+board.AddRunsFromDirectory(sys.argv[1])
+board.Reload()
+faults = []
+
+
+def expect(what, got, wanted):
+    same = np.array_equal(got, wanted) if isinstance(got, np.ndarray) else got == wanted
+    if not same:
+        faults.append(f'{what}: {got!r}, expected {wanted!r}')
+
+
+def only(run, tag, plugin, step):
+    events = board.Tensors(run, tag)
+    expect(f'{tag}: steps', [e.step for e in events], [step])
+    expect(f'{tag}: plugin', board.SummaryMetadata(run, tag).plugin_data.plugin_name, plugin)
+    return tensor_util.make_ndarray(events[0].tensor_proto)
+
+
+def content(run, tag):
+    return board.SummaryMetadata(run, tag).plugin_data.content
+
+
+expect('runs', sorted(board.Runs()), ['.', 'run'])
+losses = board.Tensors('run', 'loss')
+expect('loss: steps', [e.step for e in losses], list(range(100)))
+expect('loss', [float(tensor_util.make_ndarray(e.tensor_proto)) for e in losses],
+       [float(np.float32(1 / (i + 1))) for i in range(100)])
+expect('description', board.SummaryMetadata('run', 'loss').summary_description, 'The *loss*')
+
+width, height, *pictures = only('run', 'picture', 'images', 7)
+expect('picture: size', (width, height, len(pictures)), (b'2', b'2', 2))
+expect('picture', np.stack([tf.io.decode_png(p).numpy() for p in pictures]), np.arange(24).reshape(2, 2, 2, 3) * 10)
+
+with wave.open(io.BytesIO(only('run', 'sound', 'audio', 8).reshape(-1)[0])) as sound:
+    expect('sound', (sound.getframerate(), sound.getnframes(), sound.getnchannels()), (8000, 100, 1))
+    samples = np.frombuffer(sound.readframes(100), '<i2') / 32767
+    expect('sound: samples', bool(np.abs(samples - np.sin(np.arange(100) * 0.2)).max() < 1e-3), True)
+
+expect('spread', only('run', 'spread', 'histograms', 9),
+       [[0, 2, 2], [2, 4, 2], [4, 6, 0], [6, 8, 0], [8, 10, 1]])
+expect('note', only('run', 'note', 'text', 10).tolist(), [[b'a', b'b'], [b'c', b'd']])
+expect('pr', only('run', 'pr/pr_curves', 'pr_curves', 11),
+       [[2, 1, 0], [2, 1, 0], [0, 1, 2], [0, 1, 2], [.5, .5, 0], [1, .5, 0]])
+expect('traced', float(only('run', 'inside/traced', 'scalars', 12)), 3.0)
+
+graph = tf.compat.v1.GraphDef.FromString(board.Graph('run').SerializeToString())
+expect('graph: scope', [node.op for node in graph.node if node.name == 'inside/WriteSummary'], ['WriteSummary'])
+expect('graph: mul', any(node.op == 'Mul' for node in graph.node), True)
+
+start = hparams.parse_session_start_info_plugin_data(content('run', '_hparams_/session_start_info'))
+expect('hparams', {k: getattr(v, v.WhichOneof('kind')) for k, v in start.hparams.items()},
+       {'units': 8, 'rate': 0.25, 'optimizer': 'adam', 'flag': True})
+expect('hparams: trial', (start.group_name, start.start_time_secs), ('trial', 2000))
+end = hparams.parse_session_end_info_plugin_data(content('run', '_hparams_/session_end_info'))
+expect('hparams: end', (end.status, end.end_time_secs), (1, 3000))
+experiment = hparams.parse_experiment_plugin_data(content('.', '_hparams_/experiment'))
+expect('experiment', [(i.name, [v.number_value for v in i.domain_discrete.values],
+                       (i.domain_interval.min_value, i.domain_interval.max_value)) for i in experiment.hparam_infos],
+       [('units', [4, 8], (0, 0)), ('rate', [], (0.1, 0.5))])
+expect('experiment: metrics', [(m.name.tag, m.display_name) for m in experiment.metric_infos], [('loss', 'Loss')])
+layout = layout_pb2.Layout.FromString(only('.', 'custom_scalars__config__', 'custom_scalars', 0).item())
+expect('layout', [(c.title, [(h.title, list(h.multiline.tag)) for h in c.chart]) for c in layout.category],
+       [('losses', [('both', ['loss', 'val_loss'])])])
+
+for fault in faults:
+    print('FAILED:', fault)
+print('ok' if not faults else f'{len(faults)} faults')
+sys.exit(bool(faults))

@@ -1,0 +1,119 @@
+// The callback that writes event files, beside the files that Keras's own wrote.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "runnel/keras/keras.h"
+#include "runnel/runnel.h"
+#include "runnel/tensor/serialize.h"
+#include "tests/summary/support.h"
+#include "tests/support/expect_error.h"
+
+namespace runnel::keras {
+namespace {
+
+using test::expect_error;
+using test::TempDir;
+
+// "tag@step plugin" of every value, and the shape of its tensor.
+std::vector<std::string> values_in(const std::string& folder) {
+  std::vector<std::string> values;
+  for (const std::string& record : test::records_of(test::only_event_file(folder))) {
+    io::Event event;
+    EXPECT_TRUE(io::parse_event(record, &event));
+    if (event.kind != io::EventKind::summary) continue;
+    io::visit_event_values(event.body, [&](const io::EventValue& value) {
+      const Tensor tensor = parse_tensor_proto(value.body);
+      values.push_back(std::string(value.tag) + "@" + std::to_string(event.step) + " " +
+                       std::string(io::plugin_of(value)) + " " + tensor.shape().str());
+    });
+  }
+  return values;
+}
+
+std::vector<std::string> values_of_keras(const std::string& run) {
+  const auto expected =
+      nlohmann::json::parse(test::read_bytes(test::fixtures() / "tf215/events/keras_callback/expected.json"));
+  std::vector<std::string> values;
+  for (const auto& event : expected["files"][run + "/events.out.tfevents.0000000001.host.v2"]) {
+    if (event["kind"] != "summary") continue;
+    Dims sizes;
+    for (const int64_t n : event["tensor"]["shape"]) sizes.push_back(n);
+    values.push_back(event["tag"].get<std::string>() + "@" + std::to_string(event["step"].get<int64_t>()) + " " +
+                     event["plugin"].get<std::string>() + " " + Shape(sizes).str());
+  }
+  return values;
+}
+
+TEST(TensorBoard, WritesWhatKerasWrites) {
+  RUNNEL_REQUIRE_FIXTURES();
+  TempDir dir;
+  backend::clear_session();
+  Sequential model({layers::Conv2D({.filters = 2, .kernel_size = 3, .input_shape = PartialShape{6, 6, 1}}),
+                    layers::Flatten(), layers::Dense(2)});
+  model.compile({.optimizer = "sgd", .loss = "mse", .metrics = {"mae"}});
+  const Tensor x = random::uniform({8, 6, 6, 1}), y = random::uniform({8, 2});
+  model.fit(x, y,
+            {.batch_size = 4,
+             .epochs = 2,
+             .verbose = 0,
+             .callbacks = {TensorBoard({.log_dir = dir.path(), .histogram_freq = 1, .write_images = true})},
+             .validation_data = {x(slice(0, 4)), y(slice(0, 4))},
+             .shuffle = false});
+  for (const char* run : {"train", "validation"}) {
+    EXPECT_EQ(values_in(dir.path() + "/" + run), values_of_keras(run)) << run;
+  }
+}
+
+TEST(TensorBoard, BatchesAndSpeed) {
+  TempDir dir;
+  Sequential model({layers::Dense({.units = 1, .input_shape = PartialShape{2}})});
+  model.compile({.optimizer = optimizers::SGD(optimizers::schedules::ExponentialDecay({.initial_learning_rate = 0.1})),
+                 .loss = "mse"});
+  const Tensor x = ones({8, 2}), y = zeros({8, 1});
+  model.fit(x, y,
+            {.batch_size = 2,
+             .epochs = 1,
+             .verbose = 0,
+             .callbacks = {TensorBoard(
+                 {.log_dir = dir.path(), .write_graph = false, .write_steps_per_second = true, .update_freq = 2})}});
+  EXPECT_THAT(
+      test::tags_of(dir.path() + "/train"),
+      testing::ElementsAre("batch_steps_per_second@2", "batch_loss@2", "batch_steps_per_second@4", "batch_loss@4",
+                           "epoch_loss@0", "epoch_learning_rate@0", "epoch_steps_per_second@0"));
+  expect_error([] { TensorBoard({.update_freq = "sometimes"}); }, Code::invalid_argument, "sometimes");
+  expect_error([] { TensorBoard({.update_freq = 0}); }, Code::invalid_argument, "at least 1");
+  expect_error([] { TensorBoard({.profile_batch = {5, 2}}); }, Code::invalid_argument, "profile_batch");
+}
+
+TEST(TensorBoard, EmbeddingsForTheProjector) {
+  TempDir dir;
+  Sequential model({layers::Embedding({.input_dim = 5, .output_dim = 3, .input_length = 2, .name = "words"}),
+                    layers::Flatten(), layers::Dense(1)});
+  model.compile({.optimizer = "sgd", .loss = "mse"});
+  const Tensor x{{0, 1}, {2, 3}}, y = zeros({2, 1});
+  model.fit(x, y,
+            {.epochs = 1,
+             .verbose = 0,
+             .callbacks = {TensorBoard(
+                 {.log_dir = dir.path(), .embeddings_freq = 1, .embeddings_metadata = {{"words", "words.tsv"}}})}});
+  EXPECT_EQ(test::read_bytes(dir.path() + "/projector_config.pbtxt"),
+            "embeddings {\n"
+            "  tensor_name: \"layer_with_weights-0/embeddings/.ATTRIBUTES/VARIABLE_VALUE\"\n"
+            "  metadata_path: \"words.tsv\"\n"
+            "}\n");
+  EXPECT_TRUE(std::filesystem::exists(dir.path() + "/train/keras_embedding.ckpt-0.index"));
+  expect_error(
+      [&] {
+        model.fit(x, y,
+                  {.verbose = 0,
+                   .callbacks = {TensorBoard(
+                       {.log_dir = dir.path(), .embeddings_freq = 1, .embeddings_metadata = {{"other", "f"}}})}});
+      },
+      Code::invalid_argument, "'other', which is no Embedding layer");
+}
+
+}  // namespace
+}  // namespace runnel::keras
