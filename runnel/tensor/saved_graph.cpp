@@ -162,9 +162,10 @@ std::vector<SavedGraph::Found> SavedGraph::reach(Trackable& object, size_t node)
   const auto meet = [&](Trackable& part, size_t id) {
     Trackable* other = stands_for(id);
     if (other && other != &part) {
-      write_log(LogLevel::warning,
-                "[restore] two objects of the program stand for one object of the checkpoint: the first has got its "
-                "state, the other is left as it is");
+      log_warning(
+          "[restore] {}: two objects of the program stand for one object of the checkpoint: the first has got its "
+          "state, the other is left as it is",
+          source_);
     }
     if (other || part.restored_by_ > number_) return;
     found.push_back({&part, id});
