@@ -7,6 +7,7 @@
 #include "runnel/base/format.h"
 #include "runnel/io/checkpoint_names.h"
 #include "runnel/io/checkpoint_state.h"
+#include "runnel/track/checkpoint_path.h"
 
 namespace runnel::tools {
 namespace {
@@ -33,7 +34,8 @@ std::string prefix_in_folder(const std::string& folder) {
 
 }  // namespace
 
-std::string checkpoint_prefix(const std::string& path) {
+std::string checkpoint_prefix(const std::string& given) {
+  const std::string path = train::without_saved_model(given, Env::posix());
   if (io::checkpoint_exists(path)) return path;
   if (path.ends_with(kIndexEnd)) return path.substr(0, path.size() - 6);
   if (is_folder(path)) return prefix_in_folder(path);

@@ -12,8 +12,8 @@
 namespace runnel::tools {
 
 // The prefix that a path of the command line means: a prefix, an .index file or a shard of it, a folder (its latest
-// checkpoint, or the only one there).
-std::string checkpoint_prefix(const std::string& path);
+// checkpoint, or the only one there; of a SavedModel, the one in it).
+std::string checkpoint_prefix(const std::string& given);
 io::CheckpointReader open_checkpoint(const std::string& path);
 
 std::string shape_text(const std::vector<int64_t>& shape);  // "[784,100]"

@@ -8,6 +8,6 @@
 namespace runnel::train {
 
 // The folder of a SavedModel means the checkpoint in it.
-std::string without_saved_model(const std::string& path, Env& env);
+RUNNEL_API std::string without_saved_model(const std::string& path, Env& env);
 
 }  // namespace runnel::train

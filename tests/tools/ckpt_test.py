@@ -178,6 +178,8 @@ def check_paths(folder, work):
     for path in keep3, keep3 / 'ckpt-5', keep3 / 'ckpt-5.index', keep3 / 'ckpt-5.data-00000-of-00001':
         tree = one('tree', path)
         expect(f'{path}: prefix', tree['checkpoint'], str(keep3 / 'ckpt-5'))
+    saved = folder / 'handbook/docs/_static/code/zh/savedmodel/custom/saved'
+    expect('SavedModel', listed(saved), listed(saved / 'variables/variables'))
     for file in keep3.glob('ckpt-*'):
         shutil.copy(file, work / file.name)
     expect_error('no state file', r'no state file.*ckpt-3, ckpt-4, ckpt-5', 'ls', work)
