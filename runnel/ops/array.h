@@ -16,6 +16,9 @@ namespace runnel {
 // list is reshaped to it. A std::vector, also one of vectors, is a list.
 RUNNEL_API Tensor constant(const Operand& value, DType dtype = DType::invalid);
 RUNNEL_API Tensor constant(const Operand& value, DType dtype, const Shape& shape);
+// A literal, a list or a variable as a tensor, a literal in this dtype. A tensor stays what it is; one of another dtype
+// is an Error, cast is for that.
+RUNNEL_API Tensor convert_to_tensor(const Operand& value, DType dtype = DType::invalid);
 RUNNEL_API Tensor fill(const ShapeArg& dims, const Operand& value);
 // Zeros are empty strings for strings and false for bool.
 RUNNEL_API Tensor zeros(const ShapeArg& shape, DType dtype = DType::float32);

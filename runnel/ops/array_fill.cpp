@@ -116,23 +116,30 @@ Tensor ones(const ShapeArg& shape, DType dtype) {
   });
 }
 
-Tensor constant(const Operand& value, DType dtype) {
+namespace {
+
+Tensor tensor_from(const char* name, const Operand& value, DType dtype) {
   return composed(value.where(), [&]() -> Tensor {
     if (value.is_literal()) {
       try {
         return value.as(dtype == DType::invalid ? value.natural_dtype() : dtype);
       } catch (const Error& e) {
-        throw make_error(e.code(), "[constant] {}", e.what());
+        throw make_error(e.code(), "[{}] {}", name, e.what());
       }
     }
     const Tensor& t = *value.tensor();
     if (dtype != DType::invalid && t.dtype() != dtype) {
-      throw invalid_argument("[constant] the value is {}, asked for {}: cast it", dtype_name(t.dtype()),
+      throw invalid_argument("[{}] the value is {}, asked for {}: cast it", name, dtype_name(t.dtype()),
                              dtype_name(dtype));
     }
     return t;
   });
 }
+
+}  // namespace
+
+Tensor constant(const Operand& value, DType dtype) { return tensor_from("constant", value, dtype); }
+Tensor convert_to_tensor(const Operand& value, DType dtype) { return tensor_from("convert_to_tensor", value, dtype); }
 
 Tensor constant(const Operand& value, DType dtype, const Shape& shape) {
   return composed(value.where(), [&]() -> Tensor {

@@ -88,6 +88,18 @@ TEST(TensorIdioms, ConstantsOfVectors) {
   expect_error([] { constant(std::vector<Floats>{{1.f}, {1.f, 2.f}}); }, Code::invalid_argument, "rectangular");
 }
 
+TEST(TensorIdioms, AnythingIsConvertedToATensor) {
+  EXPECT_EQ(convert_to_tensor({1, 2}, float32).to_vector<float>(), (Floats{1.f, 2.f}));
+  EXPECT_EQ(convert_to_tensor(3).dtype(), int32);
+  const Variable v(Tensor{4.f});
+  const Tensor read = convert_to_tensor(v, float32);
+  v.assign(Tensor{5.f});
+  EXPECT_EQ(read.to_vector<float>(), (Floats{4.f}));
+  expect_error([&] { convert_to_tensor(v, int32); }, Code::invalid_argument,
+               "[convert_to_tensor] the value is float32, asked for int32");
+  expect_error([] { convert_to_tensor(2.5, int32); }, Code::invalid_argument, "[convert_to_tensor]");
+}
+
 TEST(TensorIdioms, TensorsOfStrings) {
   const std::vector<std::string> words{"a", "bc", "d", ""};
   EXPECT_EQ(Tensor::of(words).to_vector<std::string>(), words);
