@@ -74,7 +74,7 @@ struct Digits {
   }
 };
 
-void train(const Mlp& model, const Digits& digits, int64_t epochs, int64_t batch) {
+void train_model(const Mlp& model, const Digits& digits, int64_t epochs, int64_t batch) {
   const std::vector<Variable> variables = model.variables();
   Adam adam(variables, 0.001);
   const int64_t steps = digits.size() / batch;
@@ -119,7 +119,7 @@ int main(int argc, char** argv) {
     random::set_seed(seed);
     const std::string dir = io::get_dataset("mnist");
     const Mlp model;
-    train(model, Digits(dir, "train"), epochs, 50);
+    train_model(model, Digits(dir, "train"), epochs, 50);
     std::printf("test accuracy: %.4f\n", static_cast<double>(accuracy(model, Digits(dir, "t10k"))));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "mnist_mlp: %s\n", error.what());

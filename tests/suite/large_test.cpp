@@ -8,6 +8,7 @@
 #include <set>
 
 #include "runnel/base/parallel.h"
+#include "runnel/keras/keras.h"
 #include "runnel/runnel.h"
 #include "tests/suite/suite.h"
 #include "tests/suite/values.h"
@@ -172,6 +173,19 @@ const std::map<std::string, std::function<Tensor()>> kWritten = {
     {"StatelessRandomUniformIntV2",
      [] {
        return random::stateless_uniform({300'001}, Tensor{3, 4}, 0, 1000, int32);
+     }},
+    {"_RecurrentSequenceGrad",
+     [] {
+       static keras::LSTM layer({.units = 32, .return_sequences = true});
+       const Tensor x = values({64, 20, 16});
+       GradientTape tape;
+       tape.watch(x);
+       const Tensor y = layer(x);
+       std::vector<GradSource> sources{x};
+       for (const Variable& w : layer.trainable_weights()) sources.emplace_back(w);
+       std::vector<Tensor> all;
+       for (const Gradient& g : tape.gradient(std::vector<Tensor>{y}, sources)) all.push_back(reshape(g.value(), {-1}));
+       return concat(all, 0);
      }},
     {"StridedSliceGrad",
      [] {
