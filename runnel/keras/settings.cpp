@@ -5,6 +5,7 @@
 #include "runnel/base/format.h"
 #include "runnel/data/options.h"
 #include "runnel/keras/keras.h"
+#include "runnel/keras/optimizers_recent.h"
 #include "runnel/keras/settings_of.h"
 
 namespace runnel::keras {
@@ -121,7 +122,8 @@ ClassList make_all() {
   add_metric<BinaryIoU>(all, "BinaryIoU");
 
   add_with_own_fields<optimizers::SGD, optimizers::Adam, optimizers::AdamW, optimizers::RMSprop, optimizers::Adagrad,
-                      optimizers::Adadelta, optimizers::Adamax, optimizers::Nadam, optimizers::Ftrl>(all, "optimizer");
+                      optimizers::Adadelta, optimizers::Adamax, optimizers::Nadam, optimizers::Ftrl, optimizers::Lion,
+                      optimizers::Adafactor>(all, "optimizer");
   add_options<mixed_precision::LossScaleOptions>(all, "optimizer", mixed_precision::LossScaleOptimizer::kClassName);
   std::vector<Setting>& of_scaling = all.back().settings;
   of_scaling.insert(of_scaling.begin(), {"inner_optimizer", "Optimizer", {}, "what applies the gradients"});

@@ -143,6 +143,15 @@ const std::set<std::string> kWithoutOwnLoops = {
     "Timestamp",
     "VarHandleOp",
     "VarIsInitializedOp",
+    // Writers of summaries: a file, and a thread of their own.
+    "CloseSummaryWriter",
+    "CreateSummaryFileWriter",
+    "FlushSummaryWriter",
+    "ImportEvent",
+    "SummaryWriter",
+    "WriteGraphSummary",
+    "WriteRawProtoSummary",
+    "WriteSummary",
 };
 
 TEST(Threads, EveryOpOnStateGivesTheSameBits) {
