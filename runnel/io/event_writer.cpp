@@ -1,5 +1,6 @@
 #include "runnel/io/event_writer.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,19 +30,33 @@ constexpr auto kScheduledFlush = std::chrono::milliseconds(900);
 constexpr auto kRest = std::chrono::milliseconds(2);
 // A disk that is slower than the program: with so many bytes waiting, calls wait.
 constexpr size_t kMostWaiting = size_t{256} << 20;
+constexpr Clock::time_point kNever = Clock::time_point::max();
 
 std::string host_name() {
   std::array<char, 256> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
 }
 
-std::string event_file_path(const std::string& logdir, const EventWriterOptions& o, Env& env) {
+std::string event_file_path(const std::string& logdir, const std::string& suffix) {
   static std::atomic<int64_t> number{0};  // two writers of one process must not share a file
-  const std::string name = join_path(
-      logdir, fmt::format("events.out.tfevents.{:010}.{}", static_cast<int64_t>(::time(nullptr)), host_name()));
-  if (o.short_name && !env.exists(name + o.filename_suffix)) return name + o.filename_suffix;
-  const char* dot = o.filename_suffix.starts_with('.') ? "" : ".";
-  return fmt::format("{}.{}.{}{}{}", name, ::getpid(), number++, dot, o.filename_suffix);
+  return join_path(logdir, fmt::format("events.out.tfevents.{:010}.{}.{}.{}{}{}", static_cast<int64_t>(::time(nullptr)),
+                                       host_name(), ::getpid(), number++, suffix.starts_with('.') ? "" : ".", suffix));
+}
+
+std::unique_ptr<FileLock> folder_lock(const std::string& folder, Env& env) {
+  try {
+    return env.lock(folder);
+  } catch (const Error&) {
+    return nullptr;  // a file system without locks: the names alone keep writers apart
+  }
+}
+
+// Another number in each process that fork made.
+int process_generation() {
+  static std::atomic<int> forks{0};
+  static const int hooked = ::pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
+  static_cast<void>(hooked);
+  return forks.load(std::memory_order_relaxed);
 }
 
 // Events one after the other, and where each ends.
@@ -64,8 +79,9 @@ struct EventQueue {
 
 struct EventWriter::State {
   const EventWriterOptions options;
-  const std::string path;
+  std::string path;                    // fixed once it is constructed
   std::optional<TFRecordWriter> file;  // of the thread
+  const int generation = process_generation();
 
   std::mutex mutex;
   std::condition_variable wake;   // the thread: there is something to do
@@ -73,20 +89,50 @@ struct EventWriter::State {
   EventQueue queue;
   uint64_t given = 0, written = 0;  // events
   uint64_t wanted = 0;              // so many must be written now
-  Clock::time_point write_at;       // the latest moment for what waits
+  // The latest moment for what waits. kNever: nothing waits, and the thread sleeps until it is woken.
+  Clock::time_point write_at;
   bool closing = false, closed = false;
   bool warned_full = false;
   std::optional<Error> failure;
   std::thread thread;
 
   State(const std::string& logdir, const EventWriterOptions& o, Env& env)
-      : options(o), path(event_file_path(logdir, o, env)), write_at(Clock::now() + flush_interval()) {
+      : options(o), path(event_file_path(logdir, o.filename_suffix)), write_at(kNever) {
+    try {
+      begin_file(logdir, env);
+    } catch (const Error& e) {
+      if (!o.keep_going) throw;
+      log_warning("[EventWriter] {}: {}; nothing is recorded", path, e.what());
+      failure = e;
+      failed_file_ = true;
+    }
+    thread = std::thread([this] { run(); });
+  }
+
+  // The name may be taken: containers share folders, while host names and process numbers are the same in each.
+  void begin_file(const std::string& logdir, Env& env) {
+    env.create_dirs(logdir);
+    const std::unique_ptr<FileLock> alone = folder_lock(logdir, env);
+    while (env.exists(path)) path = event_file_path(logdir, options.filename_suffix);
     file.emplace(path, TFRecordOptions{}, env, SourceSite());
     std::string first;
     append_version_event(first, static_cast<double>(::time(nullptr)));
     file->write(first, SourceSite());
     file->flush(SourceSite());
-    thread = std::thread([this] { run(); });
+  }
+
+  // Is this a child made by fork? It has neither the thread nor a right to the file, and its copy of the lock may be
+  // held for ever: nothing else here may be touched.
+  bool is_parents() const { return generation != process_generation(); }
+  void require_own() const {
+    if (!is_parents()) return;
+    throw make_error(Code::failed_precondition,
+                     "[EventWriter] {} belongs to the process that this one was forked from: make a new writer", path);
+  }
+  // Keeps it, as its parts cannot be destroyed without the thread; reachable, so that it is no leak.
+  void leave_to_parent() {
+    static std::atomic<State*> all{nullptr};
+    next_of_parents_ = all.exchange(this);
   }
 
   Clock::duration flush_interval() const {
@@ -96,21 +142,34 @@ struct EventWriter::State {
 
   bool too_many() const { return static_cast<int64_t>(queue.ends.size()) > options.max_queue; }
   bool urgent() const { return closing || wanted > written || queue.bytes.size() > kMostWaiting / 2; }
+  bool due() const { return urgent() || too_many(); }
 
-  // With the lock held: `append` puts one event behind the others.
+  // `append` puts one event behind the others. False where it is dropped.
   template <class Append>
-  void give(const SourceSite& where, const Append& append) {
-    called_at(where, [&] {
+  bool give(const SourceSite& where, const Append& append) {
+    return called_at(where, [&] {
+      require_own();
       std::unique_lock lock(mutex);
-      check_open();
-      if (failure) return fail();
-      if (queue.bytes.size() > kMostWaiting) [[unlikely]]
+      if (!takes_events()) return false;
+      if (queue.bytes.size() > kMostWaiting) [[unlikely]] {
         wait_for_room(lock);
+        if (!takes_events()) return false;  // closed or failed meanwhile
+      }
+      const bool was_due = due(), first = write_at == kNever;
       append(queue.bytes);
       queue.ends.push_back(queue.bytes.size());
       ++given;
-      if (static_cast<int64_t>(queue.ends.size()) == options.max_queue + 1) wake.notify_one();
+      if (first) write_at = Clock::now() + flush_interval();
+      if (first || (!was_due && due())) wake.notify_one();
+      return true;
     });
+  }
+
+  // An Error once it is closed; false where events are dropped.
+  bool takes_events() const {
+    check_open();
+    if (failure) fail();
+    return !failure;
   }
 
   void check_open() const {
@@ -132,6 +191,7 @@ struct EventWriter::State {
   }
 
   void schedule() {
+    if (is_parents()) return;
     const std::lock_guard lock(mutex);
     if (queue.empty() || closed) return;
     const Clock::time_point soon = Clock::now() + kScheduledFlush;
@@ -141,6 +201,7 @@ struct EventWriter::State {
   }
 
   void flush() {
+    require_own();
     std::unique_lock lock(mutex);
     check_open();
     if (given > written) {
@@ -153,15 +214,17 @@ struct EventWriter::State {
   }
 
   void close() {
+    if (is_parents()) return;
     {
       std::unique_lock lock(mutex);
-      if (closed || closing) return;
+      if (closing) return wrote.wait(lock, [&] { return closed; });  // another thread is at it
       closing = true;
       wake.notify_one();
     }
     thread.join();
     const std::lock_guard lock(mutex);
     closed = true;
+    wrote.notify_all();
     if (failure) fail();
   }
 
@@ -170,15 +233,15 @@ struct EventWriter::State {
     EventQueue taken;
     std::unique_lock lock(mutex);
     while (true) {
-      while (!urgent() && !too_many() && Clock::now() < write_at) wake.wait_until(lock, write_at);
+      wait_for_work(lock);
       const bool last = closing;
       std::swap(queue, taken);
+      write_at = Clock::now() + flush_interval();  // now: requests made while it writes may lower it
       lock.unlock();
       std::optional<Error> error = write_out(taken, last);
       lock.lock();
       written += taken.ends.size();
       taken.clear();
-      write_at = Clock::now() + flush_interval();
       if (error && !failure) {
         if (options.keep_going) log_warning("{}; what follows is not recorded", error->what());
         failure = std::move(error);
@@ -186,6 +249,20 @@ struct EventWriter::State {
       wrote.notify_all();
       if (last) return;
       if (!urgent()) wake.wait_for(lock, kRest, [&] { return urgent(); });
+    }
+  }
+
+  void wait_for_work(std::unique_lock<std::mutex>& lock) {
+    while (!due()) {
+      if (write_at == kNever) {
+        wake.wait(lock);
+      } else if (Clock::now() < write_at) {
+        wake.wait_until(lock, Clock::time_point(write_at));  // a copy: others change it meanwhile
+      } else if (queue.empty()) {
+        write_at = kNever;
+      } else {
+        return;
+      }
     }
   }
 
@@ -211,6 +288,7 @@ struct EventWriter::State {
 
  private:
   bool failed_file_ = false;  // of the thread
+  State* next_of_parents_ = nullptr;
 };
 
 EventWriter::EventWriter(const std::string& logdir, const EventWriterOptions& options, Env& env, SourceSite where) {
@@ -221,12 +299,15 @@ EventWriter::EventWriter(const std::string& logdir, const EventWriterOptions& op
     if (options.flush_millis < 0) {
       throw invalid_argument("[EventWriter] flush_millis must not be negative, got {}", options.flush_millis);
     }
-    env.create_dirs(logdir);
     state_ = std::make_unique<State>(logdir, options, env);
   });
 }
 
 EventWriter::~EventWriter() {
+  if (state_->is_parents()) {
+    state_.release()->leave_to_parent();
+    return;
+  }
   try {
     state_->close();
   } catch (const Error& e) {
@@ -234,13 +315,14 @@ EventWriter::~EventWriter() {
   }
 }
 
-void EventWriter::write(std::string_view event, SourceSite where) {
-  state_->give(where, [&](std::string& out) { out += event; });
+bool EventWriter::write(std::string_view event, SourceSite where) {
+  return state_->give(where, [&](std::string& out) { out += event; });
 }
 
-void EventWriter::write_tensor(int64_t step, std::string_view tag, std::string_view tensor, std::string_view metadata,
+bool EventWriter::write_tensor(int64_t step, std::string_view tag, std::string_view tensor, std::string_view metadata,
                                SourceSite where) {
-  state_->give(where, [&](std::string& out) { append_tensor_event(out, event_time(), step, tag, tensor, metadata); });
+  return state_->give(where,
+                      [&](std::string& out) { append_tensor_event(out, event_time(), step, tag, tensor, metadata); });
 }
 
 void EventWriter::schedule_flush() { state_->schedule(); }
@@ -251,11 +333,13 @@ void EventWriter::close(SourceSite where) {
   called_at(where, [&] { state_->close(); });
 }
 bool EventWriter::is_open() const {
+  if (state_->is_parents()) return false;
   const std::lock_guard lock(state_->mutex);
   return !state_->closed && !state_->closing;
 }
 void EventWriter::require_open(SourceSite where) const {
   called_at(where, [&] {
+    state_->require_own();
     const std::lock_guard lock(state_->mutex);
     state_->check_open();
   });

@@ -1,13 +1,19 @@
 // Event files: bytes as TensorFlow writes them, files of many writers, damage, growth.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <bit>
 #include <chrono>
 #include <cmath>
+#include <condition_variable>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <regex>
 #include <sstream>
 #include <thread>
@@ -20,6 +26,14 @@
 #include "tests/support/expect_error.h"
 #include "tests/support/fixtures.h"
 #include "tests/support/temp_dir.h"
+
+#if defined(__SANITIZE_THREAD__)
+#define RUNNEL_UNDER_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define RUNNEL_UNDER_TSAN 1
+#endif
+#endif
 
 namespace runnel::io {
 namespace {
@@ -271,6 +285,190 @@ TEST(EventWriter, FullDiskLeavesTheProgramRunningIfAsked) {
   const std::string told = testing::internal::GetCapturedStderr();
   EXPECT_EQ(std::ranges::count(told, '\n'), 1) << told;
   EXPECT_THAT(told, testing::HasSubstr(writer.path()));
+}
+
+// Counts what is written, and holds it back while it is not open.
+class GatedDisk : public EnvWrapper {
+ public:
+  GatedDisk() : EnvWrapper(Env::posix()) {}
+  std::unique_ptr<WritableFile> create(const std::string& path) override {
+    struct File : WritableFile {
+      GatedDisk& disk;
+      std::unique_ptr<WritableFile> file;
+      File(GatedDisk& d, std::unique_ptr<WritableFile> f) : disk(d), file(std::move(f)) {}
+      void append(ByteSpan bytes) override {
+        {
+          std::unique_lock lock(disk.mutex_);
+          ++disk.begun_;
+          disk.changed_.notify_all();
+          disk.changed_.wait(lock, [&] { return disk.open_; });
+          disk.bytes_ += bytes.size();
+          disk.changed_.notify_all();
+        }
+        if (disk.keeps_) file->append(bytes);
+      }
+      void sync() override { file->sync(); }
+      void close() override { file->close(); }
+    };
+    return std::make_unique<File>(*this, EnvWrapper::create(path));
+  }
+  void set_open(bool open) {
+    const std::lock_guard lock(mutex_);
+    open_ = open;
+    changed_.notify_all();
+  }
+  void drop_bytes() { keeps_ = false; }
+  // Waits until a write has begun after the first `before` ones.
+  bool write_begins(int before) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(20), [&] { return begun_ > before; });
+  }
+  bool has_bytes(size_t wanted) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(20), [&] { return bytes_ >= wanted; });
+  }
+  int begun() {
+    const std::lock_guard lock(mutex_);
+    return begun_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool open_ = true;
+  std::atomic<bool> keeps_ = true;
+  int begun_ = 0;
+  size_t bytes_ = 0;
+};
+
+TEST(EventWriter, WhatIsAskedForDuringAWriteIsDoneAfterIt) {
+  TempDir dir;
+  GatedDisk disk;
+  EventWriter writer(dir.path(), {.max_queue = 1000}, disk);  // by itself it would wait for two minutes
+  const int begun = disk.begun();
+  disk.set_open(false);
+  writer.write_tensor(0, "first", kOne, kScalars);
+  writer.schedule_flush();
+  EXPECT_TRUE(disk.write_begins(begun));
+  writer.write_tensor(1, "second", kOne, kScalars);
+  writer.schedule_flush();
+  disk.set_open(true);
+  EXPECT_TRUE(disk.write_begins(begun + 1));
+}
+
+TEST(EventWriter, LargeEventsAreWrittenBeforeTheQueueIsFull) {
+  TempDir dir;
+  GatedDisk disk;
+  disk.drop_bytes();
+  EventWriter writer(dir.path(), {.max_queue = 1000}, disk);
+  const std::string large(size_t{45} << 20, 'x');
+  for (int i = 0; i < 3; ++i) writer.write(large);  // 135 MB; calls would wait at 256
+  EXPECT_TRUE(disk.has_bytes(large.size()));
+}
+
+TEST(EventWriter, ClosedWhileACallWaitsForRoom) {
+  TempDir dir;
+  GatedDisk disk;
+  disk.drop_bytes();
+  EventWriter writer(dir.path(), {.max_queue = 1000}, disk);
+  const int begun = disk.begun();
+  disk.set_open(false);
+  writer.write_tensor(0, "first", kOne, kScalars);
+  writer.schedule_flush();
+  EXPECT_TRUE(disk.write_begins(begun));  // from here on all stays in the queue
+  const std::string large(size_t{90} << 20, 'x');
+  for (int i = 0; i < 3; ++i) writer.write(large);
+  testing::internal::CaptureStderr();
+  std::thread waits([&] {
+    expect_error([&] { writer.write_tensor(1, "late", kOne, kScalars); }, Code::failed_precondition, "is closed");
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  std::thread closes([&] { writer.close(); });
+  while (writer.is_open()) std::this_thread::yield();
+  std::atomic<bool> second_returned = false;
+  std::thread closes_too([&] {
+    writer.close();
+    second_returned = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_FALSE(second_returned);  // nothing of it is on the disk yet
+  disk.set_open(true);
+  waits.join();
+  closes.join();
+  closes_too.join();
+  testing::internal::GetCapturedStderr();  // the disk is slower than the program
+  EXPECT_TRUE(disk.has_bytes(3 * large.size()));
+}
+
+TEST(EventWriter, FullDiskFromTheBeginning) {
+  TempDir dir;
+  FullDiskOfEvents env(0);
+  expect_error([&] { EventWriter writer(dir.path(), {}, env); }, Code::resource_exhausted, "disk full");
+  testing::internal::CaptureStderr();
+  {
+    EventWriter writer(dir.path(), {.keep_going = true}, env);
+    EXPECT_FALSE(writer.write_tensor(0, "loss", kOne, kScalars));
+    writer.flush();
+  }
+  const std::string told = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(std::ranges::count(told, '\n'), 1) << told;
+  EventWriter other(dir.path());
+  EXPECT_TRUE(other.write_tensor(0, "loss", kOne, kScalars));
+}
+
+// Two containers may have one folder, host name and process number.
+TEST(EventWriter, NeverTakesTheFileOfAnother) {
+  TempDir dir;
+  const std::string path = EventWriter(dir.path()).path();
+  std::smatch part;
+  const std::regex form(R"((.*tfevents\.)(\d+)(\..*\.\d+\.)(\d+)\.)");
+  ASSERT_TRUE(std::regex_match(path, part, form)) << path;
+  std::vector<std::string> taken;
+  for (int64_t second = 0; second < 60; ++second) {  // whenever it is made
+    taken.push_back(fmt::format("{}{:010}{}{}.", part[1].str(), std::stoll(part[2]) + second, part[3].str(),
+                                std::stoll(part[4]) + 1));
+    std::ofstream(taken.back()) << "another's";
+  }
+  const EventWriter writer(dir.path());
+  EXPECT_EQ(std::ranges::count(taken, writer.path()), 0);
+  for (const std::string& file : taken) ASSERT_EQ(read_bytes(file), "another's");
+}
+
+TEST(EventWriter, AChildOfForkHasNone) {
+#ifdef RUNNEL_UNDER_TSAN
+  GTEST_SKIP() << "ThreadSanitizer knows no threads of a forked program";
+#endif
+  TempDir dir;
+  auto writer = std::make_unique<EventWriter>(dir.path(), EventWriterOptions{.max_queue = 1000});
+  writer->write_tensor(0, "loss", kOne, kScalars);
+  const auto refused = [](const auto& call) {
+    try {
+      call();
+    } catch (const Error& e) {
+      return e.code() == Code::failed_precondition && std::string(e.what()).find("forked") != std::string::npos;
+    }
+    return false;
+  };
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);  // ends what hangs
+    bool right = !writer->is_open() && refused([&] { writer->write_tensor(1, "loss", kOne, kScalars); }) &&
+                 refused([&] { writer->flush(); });
+    writer->schedule_flush();
+    writer->close();
+    writer.reset();
+    EventWriter own(dir.path());
+    right = right && own.write_tensor(7, "child", kOne, kScalars);
+    own.close();
+    ::_exit(right ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  writer->write_tensor(1, "loss", kOne, kScalars);
+  writer->close();
+  EXPECT_EQ(tags_in(writer->path()).size(), 2u);
+  EXPECT_EQ(event_files(dir.path()).size(), 2u);
 }
 
 TEST(EventReader, CutAndDamagedEvents) {
