@@ -51,13 +51,15 @@ uint32_t fingerprint_of(const DatasetNode& node) { return checksum(node.fingerpr
 namespace {
 
 // Stages run as plain code: no tape records them, no trace takes their ops, no layer's call is around them. They
-// compute alike on this thread and on those that work ahead. Another thread may be waiting for the iterator meanwhile.
+// compute alike on this thread and on those that work ahead, which know no writer of summaries and no scope of names.
+// Another thread may be waiting for the iterator meanwhile.
 template <class F>
 auto apart(const F& f) {
   const FlushDenormals flush;
   const ContextScope<&ThreadContext::training, &ThreadContext::layer_call, &ThreadContext::masks,
-                     &ThreadContext::destination, &ThreadContext::call_site, &ThreadContext::worker>
-      nobodys_guest(false, nullptr, nullptr, nullptr, nullptr, true);
+                     &ThreadContext::destination, &ThreadContext::call_site, &ThreadContext::name_scope,
+                     &ThreadContext::summary, &ThreadContext::worker>
+      nobodys_guest(false, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, true);
   std::optional<OutsideTrace> outside;
   if (current_interceptor() != nullptr || current_recorder() != nullptr) outside.emplace();
   return f();

@@ -337,6 +337,11 @@ bool EventWriter::is_open() const {
   const std::lock_guard lock(state_->mutex);
   return !state_->closed && !state_->closing;
 }
+bool EventWriter::has_failed() const {
+  if (state_->is_parents()) return false;
+  const std::lock_guard lock(state_->mutex);
+  return state_->failure.has_value();
+}
 void EventWriter::require_open(SourceSite where) const {
   called_at(where, [&] {
     state_->require_own();

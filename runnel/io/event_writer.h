@@ -49,6 +49,7 @@ class RUNNEL_API EventWriter {
 
   const std::string& path() const;
   bool is_open() const;
+  bool has_failed() const;                                            // with keep_going: what is written is dropped
   void require_open(SourceSite where = SourceSite::current()) const;  // an Error once it is closed
 
  private:

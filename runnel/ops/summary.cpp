@@ -7,7 +7,6 @@
 #include "runnel/op/builder.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
-#include "runnel/ops/named_resources.h"
 #include "runnel/ops/operators.h"
 #include "runnel/ops/reduce.h"
 #include "runnel/ops/segment.h"
@@ -32,13 +31,6 @@ struct SummaryBucketAttrs {
 
 // What a graph wrote is on the disk within a second, though no scope ends there.
 void written_by_graph(const SummaryResource& writer) { writer.events().schedule_flush(); }
-
-void write_event(const SummaryResource& writer, int64_t step, io::EventKind kind, std::string_view body) {
-  std::string event;
-  io::append_event(event, io::event_time(), step, kind, body);
-  writer.events().write(event, SourceSite());
-  written_by_graph(writer);
-}
 
 std::string_view text_in(KernelContext& c, int i) { return c.in<Bytes>(i)->view(); }
 
@@ -109,9 +101,7 @@ void register_summary(Registry& r) {
       .shape(scalar_shape)
       .forwards()
       .cpu([](KernelContext& c, const SummaryWriterAttrs& a) {
-        c.forward(
-            0, handle_to_summary(std::static_pointer_cast<SummaryResource>(named_resource(
-                   "summary writer", a.container, a.shared_name, [] { return std::make_shared<SummaryResource>(); }))));
+        c.forward(0, handle_to_summary(named_summary(a.container, a.shared_name)));
       })
       .stateful()
       .doc("The summary writer of that shared_name; a new one without a name.");
@@ -161,7 +151,9 @@ void register_summary(Registry& r) {
         if (!io::visit_event_values(summary, [](const io::EventValue&) {})) {
           throw invalid_argument("the {} bytes are no Summary", summary.size());
         }
-        write_event(summary_of(c.in(0)), *c.in<int64_t>(1), io::EventKind::summary, summary);
+        const SummaryResource& writer = summary_of(c.in(0));
+        writer.write_event(*c.in<int64_t>(1), io::EventKind::summary, summary);
+        written_by_graph(writer);
       })
       .stateful()
       .doc("Writes Summary messages as they are.");
@@ -172,7 +164,9 @@ void register_summary(Registry& r) {
       .in_host("tensor", DType::string)
       .shape(scalars<0, 2>)
       .cpu([](KernelContext& c) {
-        write_event(summary_of(c.in(0)), *c.in<int64_t>(1), io::EventKind::graph_def, text_in(c, 2));
+        const SummaryResource& writer = summary_of(c.in(0));
+        writer.write_event(*c.in<int64_t>(1), io::EventKind::graph_def, text_in(c, 2));
+        written_by_graph(writer);
       })
       .stateful()
       .doc("Writes a graph (a GraphDef message).");
@@ -186,7 +180,9 @@ void register_summary(Registry& r) {
         if (!io::parse_event(text_in(c, 1), &event)) {
           throw invalid_argument("the {} bytes are no Event", text_in(c, 1).size());
         }
-        summary_of(c.in(0)).events().write(text_in(c, 1), SourceSite());
+        const SummaryResource& writer = summary_of(c.in(0));
+        writer.events().write(text_in(c, 1), SourceSite());
+        written_by_graph(writer);
       })
       .stateful()
       .doc("Writes an Event message as it is.");
@@ -201,9 +197,9 @@ void register_summary(Registry& r) {
   r.define("CloseSummaryWriter")
       .in("writer", DType::resource)
       .shape(scalars<0, 0>)
-      .cpu([](KernelContext& c) { summary_of(c.in(0)).events().close(SourceSite()); })
+      .cpu([](KernelContext& c) { summary_of(c.in(0)).close(); })
       .stateful()
-      .doc("Flushes a summary writer and ends its file.");
+      .doc("Flushes a summary writer, ends its file and forgets its name.");
 
   r.define<SummaryBucketAttrs>("_SummaryBuckets")
       .in("data", real_numbers + booleans)

@@ -1,14 +1,50 @@
 #include "runnel/ops/summary_writer.h"
 
 #include <bit>
+#include <cstdlib>
 #include <cstring>
+#include <vector>
 
 #include "runnel/base/format.h"
+#include "runnel/base/log.h"
 #include "runnel/base/varint.h"
+#include "runnel/ops/named_resources.h"
 #include "runnel/tensor/handle.h"
 #include "runnel/tensor/serialize.h"
 
 namespace runnel {
+
+namespace {
+
+// The named writers. Whoever uses them may outlive static objects, so this is never destroyed.
+struct NamedWriters {
+  std::mutex mutex;
+  std::vector<std::weak_ptr<SummaryResource>> all;
+};
+
+NamedWriters& named_writers() {
+  static auto* const writers = new NamedWriters;
+  return *writers;
+}
+
+void close_named_writers() {
+  std::vector<std::weak_ptr<SummaryResource>> all;
+  {
+    const std::lock_guard lock(named_writers().mutex);
+    all.swap(named_writers().all);
+  }
+  for (const auto& named : all) {
+    const std::shared_ptr<SummaryResource> writer = named.lock();
+    if (!writer || !writer->has_file()) continue;
+    try {
+      writer->events().close(SourceSite());
+    } catch (const Error& e) {
+      log_warning("{}", e.what());
+    }
+  }
+}
+
+}  // namespace
 
 SummaryResource::~SummaryResource() = default;
 
@@ -32,15 +68,42 @@ io::EventWriter& SummaryResource::events() const {
   return *events;
 }
 
-void SummaryResource::write(int64_t step, std::string_view tag, const Tensor& value, std::string_view metadata) const {
-  events().write_tensor(step, tag, serialize_tensor_proto(value), metadata, SourceSite());
+void SummaryResource::close() {
+  io::EventWriter& open = events();
+  forget_resource(this);
+  open.close(SourceSite());
 }
 
-void SummaryResource::write_scalar(int64_t step, std::string_view tag, float value, std::string_view metadata) const {
+bool SummaryResource::write(int64_t step, std::string_view tag, const Tensor& value, std::string_view metadata) const {
+  return events().write_tensor(step, tag, serialize_tensor_proto(value), metadata, SourceSite());
+}
+
+bool SummaryResource::write_scalar(int64_t step, std::string_view tag, float value, std::string_view metadata) const {
   // {dtype: float32, tensor_shape: {}, tensor_content}
   char proto[] = {0x08, 0x01, 0x12, 0x00, 0x22, 0x04, 0, 0, 0, 0};
   store_fixed32(proto + 6, std::bit_cast<uint32_t>(value));
-  events().write_tensor(step, tag, {proto, sizeof proto}, metadata, SourceSite());
+  return events().write_tensor(step, tag, {proto, sizeof proto}, metadata, SourceSite());
+}
+
+bool SummaryResource::write_event(int64_t step, io::EventKind kind, std::string_view body) const {
+  std::string event;
+  io::append_event(event, io::event_time(), step, kind, body);
+  return events().write(event, SourceSite());
+}
+
+std::shared_ptr<SummaryResource> named_summary(const std::string& container, const std::string& name) {
+  return std::static_pointer_cast<SummaryResource>(named_resource("summary writer", container, name, [&] {
+    auto made = std::make_shared<SummaryResource>();
+    if (!name.empty()) {
+      static const int hooked = std::atexit(close_named_writers);
+      static_cast<void>(hooked);
+      NamedWriters& named = named_writers();
+      const std::lock_guard lock(named.mutex);
+      std::erase_if(named.all, [](const auto& writer) { return writer.expired(); });
+      named.all.push_back(made);
+    }
+    return made;
+  }));
 }
 
 Tensor handle_to_summary(std::shared_ptr<SummaryResource> writer) {

@@ -38,8 +38,9 @@ Tensor recorded(const char* what, const Step& step, FunctionRef<void(const Tenso
   const Tensor holds = should_record_summaries();
   const auto write_now = [&] { put(defaults->writer.handle(), chosen_step(step).tensor()); };
   if (!is_tracing() || !holds.is_symbolic()) {
-    if (static_cast<bool>(holds)) write_now();
-    return truth_value(static_cast<bool>(holds));
+    if (!static_cast<bool>(holds)) return truth_value(false);
+    write_now();
+    return truth_value(is_tracing() || !summary_of(defaults->writer.handle()).events().has_failed());
   }
   auto yes = [&] {
     write_now();
@@ -53,8 +54,7 @@ Tensor record(const char* what, std::string_view tag, FunctionRef<Tensor()> make
               std::string_view metadata) {
   if (!is_tracing()) {
     const SummaryResource* writer = eager_writer();
-    if (writer) writer->write(eager_step(step), tag, make().to_host(), metadata);
-    return truth_value(writer != nullptr);
+    return truth_value(writer && writer->write(eager_step(step), tag, make().to_host(), metadata));
   }
   return recorded(what, step, [&](const Tensor& writer, const Tensor& now) {
     static const Op<> op("WriteSummary");

@@ -43,7 +43,7 @@ void require_outputs_count(const char* what, int64_t max_outputs) {
 // The value of an eager scalar; false where only an op can tell (another dtype, a tensor of a device).
 bool plain_number(const Operand& data, float* value) {
   const Tensor* t = data.tensor();
-  if (!t || t->dtype() != DType::float32 || t->is_symbolic() || t->num_elements() != 1 || !t->device().is_host()) {
+  if (!t || t->dtype() != DType::float32 || t->is_symbolic() || t->shape().rank() != 0 || !t->device().is_host()) {
     return false;
   }
   *value = *t->data<float>();
@@ -87,12 +87,9 @@ Tensor scalar(std::string_view name, const Operand& data, const Step& step, std:
     if (!writer) return truth_value(false);
     float value = 0;
     if (!plain_number(data, &value)) value = scalar_tensor(data).item<float>();
-    if (current_name_scope().empty()) {
-      writer->write_scalar(eager_step(step), name, value, metadata);
-    } else {
-      writer->write_scalar(eager_step(step), tag_of(name), value, metadata);
-    }
-    return truth_value(true);
+    const int64_t now = eager_step(step);
+    return truth_value(current_name_scope().empty() ? writer->write_scalar(now, name, value, metadata)
+                                                    : writer->write_scalar(now, tag_of(name), value, metadata));
   });
 }
 
@@ -177,11 +174,7 @@ bool graph_def(std::string_view graph_def, SourceSite where) {
       throw make_error(Code::failed_precondition, "[summary::graph] it writes now, which a function cannot do");
     }
     const SummaryResource* writer = eager_writer();
-    if (!writer) return false;
-    std::string event;
-    io::append_event(event, io::event_time(), 0, io::EventKind::graph_def, graph_def);
-    writer->events().write(event, SourceSite());
-    return true;
+    return writer && writer->write_event(0, io::EventKind::graph_def, graph_def);
   });
 }
 

@@ -11,14 +11,17 @@
 namespace runnel::summary {
 namespace {
 
-// The defaults of a thread outside of every scope.
+// The defaults of a thread outside of every scope. The thread's own stay in place once there are any, so where there
+// are none later, they are hidden (a stage of a pipeline, work for another thread) and must outlive that.
 Defaults& open_defaults() {
-  thread_local Defaults outermost;
+  thread_local Defaults own, of_guests;
+  thread_local bool has_own = false;
   ThreadContext& context = thread_context();
   if (!context.summary) {
-    outermost = {};
-    outermost.step = &outermost.own_step;
-    context.summary = &outermost;
+    Defaults& made = std::exchange(has_own, true) ? of_guests : own;
+    made = {};
+    made.step = &made.own_step;
+    context.summary = &made;
   }
   return *context.summary;
 }
@@ -87,7 +90,7 @@ void SummaryWriter::flush(SourceSite where) const {
 void SummaryWriter::close(SourceSite where) const {
   if (is_noop()) return;
   if (is_tracing()) return writer_op("CloseSummaryWriter", handle_, where);
-  composed(where, [&] { summary_of(handle_).events().close(SourceSite()); });
+  composed(where, [&] { summary_of(handle_).close(); });
 }
 
 const std::string& SummaryWriter::path() const {

@@ -1,7 +1,14 @@
 // Where summaries go: writers, scopes, steps, conditions, functions, threads.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <thread>
 
@@ -112,6 +119,7 @@ TEST_F(Summaries, WrongValuesNameTheCaller) {
   written([] {
     expect_error([] { scalar("a", {1.f, 2.f}, 1); }, Code::invalid_argument, "writer_test.cpp");
     expect_error([] { scalar("a", {1.f, 2.f}, 1); }, Code::invalid_argument, "one number of rank 0, got float32[2]");
+    expect_error([] { scalar("a", ones({1}), 1); }, Code::invalid_argument, "one number of rank 0, got float32[1]");
     expect_error([] { image("a", zeros({2, 2, 3}), 1); }, Code::invalid_argument, "[images, height, width, channels]");
     expect_error([] { image("a", zeros({1, 2, 2, 3}), 1, -1); }, Code::invalid_argument, "max_outputs");
     expect_error([] { audio("a", zeros({2, 2}), 8000, 1); }, Code::invalid_argument, "[clips, frames, channels]");
@@ -211,14 +219,84 @@ TEST_F(Summaries, HistogramsInFilesAreMadeOfPublicOps) {
     EXPECT_EQ(bytes.find("_SummaryBuckets"), std::string::npos);
     EXPECT_NE(bytes.find("UnsortedSegmentSum"), std::string::npos);
   }
+  int found = 0;
   for (const auto& node : f.get_concrete_function(Tensor{1.f}).graph().nodes()) {
     if (!node->is("_SummaryBuckets")) continue;
+    ++found;
     for (const Tensor& x : {Tensor{1.f, 2.f, 2.5f, 9.f}, Tensor{3.f, 3.f}, zeros({0}), Tensor{-5.f, 5.f, 0.1f}}) {
       const Tensor ours = call_op("_SummaryBuckets", {x}, {{"buckets", int64_t{4}}})[0];
       const Tensor composed = node->op->decompose({x}, node->attrs.get())[0];
       EXPECT_TRUE(reduce_all(equal(ours, composed)).item<bool>()) << ours.str() << composed.str();
     }
   }
+  EXPECT_EQ(found, 1);
+}
+
+TEST_F(Summaries, WhatIsDroppedWasNotWritten) {
+  TempDir dir;
+  std::ofstream(dir.path() + "/file") << "no folder";
+  const std::string wrong = dir.path() + "/file/logs";
+  expect_error([&] { create_file_writer(wrong); }, Code::failed_precondition, "file");
+  testing::internal::CaptureStderr();
+  const SummaryWriter writer = create_file_writer(wrong, {.keep_going = true});
+  {
+    const auto scope = writer.as_default(1);
+    EXPECT_FALSE(scalar("a", 1).item<bool>());
+    EXPECT_FALSE(text("b", "text").item<bool>());
+    EXPECT_FALSE(experimental::write_raw_pb("").item<bool>());
+    EXPECT_FALSE(graph_def(""));
+  }
+  writer.close();
+  const std::string told = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(std::ranges::count(told, '\n'), 1) << told;
+  EXPECT_THAT(told, testing::HasSubstr("file/logs"));
+}
+
+Tensor opened_by_name(const std::string& name, const std::string& folder) {
+  const Tensor writer = call_op("SummaryWriter", {}, {{"shared_name", name}, {"container", std::string()}})[0];
+  call_op("CreateSummaryFileWriter", {writer, Tensor(folder), Tensor(10), Tensor(120'000), Tensor(".v2")}, {});
+  return writer;
+}
+
+TEST_F(Summaries, AClosedWriterLosesItsName) {
+  TempDir dir;
+  const std::string first = dir.path() + "/first", second = dir.path() + "/second";
+  for (const std::string& folder : {first, second}) {
+    const Tensor writer = opened_by_name("of_the_test", folder);
+    opened_by_name("of_the_test", folder);  // the same, which has its file
+    call_op("WriteSummary", {writer, Tensor(int64_t{1}), Tensor(1.f), Tensor("tag"), Tensor("")}, {});
+    call_op("CloseSummaryWriter", {writer}, {});
+    expect_error([&] { const auto closed = SummaryWriter(writer).as_default(); }, Code::failed_precondition,
+                 "is closed");
+  }
+  EXPECT_THAT(tags_of(first), ElementsAre("tag@1"));
+  EXPECT_THAT(tags_of(second), ElementsAre("tag@1"));
+}
+
+// The program of the test below.
+TEST_F(Summaries, DISABLED_LeavesANamedWriterOpen) {
+  const char* folder = std::getenv("RUNNEL_TEST_FOLDER");
+  if (!folder) GTEST_SKIP() << "the test below runs it";
+  const SummaryWriter writer(opened_by_name("until_exit", folder));
+  call_op("WriteSummary", {writer.handle(), Tensor(int64_t{1}), Tensor(1.f), Tensor("last"), Tensor("")}, {});
+}
+
+TEST_F(Summaries, ANamedWriterIsWrittenOutAtExit) {
+  TempDir dir;
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::setenv("RUNNEL_TEST_FOLDER", dir.path().c_str(), 1);
+    ::alarm(60);  // ends what hangs
+    if (std::freopen("/dev/null", "w", stdout) == nullptr) ::_exit(99);
+    ::execl(program.c_str(), program.c_str(), "--gtest_filter=Summaries.DISABLED_LeavesANamedWriterOpen",
+            "--gtest_also_run_disabled_tests", nullptr);
+    ::_exit(98);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_THAT(tags_of(dir.path()), ElementsAre("last@1"));
 }
 
 TEST_F(Summaries, ManyThreadsOneFolder) {
