@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "runnel/base/format.h"
 #include "runnel/io/event_reader.h"
@@ -81,6 +82,11 @@ void report_damage(const EventReader& reader) {
   }
 }
 
+void report_bad_summary(const std::string& file, const io::Event& event) {
+  std::fflush(stdout);
+  fmt::print(stderr, "runnel: [events] {}: the event of step {} is damaged\n", file, event.step);
+}
+
 // All events there are now. Damage is reported and stepped over; false where nothing behind it can be found.
 bool read_events(EventReader& reader, const std::function<void(const io::Event&)>& take, bool tell_cut = true) {
   io::Event event;
@@ -106,7 +112,7 @@ void for_points(const EventsArguments& a, const std::function<void(const std::st
         const bool ok = visit_points(event, [&](const Point& point) {
           if (a.tag.empty() || point.tag == a.tag) take(run.name, point);
         });
-        if (!ok) fmt::print(stderr, "runnel: [events] {}: the summary of step {} is damaged\n", file, event.step);
+        if (!ok) report_bad_summary(file, event);
       });
     }
   }
@@ -143,15 +149,18 @@ void list_series(const EventsArguments& a) {
         s.last = bytes;
       };
       read_events(reader, [&](const io::Event& event) {
+        bool ok = true;
         if (event.kind != io::EventKind::summary) {
-          visit_points(event, [&](const Point& point) { add(point, point.bytes); });
-          return;
+          ok = visit_points(event, [&](const Point& point) { add(point, point.bytes); });
+        } else {
+          ok = visit_points(event, [](const Point&) {});  // whether all of it is whole
+          io::wire::read_bytes(event.body, [&](std::string_view bytes) {
+            io::EventValue value;
+            if (!io::parse_event_value(bytes, &value)) return;
+            add({.tag = value.tag, .plugin = io::plugin_of(value), .event = event, .value = &value}, bytes);
+          });
         }
-        io::wire::read_bytes(event.body, [&](std::string_view bytes) {
-          io::EventValue value;
-          if (!io::parse_event_value(bytes, &value)) return;
-          add({.tag = value.tag, .plugin = io::plugin_of(value), .event = event, .value = &value}, bytes);
-        });
+        if (!ok) report_bad_summary(file, event);
       });
     }
   }
@@ -291,16 +300,22 @@ void tail_points(const EventsArguments& a) {
   std::map<std::string, Followed> files;
   std::deque<std::string> last;
   bool first = true;
-  const auto print = [&](const std::string& run, const io::Event& event) {
-    visit_points(event, [&](const Point& point) {
+  const auto print = [&](const std::string& run, const std::string& file, const io::Event& event) {
+    const bool ok = visit_points(event, [&](const Point& point) {
       if (!a.tag.empty() && point.tag != a.tag) return;
       std::string line = printer.line(run, point);
       if (!first) return fmt::print("{}\n", line);
       last.push_back(std::move(line));
       if (last.size() > a.lines) last.pop_front();
     });
+    if (!ok) report_bad_summary(file, event);
   };
-  while (true) {
+  const auto report = [](const Error& e) {
+    std::fflush(stdout);
+    fmt::print(stderr, "runnel: {}\n", e.what());
+  };
+  // While it follows, files and folders may vanish, be replaced and come back.
+  const auto find_files = [&] {
     for (const io::EventRun& run : io::find_event_runs(a.path, Env::posix(), SourceSite())) {
       for (const std::string& file : run.files) {
         if (!files.contains(file)) {
@@ -308,11 +323,30 @@ void tail_points(const EventsArguments& a) {
         }
       }
     }
-    for (auto& [path, followed] : files) {
-      if (followed.lost) continue;
-      if (!first) followed.reader.refresh(SourceSite());
-      followed.lost = !read_events(
-          followed.reader, [&](const io::Event& event) { print(followed.run, event); }, !a.follow);
+  };
+  bool found = true;
+  while (true) {
+    try {
+      find_files();
+      found = true;
+    } catch (const Error& e) {
+      if (first) throw;
+      if (std::exchange(found, false)) report(e);
+    }
+    for (auto it = files.begin(); it != files.end();) {
+      auto& [path, followed] = *it;
+      try {
+        if (!followed.lost) {
+          if (!first) followed.reader.refresh(SourceSite());
+          followed.lost = !read_events(
+              followed.reader, [&](const io::Event& event) { print(followed.run, path, event); }, !a.follow);
+        }
+        ++it;
+      } catch (const Error& e) {  // it is gone, or another stands in its place, which is found as a new one
+        if (first) throw;
+        report(e);
+        it = files.erase(it);
+      }
     }
     for (const std::string& line : last) fmt::print("{}\n", line);
     last.clear();

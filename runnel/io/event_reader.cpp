@@ -1,9 +1,13 @@
 #include "runnel/io/event_reader.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <mutex>
 #include <optional>
+#include <set>
 
 #include "runnel/base/format.h"
+#include "runnel/base/log.h"
 #include "runnel/base/moved_from.h"
 #include "runnel/base/varint.h"
 #include "runnel/io/caller_line.h"
@@ -13,31 +17,71 @@
 namespace runnel::io {
 namespace {
 
-constexpr int kDeepestRun = 64;  // folders may be links to what is above them
+// Every folder is visited once, however many links lead to it: by its own name where it stands below the root, else
+// by that of the first link.
+class RunSearch {
+ public:
+  RunSearch(const std::string& root, Env& env) : env_(env), root_(own_path(root)) {
+    visited_.insert(root_);
+    visit(root, "");
+  }
+  std::vector<EventRun> runs;
 
-void find_runs_below(const std::string& folder, const std::string& name, int depth, Env& env,
-                     std::vector<EventRun>& runs) {
-  EventRun run{.name = name.empty() ? "." : name, .files = {}};
-  for (const std::string& entry : env.list(folder)) {
-    const std::string path = join_path(folder, entry);
-    bool is_dir = false;
-    try {
-      is_dir = env.stat(path).is_dir;
-    } catch (const Error&) {
-      continue;  // vanished, or a link to nothing
-    }
-    if (!is_dir) {
-      if (is_event_file(entry)) run.files.push_back(path);
-    } else if (depth < kDeepestRun) {
+ private:
+  static std::string own_path(const std::string& folder) {
+    std::error_code error;
+    const std::filesystem::path path = std::filesystem::canonical(folder, error);
+    return error ? folder : path.string();
+  }
+
+  bool is_below_root(const std::string& path) const {
+    return path.starts_with(root_ == "/" ? root_ : root_ + "/") || path == root_;
+  }
+
+  void visit(const std::string& folder, const std::string& name) {
+    EventRun run{.name = name.empty() ? "." : name, .files = {}};
+    const std::string own_folder = own_path(folder);
+    for (const std::string& entry : env_.list(folder)) {
+      const std::string path = join_path(folder, entry);
+      bool is_dir = false;
       try {
-        find_runs_below(path, name.empty() ? entry : name + "/" + entry, depth + 1, env, runs);
-      } catch (const Error& e) {
-        if (e.code() != Code::not_found) throw;
+        is_dir = env_.stat(path).is_dir;
+      } catch (const Error&) {
+        continue;  // vanished, or a link to nothing
+      }
+      if (is_dir) {
+        visit_inside(path, join_path(own_folder, entry), name.empty() ? entry : name + "/" + entry);
+      } else if (is_event_file(entry)) {
+        run.files.push_back(path);
       }
     }
+    if (!run.files.empty()) runs.push_back(std::move(run));
   }
-  if (!run.files.empty()) runs.push_back(std::move(run));
-}
+
+  // `plain` is the path of a folder that is no link.
+  void visit_inside(const std::string& path, const std::string& plain, const std::string& name) {
+    const std::string own = own_path(path);
+    if (own != plain && is_below_root(own)) return;  // found under its own name
+    if (!visited_.insert(own).second) return;
+    try {
+      visit(path, name);
+    } catch (const Error& e) {
+      if (e.code() != Code::not_found) warn_once(own, e);
+    }
+  }
+
+  // Who follows a folder looks many times a second.
+  static void warn_once(const std::string& folder, const Error& e) {
+    static std::mutex mutex;
+    static auto* const told = new std::set<std::string>;
+    const std::lock_guard lock(mutex);
+    if (told->insert(folder).second) log_warning("[events] a folder is left out: {}", e.what());
+  }
+
+  Env& env_;
+  const std::string root_;
+  std::set<std::string> visited_;
+};
 
 }  // namespace
 
@@ -148,14 +192,10 @@ bool is_event_file(std::string_view name) { return name.find("tfevents") != std:
 
 std::vector<EventRun> find_event_runs(const std::string& path, Env& env, SourceSite where) {
   return called_at(where, [&] {
-    std::vector<EventRun> runs;
-    if (!env.stat(path).is_dir) {
-      runs.push_back({.name = ".", .files = {path}});
-    } else {
-      find_runs_below(path, "", 0, env, runs);
-    }
-    std::ranges::sort(runs, {}, &EventRun::name);
-    return runs;
+    if (!env.stat(path).is_dir) return std::vector<EventRun>{{.name = ".", .files = {path}}};
+    RunSearch search(path, env);
+    std::ranges::sort(search.runs, {}, &EventRun::name);
+    return std::move(search.runs);
   });
 }
 

@@ -54,7 +54,8 @@ struct EventRun {
 };
 // Is it a name of an event file?
 RUNNEL_API bool is_event_file(std::string_view name);
-// The runs below a folder, sorted by name; of a file, its own. Folders and files that vanish meanwhile are left out.
+// The runs below a folder, sorted by name; of a file, its own. Folders and files that vanish meanwhile are left out,
+// and, with a warning, folders that cannot be read. A folder that links lead to is one run.
 RUNNEL_API std::vector<EventRun> find_event_runs(const std::string& path, Env& env = Env::posix(),
                                                  SourceSite where = SourceSite::current());
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "runnel/base/format.h"
@@ -103,28 +104,19 @@ Tensor write_hparams(const char* tag, uint32_t field, const std::string& message
 
 // As Python's json writes it: the name of a trial is a hash of that.
 std::string json_text(const HParamValue& v) {
-  const auto quoted = [](const std::string& text) {
-    std::string out = "\"";
-    for (const char c : text) {
-      if (c == '"' || c == '\\') {
-        out += '\\';
-        out += c;
-      } else if (static_cast<unsigned char>(c) < 0x20) {
-        out += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
-      } else {
-        out += c;
-      }
-    }
-    return out + "\"";
-  };
   switch (v.kind()) {
-    case HParamValue::Kind::text: return quoted(v.text());
-    case HParamValue::Kind::boolean: return v.number() != 0 ? "true" : "false";
-    case HParamValue::Kind::integer: return fmt::format("{:.0f}", v.number());
+    case HParamValue::Kind::text: {
+      using Json = nlohmann::json;
+      return Json(v.text()).dump(-1, ' ', true, Json::error_handler_t::replace);
+    }
+    case HParamValue::Kind::boolean: return v.integer() != 0 ? "true" : "false";
+    case HParamValue::Kind::integer: return fmt::format("{}", v.integer());
     case HParamValue::Kind::real: break;
   }
+  if (std::isnan(v.number())) return "NaN";
+  if (std::isinf(v.number())) return v.number() > 0 ? "Infinity" : "-Infinity";
   std::string text = fmt::format("{}", v.number());
-  if (text.find_first_of(".en") == std::string::npos) text += ".0";
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
   return text;
 }
 

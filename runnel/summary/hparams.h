@@ -21,21 +21,24 @@ namespace runnel::summary {
 class HParamValue {
  public:
   enum class Kind : uint8_t { boolean, integer, real, text };
-  HParamValue(bool v) : kind_(Kind::boolean), number_(v) {}  // NOLINT: implicit, as all here
+  HParamValue(bool v) : kind_(Kind::boolean), number_(v), integer_(v) {}  // NOLINT: implicit, as all here
   template <std::integral T>
     requires(!std::same_as<T, bool>)
-  HParamValue(T v) : kind_(Kind::integer), number_(static_cast<double>(v)) {}  // NOLINT
+  HParamValue(T v)  // NOLINT
+      : kind_(Kind::integer), number_(static_cast<double>(v)), integer_(static_cast<int64_t>(v)) {}
   template <std::floating_point T>
   HParamValue(T v) : kind_(Kind::real), number_(static_cast<double>(v)) {}  // NOLINT
   HParamValue(std::string v) : kind_(Kind::text), text_(std::move(v)) {}    // NOLINT
   HParamValue(const char* v) : HParamValue(std::string(v)) {}               // NOLINT
   Kind kind() const { return kind_; }
   double number() const { return number_; }
+  int64_t integer() const { return integer_; }  // of a boolean or an integer, exactly
   const std::string& text() const { return text_; }
 
  private:
   Kind kind_;
   double number_ = 0;
+  int64_t integer_ = 0;
   std::string text_;
 };
 

@@ -547,6 +547,27 @@ TEST(EventReader, FollowsAFileThatGrows) {
   expect_error([&] { reader.refresh(); }, Code::data_loss, "another file");
 }
 
+TEST(EventReader, AFolderThatCannotBeReadIsLeftOut) {
+  struct Closed : EnvWrapper {
+    Closed() : EnvWrapper(Env::posix()) {}
+    std::vector<std::string> list(const std::string& folder) override {
+      if (folder.ends_with("closed")) throw Error(Code::permission_denied, "[list] " + folder + ": denied");
+      return EnvWrapper::list(folder);
+    }
+  } env;
+  TempDir dir;
+  for (const char* run : {"closed", "open"}) EventWriter(dir.path() + "/" + run).close();
+  testing::internal::CaptureStderr();
+  for (int round = 0; round < 2; ++round) {
+    const std::vector<EventRun> runs = find_event_runs(dir.path(), env);
+    ASSERT_EQ(runs.size(), 1u);
+    EXPECT_EQ(runs[0].name, "open");
+  }
+  const std::string told = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(std::ranges::count(told, '\n'), 1) << told;  // once
+  expect_error([&] { find_event_runs(dir.path() + "/closed", env); }, Code::permission_denied, "denied");
+}
+
 TEST(EventReader, FindsRuns) {
   TempDir dir;
   for (const char* run : {"train", "validation", "deep/er"}) EventWriter(dir.path() + "/" + run).close();
@@ -560,6 +581,19 @@ TEST(EventReader, FindsRuns) {
   }
   EXPECT_THAT(names, testing::ElementsAre(".", "deep/er", "train", "validation"));
   EXPECT_EQ(find_event_runs(runs[0].files[0])[0].files, runs[0].files);
+  stdfs::create_directory_symlink(".", dir.path() + "/again");
+  stdfs::create_directory_symlink("..", dir.path() + "/deep/up");
+  stdfs::create_directory_symlink("train", dir.path() + "/latest");
+  for (const char* link : {"a", "b"}) stdfs::create_directory_symlink(dir.path(), dir.path() + "/deep/er/" + link);
+  EXPECT_EQ(find_event_runs(dir.path()).size(), runs.size());  // links into the folder add nothing
+  TempDir elsewhere;
+  EventWriter(elsewhere.path() + "/outside").close();
+  stdfs::create_directory_symlink(dir.path(), elsewhere.path() + "/back");
+  stdfs::create_directory_symlink(elsewhere.path(), dir.path() + "/far");
+  stdfs::create_directory_symlink(elsewhere.path(), dir.path() + "/further");
+  names.clear();
+  for (const EventRun& run : find_event_runs(dir.path())) names.push_back(run.name);
+  EXPECT_THAT(names, testing::ElementsAre(".", "deep/er", "far/outside", "train", "validation"));
   expect_error([&] { find_event_runs(dir.path() + "/missing"); }, Code::not_found, "missing");
 }
 

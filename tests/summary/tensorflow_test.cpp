@@ -251,5 +251,35 @@ TEST(LikeTensorFlow, HyperparametersOfAnExperiment) {
   }
 }
 
+// hashlib.sha256(json.dumps(hparams, sort_keys=True, separators=(",", ":")).encode()) of Python, where the dictionary
+// is
+// {"a\n\u00e9\x7f\"": "x\t\u20ac\U0001f600/", "big": 9007199254740993, "dim": 1e16, "large": 1e22, "n": 123456789.125,
+//  "neg": -3, "one": 1.0, "real": 1e-05, "yes": True}
+TEST(LikeTensorFlow, NamesOfTrials) {
+  TempDir dir;
+  const SummaryWriter writer = create_file_writer(dir.path());
+  const auto scope = writer.as_default();
+  const auto write = [](int64_t big) {
+    hparams({{"a\n\u00e9\x7f\"", "x\t\u20ac\U0001f600/"},
+             {"big", big},
+             {"dim", 1e16},
+             {"large", 1e22},
+             {"n", 123456789.125},
+             {"neg", -3},
+             {"one", 1.0},
+             {"real", 1e-05},
+             {"yes", true}},
+            "", 1);
+  };
+  write(9007199254740993);
+  write(9007199254740992);
+  writer.flush();
+  const auto records = test::records_of(writer.path());
+  ASSERT_EQ(records.size(), 3u);
+  const std::string name = "67efc3fc37a686bcbb6d84641b9d8db8009d63ad6f2a74e8f6e64785d7b58df0";
+  EXPECT_NE(records[1].find(name), std::string::npos);
+  EXPECT_EQ(records[2].find(name), std::string::npos);  // the double next to it is the same
+}
+
 }  // namespace
 }  // namespace runnel::summary

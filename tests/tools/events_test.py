@@ -10,6 +10,7 @@ import math
 import os
 import pathlib
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -221,6 +222,18 @@ def check_commands(folder):
     faulty = json.loads(run('verify', folder, '--json')[1])
     expect('verify --json', (faulty['ok'], faulty['events'], faulty['faults'][0]['offset']),
            (False, 4, len(whole) // 5))
+    short = field(5, b'\x0a\x09x')  # a summary whose value is to have nine bytes and has one
+    path.write_bytes(simple(1, 'good', 1) + record(b'\x09' + struct.pack('<d', 1) + b'\x10\x07' + short))
+    for command in ('ls', 'cat', 'tail'):
+        status, out, err = run(command, folder)
+        expect(f'{command} of a damaged summary', (status, 'good' in out, 'step 7 is damaged' in err), (0, True, True))
+    # A few bytes that claim to be a histogram of a gigabyte.
+    sizes = b''.join(field(2, b'\x08' + size) for size in (b'\xd5\xaa\xd5\xaa\x01', b'\x03'))
+    tensor = b'\x08\x04' + field(2, sizes) + field(7, b'\x01')
+    value = field(1, b'bomb') + field(9, field(1, field(1, b'histograms'))) + field(8, tensor)
+    path.write_bytes(record(b'\x09' + struct.pack('<d', 1) + b'\x10\x01' + field(5, field(1, value))))
+    row = json.loads(run('ls', folder, '--json')[1])
+    expect('a huge histogram', (row['plugin'], 'error' in row['last_value']), ('histograms', True))
     status, _, err = run('ls', folder / 'missing')
     expect('a missing folder', (status, 'missing' in err), (1, True))
 
@@ -240,9 +253,15 @@ def check_follow(folder):
         (folder / 'later').mkdir()
         (folder / 'later' / 'events.out.tfevents.3.host').write_bytes(simple(3, 'loss', 3))
         lines.append(tail.stdout.readline())
+        shutil.rmtree(folder / 'later')
+        other = folder / 'other'
+        other.write_bytes(simple(4, 'loss', 4))
+        other.replace(path)  # a shorter one
+        lines.append(tail.stdout.readline())
         tail.send_signal(signal.SIGTERM)
     expect('tail -f', [line.strip().split(',')[:3] for line in lines],
-           [['run', 'tag', 'step'], ['.', 'loss', '1'], ['.', 'loss', '2'], ['later', 'loss', '3']])
+           [['run', 'tag', 'step'], ['.', 'loss', '1'], ['.', 'loss', '2'], ['later', 'loss', '3'],
+            ['.', 'loss', '4']])
 
 
 with tempfile.TemporaryDirectory() as work:
