@@ -89,7 +89,9 @@ bool TensorBoard::watches_batches() const {
 
 summary::SummaryWriter& TensorBoard::writer(const std::string& run) {
   summary::SummaryWriter& made = writers_[run];
-  if (made.is_noop()) made = summary::create_file_writer(join_path(options_.log_dir, run));
+  if (made.is_noop()) {
+    made = summary::create_file_writer(join_path(options_.log_dir, run), {.keep_going = options_.keep_going});
+  }
   return made;
 }
 

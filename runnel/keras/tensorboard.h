@@ -50,6 +50,7 @@ struct TensorBoardOptions {
   ProfileBatch profile_batch = 0;
   int64_t embeddings_freq = 0;
   std::map<std::string, std::string> embeddings_metadata = {};
+  bool keep_going = false;
   static constexpr auto fields() {
     using O = TensorBoardOptions;
     return field_list(
@@ -62,7 +63,9 @@ struct TensorBoardOptions {
         field("profile_batch", &O::profile_batch, "batches to be profiled; that is not there yet"),
         field("embeddings_freq", &O::embeddings_freq, "epochs between two checkpoints for the projector; 0: none"),
         field("embeddings_metadata", &O::embeddings_metadata,
-              "layer -> file with a line for each of its rows, for the projector"));
+              "layer -> file with a line for each of its rows, for the projector"),
+        field("keep_going", &O::keep_going,
+              "an event file that cannot be written (a full disk) is one warning and training goes on"));
   }
 };
 // Writes what TensorBoard shows: losses and metrics of epochs and batches, weights, the model, embeddings. One folder

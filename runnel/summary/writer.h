@@ -59,8 +59,8 @@ struct FileWriterOptions {
   int64_t max_queue = 10;          // with more events than this waiting, they are written
   int64_t flush_millis = 120'000;  // none waits longer
   std::string filename_suffix = ".v2";
-  // A file that cannot be written (a full disk) is one warning, and what follows is dropped. Else it is an Error of
-  // the next summary.
+  // A file that cannot be made or written (a full disk) is one warning, and what follows is dropped. Else it is an
+  // Error here or of the next summary.
   bool keep_going = false;
 };
 
@@ -79,7 +79,7 @@ class RUNNEL_API SummaryWriter {
   // The same from now on.
   void set_as_default(const Step& step = {}, SourceSite where = SourceSite::current()) const;
 
-  // Inside a function an op of its graph. A writer that is closed has nothing to flush.
+  // Inside a function an op of its graph. A writer that is closed has nothing to flush; the op says that it is closed.
   void flush(SourceSite where = SourceSite::current()) const;
   void close(SourceSite where = SourceSite::current()) const;
 
@@ -141,7 +141,7 @@ RUNNEL_API void set_step(const Step& step);
 RUNNEL_API Step get_step();
 }  // namespace experimental
 
-// Of the writer, or of the thread's.
+// Returns once all that was given to the writer is with the system: to that of the thread, where none is named.
 RUNNEL_API void flush(SourceSite where = SourceSite::current());
 inline void flush(const SummaryWriter& writer, SourceSite where = SourceSite::current()) { writer.flush(where); }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "runnel/keras/keras.h"
@@ -86,6 +87,23 @@ TEST(TensorBoard, BatchesAndSpeed) {
   expect_error([] { TensorBoard({.update_freq = "sometimes"}); }, Code::invalid_argument, "sometimes");
   expect_error([] { TensorBoard({.update_freq = 0}); }, Code::invalid_argument, "at least 1");
   expect_error([] { TensorBoard({.profile_batch = {5, 2}}); }, Code::invalid_argument, "profile_batch");
+}
+
+TEST(TensorBoard, FilesThatCannotBeWritten) {
+  TempDir dir;
+  std::ofstream(dir.path() + "/file") << "no folder";
+  Sequential model({layers::Dense({.units = 1, .input_shape = PartialShape{2}})});
+  model.compile({.optimizer = "sgd", .loss = "mse"});
+  const auto fit = [&](bool keep_going) {
+    return model.fit(ones({4, 2}), zeros({4, 1}),
+                     {.epochs = 2,
+                      .verbose = 0,
+                      .callbacks = {TensorBoard({.log_dir = dir.path() + "/file/logs", .keep_going = keep_going})}});
+  };
+  expect_error([&] { fit(false); }, Code::failed_precondition, "file");
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(fit(true).epoch.size(), 2u);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::HasSubstr("nothing is recorded"));
 }
 
 TEST(TensorBoard, EmbeddingsForTheProjector) {
