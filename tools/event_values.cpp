@@ -130,7 +130,7 @@ std::vector<double> first_numbers(const Tensor& t, int64_t most) {
 
 Json tensor_json(std::string_view body, std::string_view plugin) {
   // One number may stand for all of a huge tensor: nothing much larger than the file itself is made of it.
-  const size_t most = (size_t{4} << 20) + 8 * body.size();
+  const size_t most = (size_t{4} << 20) + 16 * body.size();
   const Tensor t = parse_tensor_proto(body, most);
   if (t.dtype() == DType::string) return strings_json(t, plugin);
   const bool numbers = is_float(t.dtype()) || is_integer(t.dtype()) || t.dtype() == DType::bool_;
