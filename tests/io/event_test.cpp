@@ -1,6 +1,7 @@
 // Event files: bytes as TensorFlow writes them, files of many writers, damage, growth.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -354,6 +355,28 @@ TEST(EventWriter, WhatIsAskedForDuringAWriteIsDoneAfterIt) {
   writer.schedule_flush();
   disk.set_open(true);
   EXPECT_TRUE(disk.write_begins(begun + 1));
+}
+
+TEST(EventWriter, SleepsWhileNothingWaits) {
+  using namespace std::chrono_literals;
+  TempDir dir;
+  EventWriter writer(dir.path(), {.flush_millis = 0});
+  writer.write_tensor(0, "t", kOne, kScalars);
+  writer.flush();
+  const auto waits = [] {  // of all threads
+    ::rusage usage{};
+    ::getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_nvcsw;
+  };
+  const auto before = waits();
+  std::this_thread::sleep_for(400ms);
+  EXPECT_LT(waits() - before, 50);  // it would be about 200, were it to look every 2 ms
+  writer.write_tensor(1, "t", kOne, kScalars);
+  const auto until = std::chrono::steady_clock::now() + 20s;
+  while (tags_in(writer.path()).size() < 2 && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(5ms);
+  }
+  EXPECT_EQ(tags_in(writer.path()).size(), 2u);  // an event wakes it
 }
 
 TEST(EventWriter, LargeEventsAreWrittenBeforeTheQueueIsFull) {
