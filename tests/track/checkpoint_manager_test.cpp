@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "runnel/base/log.h"
@@ -226,6 +227,31 @@ TEST(CheckpointManager, AFolderMovesWithItsStateFile) {
   EXPECT_EQ(manager.latest_checkpoint(), dir.file("new/ckpt-1"));
   manager.save();
   EXPECT_FALSE(io::checkpoint_exists(dir.file("new/ckpt-1")));
+}
+
+TEST(CheckpointManager, AnotherNameOfTheNewCheckpointIsNotAnOldOne) {
+  const TempDir dir;
+  const std::string folder = dir.file("run"), saved_one = folder + "/ckpt-1";
+  Saved saved;
+  saved.checkpoint.write(saved_one);
+  std::filesystem::create_directory_symlink(folder, dir.file("link"));
+  for (const std::string& name :
+       {std::filesystem::relative(folder).string(), dir.file("link"), dir.file("link/../run")}) {
+    SCOPED_TRACE(name);
+    io::write_checkpoint_state(folder,
+                               {.model_checkpoint_path = saved_one,
+                                .all_model_checkpoint_paths = {saved_one},
+                                .all_model_checkpoint_timestamps = {1.0}},
+                               {.relative_paths = false});
+    saved.v.assign_add(1.f);
+    CheckpointManager manager(saved.checkpoint, {.directory = name, .max_to_keep = 1});
+    EXPECT_EQ(manager.save(1), name + "/ckpt-1");
+    EXPECT_EQ(manager.checkpoints().size(), 1u);
+    const float value = saved.v.value().item<float>();
+    saved.v.assign(-1.f);
+    EXPECT_EQ(manager.restore_or_initialize(), name + "/ckpt-1");
+    EXPECT_EQ(saved.v.value().item<float>(), value);
+  }
 }
 
 TEST(CheckpointManager, TwoInOneFolderKnowOfEachOther) {
