@@ -208,7 +208,12 @@ class PosixEnv : public Env {
             .is_dir = S_ISDIR(status.st_mode)};
   }
 
-  bool exists(const std::string& path) override { return ::access(path.c_str(), F_OK) == 0; }
+  // What cannot be looked up (no permission, a damaged disk) may well be there: that is no "no".
+  bool exists(const std::string& path) override {
+    if (::access(path.c_str(), F_OK) == 0) return true;
+    if (errno == ENOENT || errno == ENOTDIR) return false;
+    throw io_error("look up", path, errno);
+  }
 
   std::vector<std::string> list(const std::string& dir) override {
     std::unique_ptr<DIR, int (*)(DIR*)> stream(::opendir(dir.c_str()), ::closedir);

@@ -37,6 +37,17 @@ TEST(Env, WritesAndReadsBack) {
   EXPECT_THAT(env().list(dir.path()), ElementsAre("a"));  // no temporary file stays
 }
 
+TEST(Env, WhatCannotBeLookedUpIsNotMissing) {
+  TempDir dir;
+  env().write_file(dir.file("a"), {});
+  EXPECT_TRUE(env().exists(dir.file("a")));
+  EXPECT_FALSE(env().exists(dir.file("b")));
+  EXPECT_FALSE(env().exists(dir.file("a/b")));  // "a" is no folder
+  ASSERT_EQ(::symlink("loop", dir.file("loop").c_str()), 0);
+  expect_error([&] { (void)env().exists(dir.file("loop/b")); }, Code::unknown, "loop/b");
+  env().remove(dir.file("loop"));
+}
+
 TEST(Env, ReadFileSeesMoreThanStatAnnounced) {
   // Files of /proc say that they are empty.
   EXPECT_THAT(text_of(env().read_file("/proc/self/status")), ::testing::HasSubstr("Name:"));
