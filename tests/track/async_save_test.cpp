@@ -235,6 +235,36 @@ TEST(AsyncSave, AManagerThatIsGoneHasSaved) {
   EXPECT_EQ(step_in(*latest_checkpoint(dir.path())), 1);
 }
 
+TEST(AsyncSave, AManagerTellsOfAFailureThoughNothingIsDue) {
+  const TempDir dir;
+  FailingEnv env;
+  env.fail_at = 2;
+  SavedValues s;
+  s.set(0);
+  CheckpointManager manager(
+      s.checkpoint,
+      {.directory = dir.path(), .max_to_keep = 2, .step_counter = s.step, .checkpoint_interval = 1000, .env = &env});
+  const ManagerSave async = {.options = {.experimental_enable_async_checkpoint = true}};
+  EXPECT_TRUE(manager.save({}, async).has_value());
+  s.set(1);
+  bool told = false;
+  for (int i = 0; i < 2000 && !told; ++i) {
+    try {
+      EXPECT_FALSE(manager.save({}, async).has_value());
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("No space left on device"));
+      told = true;
+    }
+  }
+  EXPECT_TRUE(told);
+  EXPECT_TRUE(manager.save({}, async).has_value());  // what failed was no checkpoint: the next one is due
+  manager.sync();
+  EXPECT_EQ(step_in(*latest_checkpoint(dir.path())), 1);
+  s.set(2);
+  EXPECT_FALSE(manager.save({}, async).has_value());
+}
+
 TEST(AsyncSave, ExitWaits) {
   const TempDir dir;
   EXPECT_EXIT(
