@@ -162,6 +162,32 @@ TEST(Safety, APartThatDoesNotFitIsNoPart) {
   checkpoint.capture();
 }
 
+TEST(Safety, AValueThatCannotBeSetLeavesTheOthers) {
+  const TempDir dir;
+  const std::string lines = dir.file("lines.txt");
+  std::ofstream(lines) << "one\ntwo\nthree\n";
+  const Variable a(1.f), z(2.f);
+  auto iterator = data::TextLineDataset(lines).make_iterator();
+  auto numbers = data::range(10).make_iterator();
+  iterator.next();
+  numbers.next();
+  Checkpoint checkpoint({{"a", a}, {"b", numbers}, {"iterator", iterator}, {"z", z}});
+  checkpoint.write(dir.file("x"));
+  a.assign(10.f);
+  z.assign(20.f);
+  numbers.next();
+  fs::remove(lines);
+  EXPECT_THROW(checkpoint.read(dir.file("x")), Error);
+  EXPECT_EQ(a.value().item<float>(), 10.f);
+  EXPECT_EQ(z.value().item<float>(), 20.f);
+  EXPECT_EQ(numbers.next()->item<int64_t>(), 2);
+  std::ofstream(lines) << "one\ntwo\nthree\n";
+  checkpoint.read(dir.file("x")).assert_consumed();
+  EXPECT_EQ(a.value().item<float>(), 1.f);
+  EXPECT_EQ(iterator.next()->item<std::string>(), "two");
+  EXPECT_EQ(numbers.next()->item<int64_t>(), 1);
+}
+
 TEST(Safety, UnusedValuesAreNamedAtTheEndOfTheProgram) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");  // the library has threads by now
   const TempDir dir;
