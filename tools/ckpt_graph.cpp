@@ -100,6 +100,8 @@ class GraphUnion {
       const size_t to = place_[at];
       ObjectGraph::Node& made = merged_.nodes[to];
       made.has_checkpoint_values = made.has_checkpoint_values || node.has_checkpoint_values;
+      made.says_has_values = made.says_has_values && node.says_has_values;
+      if (!made.registered_saver) made.registered_saver = node.registered_saver;
       for (const ObjectGraph::Attribute& attribute : node.attributes) {
         const bool there = std::any_of(made.attributes.begin(), made.attributes.end(),
                                        [&](const auto& other) { return other.value.name == attribute.value.name; });

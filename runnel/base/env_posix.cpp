@@ -1,5 +1,6 @@
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -9,6 +10,9 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <optional>
+#include <set>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -169,11 +173,34 @@ class PosixWritableFile : public WritableFile {
   Descriptor file_;
 };
 
+class PosixFileLock;
+
+// The locks that this process holds or waits for. A child of fork() has their descriptors, and would hold the locks
+// until it ends: it closes them at once.
+struct OpenLocks {
+  std::mutex mutex;  // also while one is opened or closed
+  std::set<PosixFileLock*> locks;
+};
+OpenLocks& open_locks();
+
 class PosixFileLock : public FileLock {
  public:
-  explicit PosixFileLock(const std::string& path) : file_("lock", path, flags(path)) {
-    if (retry([&] { return ::flock(file_.fd(), LOCK_EX); }) != 0) throw io_error("lock", path, errno);
+  explicit PosixFileLock(const std::string& path) {
+    {
+      const std::lock_guard guard(open_locks().mutex);
+      file_.emplace("lock", path, flags(path));
+      open_locks().locks.insert(this);
+    }
+    if (retry([&] { return ::flock(file_->fd(), LOCK_EX); }) == 0) return;
+    const int error = errno;
+    let_go();
+    throw io_error("lock", path, error);
   }
+  PosixFileLock(const PosixFileLock&) = delete;
+  PosixFileLock& operator=(const PosixFileLock&) = delete;
+  ~PosixFileLock() override { let_go(); }
+
+  void close_in_child() { file_.reset(); }
 
  private:
   static int flags(const std::string& path) {  // a folder can be locked as it is
@@ -181,8 +208,27 @@ class PosixFileLock : public FileLock {
     const bool folder = ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
     return folder ? O_RDONLY | O_DIRECTORY : O_RDWR | O_CREAT;
   }
-  Descriptor file_;
+  void let_go() {
+    const std::lock_guard guard(open_locks().mutex);
+    open_locks().locks.erase(this);
+    file_.reset();
+  }
+  std::optional<Descriptor> file_;
 };
+
+void close_locks_in_child() {
+  for (PosixFileLock* lock : open_locks().locks) lock->close_in_child();
+  open_locks().locks.clear();
+  open_locks().mutex.unlock();
+}
+
+OpenLocks& open_locks() {
+  static OpenLocks* const open = [] {
+    ::pthread_atfork([] { open_locks().mutex.lock(); }, [] { open_locks().mutex.unlock(); }, close_locks_in_child);
+    return new OpenLocks;  // stays: locks may be held while static objects end
+  }();
+  return *open;
+}
 
 class PosixEnv : public Env {
  public:
@@ -208,7 +254,12 @@ class PosixEnv : public Env {
             .is_dir = S_ISDIR(status.st_mode)};
   }
 
-  bool exists(const std::string& path) override { return ::access(path.c_str(), F_OK) == 0; }
+  // What cannot be looked up (no permission, a damaged disk) may well be there: that is no "no".
+  bool exists(const std::string& path) override {
+    if (::access(path.c_str(), F_OK) == 0) return true;
+    if (errno == ENOENT || errno == ENOTDIR) return false;
+    throw io_error("look up", path, errno);
+  }
 
   std::vector<std::string> list(const std::string& dir) override {
     std::unique_ptr<DIR, int (*)(DIR*)> stream(::opendir(dir.c_str()), ::closedir);

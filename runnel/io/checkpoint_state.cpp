@@ -72,27 +72,54 @@ CheckpointState parse_checkpoint_state(std::string_view text) {
   return state;
 }
 
+namespace {
+
+struct StateFile {
+  std::string path;
+  CheckpointState parsed;
+  std::optional<Error> garbage;  // what is wrong with its text
+
+  // With paths that can be opened.
+  CheckpointState state(const std::string& dir, Env& env) const {
+    if (garbage) {
+      throw make_error(Code::data_loss,
+                       "[checkpoint] {}: it is damaged, so what the folder holds is not known: {}; write the latest "
+                       "checkpoint into it ({}: \"...\"), or remove it to begin anew",
+                       path, garbage->what(), kLatest)
+          .inside(file_frame(path, 0));
+    }
+    if (parsed.model_checkpoint_path.empty()) {
+      throw make_error(Code::data_loss,
+                       "[checkpoint] {}: it names no checkpoint; remove it, or name one in it: {}: \"...\"", path,
+                       kLatest)
+          .inside(file_frame(path, 0));
+    }
+    CheckpointState found = parsed;
+    found.model_checkpoint_path = found_path(dir, parsed.model_checkpoint_path, env);
+    for (std::string& each : found.all_model_checkpoint_paths) each = found_path(dir, each, env);
+    return found;
+  }
+};
+
+// Nothing if there is none. One that is there and cannot be read is an Error: its checkpoints are there, too.
+std::optional<StateFile> read_state_file(const std::string& dir, const std::string& name, Env& env) {
+  StateFile file{.path = join_path(dir, name), .parsed = {}, .garbage = {}};
+  if (!env.exists(file.path)) return std::nullopt;
+  const std::vector<std::byte> bytes = env.read_file(file.path);
+  try {
+    file.parsed = parse_checkpoint_state({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  } catch (const Error& error) {
+    file.garbage = error;
+  }
+  return file;
+}
+
+}  // namespace
+
 std::optional<CheckpointState> read_checkpoint_state(const std::string& dir, const std::string& latest_filename,
                                                      Env& env) {
-  const std::string path = join_path(dir, latest_filename);
-  if (!env.exists(path)) return std::nullopt;
-  CheckpointState state;
-  try {
-    const std::vector<std::byte> bytes = env.read_file(path);
-    state = parse_checkpoint_state({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  } catch (const Error& error) {
-    log_warning("[checkpoint] {} is ignored: {}", path, error.what());
-    return std::nullopt;
-  }
-  if (state.model_checkpoint_path.empty()) {
-    throw make_error(Code::data_loss,
-                     "[checkpoint] {}: it names no checkpoint; remove it, or name one in it: {}: \"...\"", path,
-                     kLatest)
-        .inside(file_frame(path, 0));
-  }
-  state.model_checkpoint_path = found_path(dir, state.model_checkpoint_path, env);
-  for (std::string& each : state.all_model_checkpoint_paths) each = found_path(dir, each, env);
-  return state;
+  const std::optional<StateFile> file = read_state_file(dir, latest_filename, env);
+  return file ? std::optional(file->state(dir, env)) : std::nullopt;
 }
 
 std::string write_checkpoint_state(const std::string& dir, const CheckpointState& state,
@@ -132,11 +159,15 @@ std::string write_checkpoint_state(const std::string& dir, const CheckpointState
 }
 
 std::optional<std::string> latest_checkpoint(const std::string& dir, const std::string& latest_filename, Env& env) {
-  const std::optional<CheckpointState> state = read_checkpoint_state(dir, latest_filename, env);
-  if (!state) return std::nullopt;
-  if (checkpoint_exists(state->model_checkpoint_path, env)) return state->model_checkpoint_path;
-  log_error("[checkpoint] {} names {}, whose files are missing", join_path(dir, latest_filename),
-            state->model_checkpoint_path);
+  const std::optional<StateFile> file = read_state_file(dir, latest_filename, env);
+  if (!file) return std::nullopt;
+  if (file->garbage) {
+    log_warning("[checkpoint] {} is ignored: {}", file->path, file->garbage->what());
+    return std::nullopt;
+  }
+  const std::string latest = file->state(dir, env).model_checkpoint_path;
+  if (checkpoint_exists(latest, env)) return latest;
+  log_error("[checkpoint] {} names {}, whose files are missing", file->path, latest);
   return std::nullopt;
 }
 

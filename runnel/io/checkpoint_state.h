@@ -25,8 +25,8 @@ RUNNEL_API std::string checkpoint_state_text(const CheckpointState& state);
 RUNNEL_API CheckpointState parse_checkpoint_state(std::string_view text);
 
 // The state file of a folder, with paths that can be opened: relative ones are joined to the folder, and where files
-// were moved with their folder (or written on another machine), their new place is named. Nothing if there is no file,
-// and also, with a warning, if it is garbage; an Error if it names no checkpoint: it is empty, for example.
+// were moved with their folder (or written on another machine), their new place is named. Nothing if there is no file;
+// an Error if it cannot be read, is damaged, or names no checkpoint (it is empty, for example).
 RUNNEL_API std::optional<CheckpointState> read_checkpoint_state(const std::string& dir,
                                                                 const std::string& latest_filename = "checkpoint",
                                                                 Env& env = Env::posix());
@@ -41,8 +41,9 @@ struct WriteCheckpointStateOptions {
 RUNNEL_API std::string write_checkpoint_state(const std::string& dir, const CheckpointState& state,
                                               const WriteCheckpointStateOptions& options = {}, Env& env = Env::posix());
 
-// The prefix of the latest checkpoint of a folder, by its state file; nothing if there is none, and, with an error in
-// the log, if its files are missing.
+// The prefix of the latest checkpoint of a folder, by its state file; nothing if there is none, and, as TensorFlow has
+// it, also if the file is damaged (with a warning) or the checkpoint's files are missing (with an error in the log).
+// A program that must not begin anew then asks read_checkpoint_state.
 RUNNEL_API std::optional<std::string> latest_checkpoint(const std::string& dir,
                                                         const std::string& latest_filename = "checkpoint",
                                                         Env& env = Env::posix());

@@ -67,6 +67,19 @@ bool matches_pattern(std::string_view name, std::string_view pattern) {
   }
 }
 
+namespace {
+
+// A pattern goes past what cannot be looked up (a folder without permission, a loop of links), as a shell does.
+bool can_be_found(const std::string& path, Env& env) {
+  try {
+    return env.exists(path);
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
 std::vector<std::string> matching_paths(const std::string& pattern, Env& env) {
   std::vector<std::string> found = {pattern.starts_with('/') ? "/" : ""};
   size_t at = pattern.find_first_not_of('/');
@@ -78,11 +91,11 @@ std::vector<std::string> matching_paths(const std::string& pattern, Env& env) {
     for (const std::string& dir : found) {
       if (!is_wild(part)) {
         std::string path = join_path(dir, part);
-        if (env.exists(path)) next.push_back(std::move(path));
+        if (can_be_found(path, env)) next.push_back(std::move(path));
         continue;
       }
       const std::string folder = dir.empty() ? "." : dir;
-      if (!env.exists(folder) || !env.stat(folder).is_dir) continue;
+      if (!can_be_found(folder, env) || !env.stat(folder).is_dir) continue;
       for (const std::string& name : env.list(folder)) {
         if (name.starts_with('.') && !part.starts_with('.')) continue;
         if (matches_pattern(name, part)) next.push_back(join_path(dir, name));

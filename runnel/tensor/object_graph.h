@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,12 @@ struct RUNNEL_API ObjectGraph {
     std::vector<Attribute> attributes;
     std::vector<Slot> slot_variables;
     bool has_checkpoint_values = false;  // it, or something below it, has values
+    // What files say besides, kept so that the graph can be written as it was read.
+    bool says_has_values = true;  // TensorFlow before 2.6 does not say it; then it may have values
+    struct RegisteredSaver {
+      std::string name, object_name;
+    };
+    std::optional<RegisteredSaver> registered_saver = {};
   };
 
   // `attached` edges count as the root's, though it does not know them.

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
@@ -68,6 +69,45 @@ struct SavedGraph::Reading {
       return;
     }
     pending.push_back({node, std::move(value), std::move(tensors)});
+  }
+
+  // All or none: where one cannot be set (a file that an iterator reads is gone), those before it get back what they
+  // had. Variables come first: callables of an iterator may read them, and what they had costs no copy.
+  void set_all() {
+    std::stable_partition(pending.begin(), pending.end(),
+                          [](const Pending& p) { return p.value.name == "VARIABLE_VALUE"; });
+    std::vector<std::optional<std::vector<Tensor>>> before;
+    size_t done = 0;
+    try {
+      for (const Pending& p : pending) {
+        // What the last one had is not asked for: the state of an iterator may be large.
+        before.push_back(&p == &pending.back() ? std::nullopt : value_of(p.value));
+        p.value.set(p.tensors);
+        ++done;
+      }
+    } catch (...) {
+      while (done-- > 0) {
+        if (before[done]) put_back(pending[done].value, *before[done]);
+      }
+      throw;
+    }
+  }
+
+ private:
+  // None where a variable has no value yet, or an iterator cannot be saved.
+  static std::optional<std::vector<Tensor>> value_of(const SavableValue& value) {
+    try {
+      return value.get();
+    } catch (const Error&) {
+      return std::nullopt;
+    }
+  }
+  static void put_back(const SavableValue& value, const std::vector<Tensor>& tensors) {
+    try {
+      value.set(tensors);
+    } catch (const Error& error) {  // the Error that came first is the one to throw
+      log_error("[restore] '{}' cannot get back what it had: {}", value.full_name, error.what());
+    }
   }
 };
 
@@ -237,7 +277,7 @@ void SavedGraph::give_nodes(Trackable& object, size_t node) {
     misfits_.push_back(misfit);
   }
   refuse_misfits(reading);
-  for (const Pending& p : reading.pending) p.value.set(p.tensors);
+  reading.set_all();
   unused_.insert(unused_.end(), reading.unused.begin(), reading.unused.end());
   for (const Found& f : found) {
     forget(f.node);
@@ -289,7 +329,7 @@ void SavedGraph::give_names(Trackable& object) {
   for (const Found& f : found) read_names(f, reading);
   misfits_ = reading.misfits;
   refuse_misfits(reading);
-  for (const Pending& p : reading.pending) p.value.set(p.tensors);
+  reading.set_all();
   unused_.insert(unused_.end(), reading.unused.begin(), reading.unused.end());
   named_values_.insert(named_values_.end(), reading.named.begin(), reading.named.end());
   for (const Found& f : found) {

@@ -1,13 +1,18 @@
 #include "runnel/track/background_writer.h"
 
+#include <pthread.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <condition_variable>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "runnel/base/format.h"
 #include "runnel/base/log.h"
@@ -15,27 +20,68 @@
 namespace runnel::train {
 namespace {
 
-// The jobs of the process that run. Never destroyed: they may run until after static objects are gone.
+// The jobs of the process that run, and what went wrong in others that nobody has been told. Never destroyed: they may
+// run until after static objects are gone.
 struct RunningJobs {
   std::mutex mutex;
   std::condition_variable none;
   int count = 0;
+  std::map<std::shared_ptr<const void>, std::string> unseen;  // by the state of the writer
 };
 RunningJobs& running_jobs() {
   static auto* jobs = new RunningJobs;
   return *jobs;
 }
 
+void log_failed_save(const std::string& what) { log_error("[checkpoint] an asynchronous save failed: {}", what); }
+
+std::string text_of(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "what was thrown is no std::exception";
+  }
+}
+
+void note_unseen(const std::shared_ptr<const void>& writer, const std::exception_ptr& error) {
+  std::string text = text_of(error);
+  const std::lock_guard lock(running_jobs().mutex);
+  running_jobs().unseen[writer] = std::move(text);
+}
+// False if it stands in the log already.
+bool take_unseen(const std::shared_ptr<const void>& writer) {
+  const std::lock_guard lock(running_jobs().mutex);
+  return running_jobs().unseen.erase(writer) != 0;
+}
+
+// A thread that is killed by exit() would lose its checkpoint.
+void finish_jobs_at_exit() {
+  RunningJobs& jobs = running_jobs();
+  std::map<std::shared_ptr<const void>, std::string> unseen;
+  {
+    std::unique_lock lock(jobs.mutex);
+    jobs.none.wait(lock, [&] { return jobs.count == 0; });
+    unseen.swap(jobs.unseen);
+  }
+  for (const auto& [writer, what] : unseen) log_failed_save(what);
+}
+
+// A child has none of the threads of its parent.
+void forget_jobs_in_child() {
+  running_jobs().count = 0;
+  running_jobs().unseen.clear();
+  running_jobs().mutex.unlock();
+}
+
 // While it lives, the process does not end by exit().
 class RunningJob {
  public:
   RunningJob() {
-    // A thread that is killed by exit() would lose its checkpoint.
-    static const int registered = std::atexit([] {
-      RunningJobs& jobs = running_jobs();
-      std::unique_lock lock(jobs.mutex);
-      jobs.none.wait(lock, [&] { return jobs.count == 0; });
-    });
+    static const int registered = std::atexit(finish_jobs_at_exit) +
+                                  ::pthread_atfork([] { running_jobs().mutex.lock(); },
+                                                   [] { running_jobs().mutex.unlock(); }, forget_jobs_in_child);
     static_cast<void>(registered);
     const std::lock_guard lock(running_jobs().mutex);
     ++running_jobs().count;
@@ -58,22 +104,27 @@ double processor_seconds() {
 }  // namespace
 
 BackgroundWriter::~BackgroundWriter() {
+  leave_to_parent();
   if (is_on_its_thread()) {
     thread_.detach();
   } else if (thread_.joinable()) {
     thread_.join();
   }
-  if (!state_->error) return;
-  try {
-    std::rethrow_exception(state_->error);
-  } catch (const std::exception& error) {
-    log_error("[checkpoint] an asynchronous save failed: {}", error.what());
-  } catch (...) {
-    log_error("[checkpoint] an asynchronous save failed");
-  }
+  if (state_->error && take_unseen(state_)) log_failed_save(text_of(state_->error));
+}
+
+bool BackgroundWriter::busy() const { return state_->busy && process_ == ::getpid(); }
+
+void BackgroundWriter::leave_to_parent() {
+  if (process_ == 0 || process_ == ::getpid()) return;
+  static auto* const not_here = new std::vector<std::thread>;  // they can be neither joined nor destroyed
+  not_here->push_back(std::move(thread_));
+  state_ = std::make_shared<State>();
+  process_ = 0;
 }
 
 void BackgroundWriter::sync() {
+  leave_to_parent();
   if (is_on_its_thread()) {
     throw make_error(Code::failed_precondition,
                      "[checkpoint] a callback of an asynchronous save cannot wait for it: save, restore and sync are "
@@ -81,13 +132,16 @@ void BackgroundWriter::sync() {
   }
   if (thread_.joinable()) thread_.join();
   state_->thread = std::thread::id();  // the number may be given to another thread now
-  if (state_->error) std::rethrow_exception(std::exchange(state_->error, nullptr));
+  if (!state_->error) return;
+  take_unseen(state_);
+  std::rethrow_exception(std::exchange(state_->error, nullptr));
 }
 
 void BackgroundWriter::start(std::function<void()> job, std::function<void(double)> done) {
   sync();
   auto running = std::make_unique<RunningJob>();  // counted before exit() can be called
   state_->busy = true;
+  process_ = ::getpid();
   try {
     thread_ = std::thread(
         [state = state_, job = std::move(job), done = std::move(done), running = std::move(running)]() mutable {
@@ -96,6 +150,7 @@ void BackgroundWriter::start(std::function<void()> job, std::function<void(doubl
             job();
           } catch (...) {
             state->error = std::current_exception();
+            note_unseen(state, state->error);
           }
           job = nullptr;  // the copies of the values go before anybody is told
           if (done) done(processor_seconds());

@@ -10,6 +10,7 @@
 #include "runnel/track/checkpoint_node.h"
 #include "runnel/track/checkpoint_path.h"
 #include "runnel/track/checkpoint_tensor.h"
+#include "runnel/track/given_parts.h"
 #include "runnel/track/object_graph_bytes.h"
 #include "runnel/track/restoration.h"
 
@@ -77,13 +78,20 @@ CheckpointPart::CheckpointPart(std::shared_ptr<Trackable> part, int) : owner_(st
   if (!owner_) throw invalid_argument("[Checkpoint] a part is a null pointer");
 }
 CheckpointPart::CheckpointPart(const std::vector<CheckpointPart>& list) {
-  const auto made = std::make_shared<TrackableList>();
-  for (const CheckpointPart& part : list) part.track(*made, std::to_string(made->size()));
+  const auto made = std::make_shared<GivenList>();
+  for (const CheckpointPart& part : list) {
+    const std::string name = std::to_string(made->size());
+    part.track(*made, name);
+    made->given.insert(name);
+  }
   owner_ = made;
 }
 CheckpointPart::CheckpointPart(const std::map<std::string, CheckpointPart>& dict) {
-  const auto made = std::make_shared<TrackableDict>();
-  for (const auto& [key, part] : dict) part.track(*made, key);
+  const auto made = std::make_shared<GivenDict>();
+  for (const auto& [key, part] : dict) {
+    part.track(*made, key);
+    made->given.insert(key);
+  }
   owner_ = made;
 }
 
@@ -124,6 +132,7 @@ Checkpoint::Checkpoint(const CheckpointPart& root, CheckpointParts parts) : Chec
   node_->untrack("root");
   for (const auto& [name, part] : parts) {
     part.track(*node_, name);
+    if (name != "root") node_->given.insert(name);  // the root has an Error of its own
     const Trackable::Edge* of_root = object.find_edge(name);
     if (of_root && of_root->object != node_->find_edge(name)->object) {
       throw invalid_argument("[Checkpoint] the root has another part '{}' already: choose another name", name);
@@ -132,13 +141,26 @@ Checkpoint::Checkpoint(const CheckpointPart& root, CheckpointParts parts) : Chec
 }
 
 void Checkpoint::track(const std::string& name, const CheckpointPart& part) {
+  const bool known = node_->find_edge(name) != nullptr;
   part.track(*node_, name);
-  if (node_->has_root) SavedGraph::settle_attached(node_->root(), name, *node_->find_edge(name)->object);
+  try {
+    if (node_->has_root) SavedGraph::settle_attached(node_->root(), name, *node_->find_edge(name)->object);
+  } catch (...) {  // the value does not fit: there is no such part, and the value goes on waiting
+    if (!known) node_->untrack(name);
+    throw;
+  }
+  node_->given.insert(name);
 }
 
 void Checkpoint::set(const std::string& name, const CheckpointPart& part) {
+  if (node_->has_root) {
+    // Before it takes the place of another: if its value does not fit, that one stays.
+    TrackableDict alone;
+    part.track(alone, name);
+    SavedGraph::settle_attached(node_->root(), name, *alone.find_edge(name)->object);
+  }
   part.replace(*node_, name);
-  if (node_->has_root) SavedGraph::settle_attached(node_->root(), name, *node_->find_edge(name)->object);
+  node_->given.insert(name);
 }
 
 const Variable& Checkpoint::save_counter() const { return node_->counter(); }
@@ -213,11 +235,13 @@ void Checkpoint::sync(SourceSite where) const {
 Snapshot Checkpoint::capture(SourceSite where) const {
   return io::called_at(where, [&] {
     refuse_traces("saving");
+    GivenParts::require_all(*node_);
     return train::capture(node_->root(), node_->attached());
   });
 }
 Snapshot Checkpoint::capture(const compat::v1::Session& session, SourceSite where) const {
   return io::called_at(where, [&] {
+    GivenParts::require_all(*node_);
     const Variable& counter = node_->save_counter;  // counts in the program, not in a session
     return train::capture(node_->root(), node_->attached(), [&](const VariableSlot& variable) {
       const bool counts = counter.defined() && &counter.slot() == &variable;

@@ -26,9 +26,9 @@ namespace runnel::train {
 class CheckpointNode;  // track/checkpoint_node.h
 struct WriteHooks;
 
-// What stands for an object in a checkpoint: the object itself or a pointer to it (it must then live as long as it is
-// to be saved), a shared_ptr, or a value whose copies are one thing: variables, iterators, tables, random generators,
-// other checkpoints. A vector of parts is a list, a map is a dict.
+// What stands for an object in a checkpoint: the object itself or a pointer to it (it must then live as long as the
+// checkpoint saves: once it has ended, saving is an Error), a shared_ptr, or a value whose copies are one thing:
+// variables, iterators, tables, random generators, other checkpoints. A vector of parts is a list, a map is a dict.
 class RUNNEL_API CheckpointPart {
  public:
   CheckpointPart(Trackable& part) : object_(&part) {}  // NOLINT: implicit, as all below

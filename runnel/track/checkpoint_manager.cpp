@@ -54,12 +54,19 @@ struct CheckpointManager::State {
     }
   }
 
+  // Of an asynchronous save that has failed by now: also where no checkpoint is due, for the next may be far away.
+  void throw_what_went_wrong() const {
+    BackgroundWriter& writer = checkpoint.node_->writer;
+    if (!writer.busy()) writer.sync();
+  }
+
   bool too_early(std::optional<int64_t> step, bool check_interval) const {
-    if (step && last_step) {
-      if (*step == *last_step) return true;
-      if (check_interval && *step < *last_step + *options.checkpoint_interval) return true;
+    const bool busy = checkpoint.node_->writer.busy();
+    if (const std::optional<int64_t> last = busy ? begun_step : *saved_step; step && last) {
+      if (*step == *last) return true;
+      if (check_interval && *step < *last + *options.checkpoint_interval) return true;
     }
-    return check_interval && pace && (checkpoint.node_->writer.busy() || !pace->due());
+    return check_interval && pace && (busy || !pace->due());
   }
 
   Checkpoint checkpoint;
@@ -67,7 +74,10 @@ struct CheckpointManager::State {
   // The thread that writes has them too, and may outlive the manager.
   std::shared_ptr<KeptCheckpoints> kept;
   std::shared_ptr<SavePace> pace;
-  std::optional<int64_t> last_step;  // of step_counter, at the last checkpoint
+  // Of step_counter: at the last save that was begun, and at the last whose checkpoint is there. The thread that writes
+  // sets the second, which is not looked at while it is busy.
+  std::optional<int64_t> begun_step;
+  std::shared_ptr<std::optional<int64_t>> saved_step = std::make_shared<std::optional<int64_t>>();
 };
 
 CheckpointManager::CheckpointManager(const Checkpoint& checkpoint, const CheckpointManagerOptions& options,
@@ -78,12 +88,16 @@ std::optional<std::string> CheckpointManager::save(const CheckpointNumber& check
                                                    const ManagerSave& options, SourceSite where) {
   return io::called_at(where, [&]() -> std::optional<std::string> {
     State& s = *state_;
+    s.throw_what_went_wrong();
     std::optional<int64_t> step;
     if (s.options.checkpoint_interval) step = current_number(s.options.step_counter);
     if (s.too_early(step, options.check_interval)) return std::nullopt;
     CheckpointOptions writing = options.options;
     writing.env = s.options.env;
-    WriteHooks hooks{.in_place = [kept = s.kept](const std::string& saved) { kept->add(saved); }};
+    WriteHooks hooks{.in_place = [kept = s.kept, saved_step = s.saved_step, step](const std::string& saved) {
+      kept->add(saved);
+      *saved_step = step;
+    }};
     if (s.pace) {
       s.pace->begin();
       hooks.written = [pace = s.pace](double processor_seconds) { pace->written(processor_seconds); };
@@ -92,7 +106,7 @@ std::optional<std::string> CheckpointManager::save(const CheckpointNumber& check
     const std::string path = s.checkpoint.save_numbered(
         prefix, checkpoint_number.value(), writing, [&] { return s.checkpoint.capture(SourceSite()); },
         std::move(hooks));
-    s.last_step = step;
+    s.begun_step = step;
     if (s.pace) s.pace->waited();
     return path;
   });
@@ -116,7 +130,7 @@ std::optional<std::string> CheckpointManager::restore_or_initialize(SourceSite w
       throw error.reworded(
           fmt::format("{}; older checkpoints of the folder, which may be restored instead:{}", error.what(), others));
     }
-    if (s.options.checkpoint_interval) s.last_step = current_number(s.options.step_counter);
+    if (s.options.checkpoint_interval) s.begun_step = *s.saved_step = current_number(s.options.step_counter);
     return latest;
   });
 }

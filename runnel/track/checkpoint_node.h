@@ -10,12 +10,13 @@
 #include "runnel/tensor/object_graph.h"
 #include "runnel/tensor/trackable.h"
 #include "runnel/track/background_writer.h"
+#include "runnel/track/given_parts.h"
 
 namespace runnel::train {
 
 // A node whose edges are the parts. With a root the checkpoint is of the graph that begins there, and the parts are
 // attached to the root for as long as it is walked.
-class CheckpointNode : public Trackable {
+class CheckpointNode : public Trackable, public GivenParts {
  public:
   bool has_root = false;
   Variable save_counter;  // undefined until save or restore makes it

@@ -30,8 +30,14 @@ std::string object_graph_to_bytes(const ObjectGraph& graph) {
       reference.set_slot_name(slot.name);
       reference.set_slot_variable_node_id(number(slot.slot));
     }
-    // Where it is false the message is there all the same.
-    made.mutable_has_checkpoint_values()->set_value(node.has_checkpoint_values);
+    if (node.registered_saver) {
+      made.mutable_registered_saver()->set_name(node.registered_saver->name);
+      made.mutable_registered_saver()->set_object_name(node.registered_saver->object_name);
+    }
+    // A false that is said and none at all are two things: TensorFlow leaves out objects that say false.
+    if (node.has_checkpoint_values || node.says_has_values) {
+      made.mutable_has_checkpoint_values()->set_value(node.has_checkpoint_values);
+    }
   }
   return message.SerializeAsString();
 }
@@ -64,6 +70,10 @@ ObjectGraph object_graph_from_bytes(std::string_view bytes) {
           {place(slot.original_variable_node_id()), slot.slot_name(), place(slot.slot_variable_node_id())});
     }
     made.has_checkpoint_values = node.has_checkpoint_values().value();
+    made.says_has_values = node.has_has_checkpoint_values();
+    if (node.has_registered_saver()) {
+      made.registered_saver = {node.registered_saver().name(), node.registered_saver().object_name()};
+    }
   }
   return graph;
 }

@@ -1,8 +1,11 @@
 #include "runnel/base/env.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -35,6 +38,17 @@ TEST(Env, WritesAndReadsBack) {
   env().write_file(path, {});
   EXPECT_EQ(read_text(path), "");
   EXPECT_THAT(env().list(dir.path()), ElementsAre("a"));  // no temporary file stays
+}
+
+TEST(Env, WhatCannotBeLookedUpIsNotMissing) {
+  TempDir dir;
+  env().write_file(dir.file("a"), {});
+  EXPECT_TRUE(env().exists(dir.file("a")));
+  EXPECT_FALSE(env().exists(dir.file("b")));
+  EXPECT_FALSE(env().exists(dir.file("a/b")));  // "a" is no folder
+  ASSERT_EQ(::symlink("loop", dir.file("loop").c_str()), 0);
+  expect_error([&] { (void)env().exists(dir.file("loop/b")); }, Code::unknown, "loop/b");
+  env().remove(dir.file("loop"));
 }
 
 TEST(Env, ReadFileSeesMoreThanStatAnnounced) {
@@ -211,6 +225,48 @@ TEST(Env, ALockIsHeldByOneAtATime) {
   work();
   other.join();
   EXPECT_EQ(worst, 1);
+}
+
+// Two ends of a pipe; what is written at one is read at the other, also by a child.
+struct Pipe {
+  Pipe() { EXPECT_EQ(::pipe(ends), 0); }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+  ~Pipe() {
+    ::close(ends[0]);
+    ::close(ends[1]);
+  }
+  void put() const { EXPECT_EQ(::write(ends[1], "x", 1), 1); }
+  void take() const {
+    char byte = 0;
+    EXPECT_EQ(::read(ends[0], &byte, 1), 1);
+  }
+  int ends[2] = {};
+};
+
+TEST(Env, AForkedChildDoesNotHoldALock) {
+  TempDir dir;
+  const std::string path = dir.file("lock");
+  const Pipe born, may_end;
+  auto lock = env().lock(path);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);
+    born.put();
+    may_end.take();
+    lock.reset();  // closed already, and no other descriptor with it
+    ::_exit(0);
+  }
+  born.take();
+  const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  EXPECT_NE(::flock(file, LOCK_EX | LOCK_NB), 0);  // the parent still has it
+  lock.reset();
+  EXPECT_EQ(::flock(file, LOCK_EX | LOCK_NB), 0);  // and the child, which lives, has not
+  ::close(file);
+  may_end.put();
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(Paths, JoinAndParent) {

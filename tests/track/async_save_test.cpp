@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -18,6 +20,7 @@
 #include "runnel/track/checkpoint_manager.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/failing_env.h"
+#include "tests/support/resident.h"
 #include "tests/support/temp_dir.h"
 
 namespace runnel::train {
@@ -235,6 +238,36 @@ TEST(AsyncSave, AManagerThatIsGoneHasSaved) {
   EXPECT_EQ(step_in(*latest_checkpoint(dir.path())), 1);
 }
 
+TEST(AsyncSave, AManagerTellsOfAFailureThoughNothingIsDue) {
+  const TempDir dir;
+  FailingEnv env;
+  env.fail_at = 2;
+  SavedValues s;
+  s.set(0);
+  CheckpointManager manager(
+      s.checkpoint,
+      {.directory = dir.path(), .max_to_keep = 2, .step_counter = s.step, .checkpoint_interval = 1000, .env = &env});
+  const ManagerSave async = {.options = {.experimental_enable_async_checkpoint = true}};
+  EXPECT_TRUE(manager.save({}, async).has_value());
+  s.set(1);
+  bool told = false;
+  for (int i = 0; i < 2000 && !told; ++i) {
+    try {
+      EXPECT_FALSE(manager.save({}, async).has_value());
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("No space left on device"));
+      told = true;
+    }
+  }
+  EXPECT_TRUE(told);
+  EXPECT_TRUE(manager.save({}, async).has_value());  // what failed was no checkpoint: the next one is due
+  manager.sync();
+  EXPECT_EQ(step_in(*latest_checkpoint(dir.path())), 1);
+  s.set(2);
+  EXPECT_FALSE(manager.save({}, async).has_value());
+}
+
 TEST(AsyncSave, ExitWaits) {
   const TempDir dir;
   EXPECT_EXIT(
@@ -251,6 +284,42 @@ TEST(AsyncSave, ExitWaits) {
       },
       ::testing::ExitedWithCode(0), "");
   EXPECT_EQ(step_in(*latest_checkpoint(dir.path())), 1);
+}
+
+TEST(AsyncSave, ExitTellsOfAFailure) {
+  const TempDir dir;
+  EXPECT_EXIT(
+      {
+        auto* const s = new SavedValues;  // nobody destroys it, and nobody calls sync
+        auto* const env = new FailingEnv;
+        env->fail_at = 2;
+        s->checkpoint.save(dir.file("m"), async_in(*env));
+        std::exit(0);
+      },
+      ::testing::ExitedWithCode(0), "an asynchronous save failed: .*No space left on device");
+}
+
+TEST(AsyncSave, AForkedChildDoesNotWaitForItsParentsSave) {
+  if (test::kSanitized) GTEST_SKIP() << "sanitizers do not follow the threads of a parent";
+  const TempDir dir;
+  GatedEnv env;
+  SavedValues s;
+  s.set(1);
+  s.checkpoint.save(dir.file("m"), async_in(env));
+  while (env.waiting == 0) std::this_thread::yield();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(15);          // where it hangs
+    s.checkpoint.sync();  // there is nothing to wait for
+    s.checkpoint = Checkpoint();
+    std::exit(7);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 7) << status;
+  env.open();
+  s.checkpoint.sync();
+  EXPECT_EQ(step_in(dir.file("m-1")), 1);
 }
 
 // Every file that is synced takes a second of the clock.

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "runnel/base/log.h"
@@ -228,6 +229,31 @@ TEST(CheckpointManager, AFolderMovesWithItsStateFile) {
   EXPECT_FALSE(io::checkpoint_exists(dir.file("new/ckpt-1")));
 }
 
+TEST(CheckpointManager, AnotherNameOfTheNewCheckpointIsNotAnOldOne) {
+  const TempDir dir;
+  const std::string folder = dir.file("run"), saved_one = folder + "/ckpt-1";
+  Saved saved;
+  saved.checkpoint.write(saved_one);
+  std::filesystem::create_directory_symlink(folder, dir.file("link"));
+  for (const std::string& name :
+       {std::filesystem::relative(folder).string(), dir.file("link"), dir.file("link/../run")}) {
+    SCOPED_TRACE(name);
+    io::write_checkpoint_state(folder,
+                               {.model_checkpoint_path = saved_one,
+                                .all_model_checkpoint_paths = {saved_one},
+                                .all_model_checkpoint_timestamps = {1.0}},
+                               {.relative_paths = false});
+    saved.v.assign_add(1.f);
+    CheckpointManager manager(saved.checkpoint, {.directory = name, .max_to_keep = 1});
+    EXPECT_EQ(manager.save(1), name + "/ckpt-1");
+    EXPECT_EQ(manager.checkpoints().size(), 1u);
+    const float value = saved.v.value().item<float>();
+    saved.v.assign(-1.f);
+    EXPECT_EQ(manager.restore_or_initialize(), name + "/ckpt-1");
+    EXPECT_EQ(saved.v.value().item<float>(), value);
+  }
+}
+
 TEST(CheckpointManager, TwoInOneFolderKnowOfEachOther) {
   const TempDir dir;
   Saved a, b;
@@ -257,10 +283,36 @@ TEST(CheckpointManager, WrongSettingsAreRefused) {
   expect_error(make({.directory = dir.path(), .max_overhead = 3.5}), Code::invalid_argument, "3.5");
   Env::posix().write_file(dir.file("checkpoint"), {});
   expect_error(make({.directory = dir.path()}), Code::data_loss, dir.file("checkpoint"));
-  Env::posix().write_file(dir.file("checkpoint"), as_bytes("garbage {"));  // a warning, as TensorFlow's
-  CheckpointManager manager(saved.checkpoint, dir.path(), 1);
-  EXPECT_EQ(manager.latest_checkpoint(), std::nullopt);
-  EXPECT_THAT(manager.checkpoints(), IsEmpty());
+}
+
+TEST(CheckpointManager, AStateFileThatCannotBeReadIsNoNewFolder) {
+  class Unreadable : public EnvWrapper {
+   public:
+    Unreadable() : EnvWrapper(Env::posix()) {}
+    std::unique_ptr<SequentialFile> open_sequential(const std::string& path) override {
+      if (path.ends_with("/checkpoint")) throw Error(Code::permission_denied, "[open] " + path + ": not for you");
+      return EnvWrapper::open_sequential(path);
+    }
+  } unreadable;
+  const TempDir dir;
+  Saved saved;
+  CheckpointManager manager(saved.checkpoint, dir.path(), 2);
+  manager.save();
+  const auto another = [&](Env& env) {
+    return [&] { CheckpointManager(saved.checkpoint, {.directory = dir.path(), .max_to_keep = 2, .env = &env}); };
+  };
+  expect_error(another(unreadable), Code::permission_denied, "not for you");
+  expect_error([&] { (void)latest_checkpoint(dir.path(), "checkpoint", unreadable); }, Code::permission_denied, "not");
+  const std::string whole = read_text(dir.file("checkpoint"));
+  Env::posix().write_file(dir.file("checkpoint"), as_bytes(whole.substr(0, 30)));  // cut off within the name
+  expect_error(another(Env::posix()), Code::data_loss, dir.file("checkpoint") + ": it is damaged");
+  expect_error([&] { manager.save({}, {.options = {}}); }, Code::data_loss, "it is damaged");  // damaged meanwhile
+  EXPECT_TRUE(io::checkpoint_exists(dir.file("ckpt-1")));
+  Env::posix().remove(dir.file("checkpoint"));
+  std::filesystem::create_symlink("checkpoint", dir.file("checkpoint"));  // to itself
+  expect_error(another(Env::posix()), Code::unknown, dir.file("checkpoint"));
+  EXPECT_TRUE(io::checkpoint_exists(dir.file("ckpt-1")));
+  std::filesystem::remove(dir.file("checkpoint"));
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 
 #include "runnel/runnel.h"
 #include "runnel/track/checkpoint.h"
+#include "runnel/track/checkpoint_contents.h"
+#include "runnel/track/checkpoint_manager.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/failing_env.h"
 #include "tests/support/temp_dir.h"
@@ -94,23 +96,96 @@ TEST(Safety, MistakesAreToldApart) {
   EXPECT_TRUE(fs::is_empty(dir.path()));
 }
 
-TEST(Safety, APartThatIsGoneIsNotSaved) {
-  struct Net : Trackable {};
+struct OneWeight : Trackable {
+  explicit OneWeight(float value) { track("w", Variable(value)); }
+};
+
+TEST(Safety, APartThatIsGoneIsNotLeftOut) {
   const TempDir dir;
   Checkpoint checkpoint;
-  {
-    Net net;
-    net.track("w", Variable(1.f));
-    checkpoint.track("net", net);
-    EXPECT_EQ(checkpoint.capture().values.size(), 2U);
+  auto net = std::make_unique<OneWeight>(1.f);
+  checkpoint.track("net", *net);
+  EXPECT_EQ(checkpoint.capture().values.size(), 2U);
+  CheckpointManager manager(checkpoint, dir.path(), 2);
+  manager.save();
+  net.reset();
+  for (int i = 0; i < 3; ++i) {  // the good checkpoint is not pushed out by empty ones
+    expect_error([&] { manager.save(); }, Code::failed_precondition, "'net' is gone");
   }
-  EXPECT_EQ(checkpoint.capture().values.size(), 1U);
+  expect_error([&] { checkpoint.capture(); }, Code::failed_precondition, "safety_test.cpp");
+  expect_error([&] { checkpoint.write(dir.file("x")); }, Code::failed_precondition, "'net' is gone");
+  EXPECT_EQ(checkpoint.save_counter().value().item<int64_t>(), 1);
+  EXPECT_EQ(load_variable(manager.checkpoints().at(0), "net/w/.ATTRIBUTES/VARIABLE_VALUE").item<float>(), 1.f);
+  OneWeight other(2.f);
+  checkpoint.set("net", other);
+  EXPECT_EQ(manager.save(), dir.file("ckpt-2"));
   std::optional<Checkpoint> rooted;
   {
-    Net net;
-    rooted.emplace(net);
+    OneWeight root(3.f);
+    rooted.emplace(root);
   }
   expect_error([&] { rooted->write(dir.file("x")); }, Code::failed_precondition, "is gone");
+}
+
+TEST(Safety, APartOfAListThatIsGoneIsNotLeftOut) {
+  OneWeight stays(1.f);
+  std::optional<OneWeight> in_list(2.f), in_dict(3.f), attached(4.f);
+  const Checkpoint list({{"nets", std::vector<CheckpointPart>{*in_list, stays}}});
+  const Checkpoint dict({{"nets", std::map<std::string, CheckpointPart>{{"a", stays}, {"b", *in_dict}}}});
+  const Checkpoint rooted(stays, {{"more", *attached}});
+  const Checkpoint outer({{"inner", rooted}});
+  for (const Checkpoint& each : {list, dict, rooted, outer}) EXPECT_GE(each.capture().values.size(), 2U);
+  in_list.reset();
+  in_dict.reset();
+  attached.reset();
+  expect_error([&] { list.capture(); }, Code::failed_precondition, "'nets/0' is gone");
+  expect_error([&] { dict.capture(); }, Code::failed_precondition, "'nets/b' is gone");
+  expect_error([&] { rooted.capture(); }, Code::failed_precondition, "'more' is gone");
+  expect_error([&] { outer.capture(); }, Code::failed_precondition, "'inner/more' is gone");
+}
+
+TEST(Safety, APartThatDoesNotFitIsNoPart) {
+  const TempDir dir;
+  OneWeight root(1.f);
+  Checkpoint(root, {{"extra", Variable(5.f)}}).write(dir.file("x"));
+  OneWeight fresh(0.f);
+  Checkpoint checkpoint{CheckpointPart(fresh)};
+  checkpoint.read(dir.file("x")).expect_partial();
+  const Variable misfit(zeros({3})), fits(0.f);
+  const auto refused = [](const auto& call) { expect_error(call, Code::invalid_argument, "does not fit the program"); };
+  refused([&] { checkpoint.track("extra", misfit); });
+  EXPECT_EQ(checkpoint.node()->find_edge("extra"), nullptr);
+  refused([&] { checkpoint.set("extra", misfit); });
+  EXPECT_EQ(checkpoint.node()->find_edge("extra"), nullptr);
+  checkpoint.track("extra", fits);  // the value has waited
+  EXPECT_EQ(fits.value().item<float>(), 5.f);
+  checkpoint.capture();
+}
+
+TEST(Safety, AValueThatCannotBeSetLeavesTheOthers) {
+  const TempDir dir;
+  const std::string lines = dir.file("lines.txt");
+  std::ofstream(lines) << "one\ntwo\nthree\n";
+  const Variable a(1.f), z(2.f);
+  auto iterator = data::TextLineDataset(lines).make_iterator();
+  auto numbers = data::range(10).make_iterator();
+  iterator.next();
+  numbers.next();
+  Checkpoint checkpoint({{"a", a}, {"b", numbers}, {"iterator", iterator}, {"z", z}});
+  checkpoint.write(dir.file("x"));
+  a.assign(10.f);
+  z.assign(20.f);
+  numbers.next();
+  fs::remove(lines);
+  EXPECT_THROW(checkpoint.read(dir.file("x")), Error);
+  EXPECT_EQ(a.value().item<float>(), 10.f);
+  EXPECT_EQ(z.value().item<float>(), 20.f);
+  EXPECT_EQ(numbers.next()->item<int64_t>(), 2);
+  std::ofstream(lines) << "one\ntwo\nthree\n";
+  checkpoint.read(dir.file("x")).assert_consumed();
+  EXPECT_EQ(a.value().item<float>(), 1.f);
+  EXPECT_EQ(iterator.next()->item<std::string>(), "two");
+  EXPECT_EQ(numbers.next()->item<int64_t>(), 1);
 }
 
 TEST(Safety, UnusedValuesAreNamedAtTheEndOfTheProgram) {
