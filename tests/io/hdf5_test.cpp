@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <random>
 #include <thread>
@@ -71,6 +72,16 @@ TEST(Hdf5, WhatIsWrittenComesBack) {
   EXPECT_EQ(reader.kind("dense/nobody/kernel"), Hdf5Kind::none);
   EXPECT_EQ(reader.kind("scalar/below"), Hdf5Kind::none);
   EXPECT_EQ(reader.kind("/"), Hdf5Kind::group);
+}
+
+TEST(Hdf5, AFileThatIsCutShortWhileItIsOpen) {
+  const TempDir dir;
+  const std::string path = sample_file(dir);
+  const Hdf5Reader reader(path);
+  std::filesystem::resize_file(path, 0);
+  const NpyArray kernel = reader.read("dense/dense/kernel:0");
+  EXPECT_EQ(0, std::memcmp(kernel.data.data(), kSix.data(), kernel.data.size()));
+  expect_error([&] { Hdf5Reader again(path); }, Code::data_loss, "sample.h5");
 }
 
 TEST(Hdf5, EveryDtypeKeepsItsBits) {
