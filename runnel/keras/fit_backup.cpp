@@ -138,14 +138,8 @@ std::string saved_state_in(const std::string& dir) {
                       "begin anew",
                       state_file, what);
   };
-  const std::vector<std::byte> bytes = env.read_file(state_file);
-  try {
-    io::parse_checkpoint_state({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  } catch (const Error& error) {
-    throw failure(fmt::format("is damaged ({})", error.what()));
-  }
   const std::optional<io::CheckpointState> state = io::read_checkpoint_state(dir);
-  if (!state) throw failure("cannot be read");
+  if (!state) throw failure("is damaged");
   const std::string prefix = state->model_checkpoint_path;
   if (!io::checkpoint_exists(prefix)) throw failure(fmt::format("names {}, whose index is missing", prefix));
   return prefix;
