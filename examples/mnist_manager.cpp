@@ -2,6 +2,7 @@
 // usage: mnist_manager [--mode=train|test] [--num_epochs=N] [--batch_size=N] [--learning_rate=X]
 #include <cstdio>
 #include <exception>
+#include <stdexcept>
 
 #include "examples/mnist_loader.h"
 #include "examples/mnist_models.h"
@@ -39,8 +40,11 @@ void train_model(mnist::MNISTLoader& data_loader, const Options& options) {
 void test_model(mnist::MNISTLoader& data_loader) {
   mnist::MLP model_to_be_restored;
   train::Checkpoint checkpoint({{"myAwesomeModel", &model_to_be_restored}});
-  checkpoint.restore(train::latest_checkpoint("./save"));
+  const auto path = train::latest_checkpoint("./save");
+  if (!path) throw std::runtime_error("there is no checkpoint in ./save: train first, with --mode=train");
+  const train::RestoreStatus status = checkpoint.restore(path);
   const Tensor y_pred = argmax(model_to_be_restored.predict(data_loader.test_data, {.verbose = 0}), -1);
+  status.assert_existing_objects_matched();  // now the model has its variables
   const Tensor hits = equal(cast(y_pred, int32), data_loader.test_label);
   std::printf("test accuracy: %f\n", reduce_mean(cast(hits, float32)).item<float>());
 }

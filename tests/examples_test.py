@@ -67,6 +67,12 @@ MATCHED = [
     ('cats_vs_dogs_tfrecord --data_dir=photographs', r'figure_1.png: cat\n'),
 ]
 
+# (command, what standard error matches): where nothing was trained before, they end with 1 and print no result.
+REFUSED = [
+    ('mnist_checkpoint --mode=test', r'mnist_checkpoint: there is no checkpoint in \./save: train first.*\n'),
+    ('mnist_manager --mode=test', r'mnist_manager: there is no checkpoint in \./save: train first.*\n'),
+]
+
 
 def photographs(folder):
     """A few photographs under `folder`; False where there are none."""
@@ -95,6 +101,13 @@ with tempfile.TemporaryDirectory() as made:
     has_photographs = photographs(work / 'photographs')
     if not has_photographs:
         print('the photographs of cats_vs_dogs are missing: two examples are left out')
+    untrained = work / 'untrained'
+    untrained.mkdir()
+    for command, message in REFUSED:
+        done = run(folder, command, '', untrained)
+        if done.returncode != 1 or done.stdout or not re.search(message, done.stderr):
+            print(f'{command}, untrained, ended with {done.returncode} and printed\n{done.stdout}{done.stderr}')
+            faults += 1
     for command, given, expected in EXACT + [(command, '', re.compile(text)) for command, text in MATCHED]:
         if 'photographs' in command and not has_photographs:
             continue

@@ -45,8 +45,7 @@ void swap_elements(std::vector<std::byte>& bytes, size_t size) {
 }  // namespace
 
 struct Hdf5Reader::State {
-  State(std::unique_ptr<MappedFile> mapped, std::vector<std::byte> owned, std::string name)
-      : path(std::move(name)), mapped(std::move(mapped)), owned(std::move(owned)) {}
+  State(std::vector<std::byte> bytes, std::string name) : path(std::move(name)), bytes(std::move(bytes)) {}
 
   Error failure(Code code, const std::string& object, const std::string& what, uint64_t at = 0) const {
     const std::string place = object.empty() ? "" : fmt::format(", object '{}'", object);
@@ -66,7 +65,6 @@ struct Hdf5Reader::State {
   }
 
   void open() {
-    const ByteSpan bytes = mapped ? mapped->bytes() : ByteSpan(owned);
     guarded("",
             [&] { structure.emplace(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size())); });
   }
@@ -138,8 +136,7 @@ struct Hdf5Reader::State {
   }
 
   std::string path;
-  std::unique_ptr<MappedFile> mapped;  // one of the two has the file
-  std::vector<std::byte> owned;
+  std::vector<std::byte> bytes;  // of the whole file; one that is mapped kills the program when another cuts it short
   std::optional<Hdf5Structure> structure;
   std::mutex mutex;
   std::map<uint64_t, Links> links;
@@ -147,9 +144,9 @@ struct Hdf5Reader::State {
 
 Hdf5Reader::Hdf5Reader(std::unique_ptr<State> state) : state_(std::move(state)) { state_->open(); }
 Hdf5Reader::Hdf5Reader(const std::string& path, Env& env)
-    : Hdf5Reader(std::make_unique<State>(env.map(path), std::vector<std::byte>(), path)) {}
+    : Hdf5Reader(std::make_unique<State>(env.read_file(path), path)) {}
 Hdf5Reader Hdf5Reader::parse(ByteSpan bytes, const std::string& name) {
-  return Hdf5Reader(std::make_unique<State>(nullptr, std::vector<std::byte>(bytes.begin(), bytes.end()), name));
+  return Hdf5Reader(std::make_unique<State>(std::vector<std::byte>(bytes.begin(), bytes.end()), name));
 }
 Hdf5Reader::~Hdf5Reader() = default;
 Hdf5Reader::Hdf5Reader(Hdf5Reader&&) noexcept = default;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "runnel/base/format.h"
+#include "runnel/io/checkpoint_commit.h"
 #include "runnel/io/file_frame.h"
 #include "runnel/io/hdf5.h"
 #include "runnel/io/hdf5_library.h"
@@ -136,7 +137,16 @@ void Hdf5Writer::finish() {
     bytes.resize(static_cast<size_t>(size));
     if (s.lib.H5Fget_file_image(s.file, bytes.data(), bytes.size()) < 0) throw s.failure("", "cannot be finished");
   }
-  s.env.write_file(s.path, bytes);
+  // Under names that are known, so that the next file of the folder clears away what a killed program left.
+  const std::string dir = parent_dir(s.path), temporary = write_temporary(s.path, bytes, s.env);
+  try {
+    s.env.rename(temporary, s.path);
+  } catch (...) {
+    remove_quietly(temporary, s.env);
+    throw;
+  }
+  s.env.sync_dir(dir);
+  remove_leftovers(dir, s.env);
 }
 
 }  // namespace runnel::io

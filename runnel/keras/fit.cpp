@@ -2,6 +2,7 @@
 #include <cmath>
 #include <iostream>
 #include <optional>
+#include <typeinfo>
 #include <utility>
 
 #include "runnel/base/format.h"
@@ -11,9 +12,12 @@
 #include "runnel/keras/batches.h"
 #include "runnel/keras/fit_backup.h"
 #include "runnel/keras/fit_told.h"
+#include "runnel/keras/kept_values.h"
+#include "runnel/keras/sequential.h"
 #include "runnel/keras/training.h"
 #include "runnel/op/composed.h"
 #include "runnel/ops/array.h"
+#include "runnel/ops/random_state.h"
 
 namespace runnel::keras {
 namespace {
@@ -58,6 +62,10 @@ class Fitting {
           "[fit] validation_freq is {}: it is the number of epochs between two validations, 1 or more",
           options_.validation_freq);
     }
+    FitBackup backup(model_, options_, [](Model& model) { return model.reported_metrics(); });
+    const auto random_state = random::program_state();
+    KeptValues before;
+    if (backup.found()) before.keep(*random_state);  // datasets draw from it when they are made
     const int64_t batch_size = options_.batch_size.value_or(kDefaultBatchSize);
     const data::AnyDataset batches = batches_of(data, {"fit", batch_size, options_.shuffle && !data.batches});
     int64_t steps =
@@ -70,17 +78,26 @@ class Fitting {
     if (steps == 0) throw invalid_argument("[fit] the dataset is empty: there is nothing to train on");
     const ToldCallbacks callbacks(model_, options_.callbacks, {options_.epochs, steps, options_.verbose});
     const Tensor table = class_weight_table(options_.class_weight);
-    FitBackup backup(model_, options_, [](Model& model) { return model.reported_metrics(); });
-    FitProgress now = progress_at_begin(backup, steps);
+    FitProgress now;
+    std::optional<data::AnyIterator> iterator;
+    try {  // before callbacks hear of anything
+      now = progress_at_begin(backup, steps);
+      if (backup.found()) go_on(data, batches, table, backup, now, before, iterator);
+    } catch (...) {
+      iterator.reset();  // its threads may draw random numbers
+      before.put_back();
+      throw;
+    }
+    before = KeptValues();  // or every variable would be in memory twice
     if (steps < 0) steps = now.steps;
     model_.stop_training = false;
     callbacks.tell(&Callback::on_train_begin, Logs());
-    std::optional<data::AnyIterator> iterator;
     bool in_epoch = false;  // the epoch has begun already
     if (backup.found()) {
       in_epoch = now.step > 0;
       if (in_epoch) begin_epoch(now.epoch, callbacks);
-      go_on(data, batches, table, backup, now, iterator);
+      backup.restore_with_callbacks(now, *iterator);  // again: callbacks may have changed something
+      model_.stop_training = now.stopped;
     }
     while (now.epoch < options_.epochs && !model_.stop_training) {
       if (!in_epoch) begin_epoch(now.epoch, callbacks);
@@ -189,12 +206,28 @@ class Fitting {
 
   // Everything becomes as it was when the training was saved. A step that counts for nothing is made before: it makes
   // all variables that there will be, for those that are made later would draw from the random numbers restored here.
-  void go_on(const SampleData& data, const data::AnyDataset& batches, const Tensor& class_table, FitBackup& backup,
-             const FitProgress& now, std::optional<data::AnyIterator>& iterator) {
+  // The state may turn out to be that of another training: `before` gets the values to be put back then.
+  void go_on(const SampleData& data, const data::AnyDataset& batches, const Tensor& class_table,
+             const FitBackup& backup, const FitProgress& now, KeptValues& before,
+             std::optional<data::AnyIterator>& iterator) {
     iterator.emplace(batches.make_iterator());
-    if (const std::optional<Nest> element = iterator->next()) train_on(data, *element, class_table);
+    const std::optional<Nest> element = iterator->next();
+    if (element) make_variables(*element);
+    before.keep(model_);
+    for (Metric* metric : model_.reported_metrics()) before.keep(*metric);
+    if (element) train_on(data, *element, class_table);
     backup.restore(now, *iterator);
-    model_.stop_training = now.stopped;
+  }
+
+  // Weights and the optimizer's slots, with the values that they begin with. Only where the step is ours: one of the
+  // user's own may make others, and does so when it is called.
+  void make_variables(const Nest& element) {
+    const std::type_info& type = typeid(model_);
+    if (type != typeid(Model) && type != typeid(Sequential)) return;
+    const TrainingBatch batch = unpack_batch("fit", element);
+    if (!model_.built()) model_.predict_on_batch(batch.x, SourceSite());
+    const std::vector<Variable> variables = model_.trainable_variables();
+    if (!variables.empty()) model_.optimizer().build(variables);
   }
 
   StepLogs train_on(const SampleData& data, const Nest& element, const Tensor& class_table) {

@@ -7,6 +7,8 @@
 
 #include "runnel/base/env.h"
 #include "runnel/base/format.h"
+#include "runnel/io/checkpoint_names.h"
+#include "runnel/io/checkpoint_reader.h"
 #include "runnel/io/checkpoint_state.h"
 #include "runnel/keras/metrics_base.h"
 #include "runnel/keras/model_checkpoint.h"
@@ -124,11 +126,42 @@ int64_t save_number(const std::string& path) {
   return error == std::errc() && end == name.data() + name.size() ? number : -1;
 }
 
+// The prefix of the state that is saved in a folder; empty where there is none. A state file that leads nowhere is an
+// Error: a training that began anew would remove what may still be of use.
+std::string saved_state_in(const std::string& dir) {
+  Env& env = Env::posix();
+  const std::string state_file = join_path(dir, "checkpoint");
+  if (!env.exists(state_file)) return "";
+  const auto failure = [&](const std::string& what) {
+    return make_error(Code::data_loss,
+                      "[fit] resume: {} {}. Bring back what is missing, or remove the folder (or name another one) to "
+                      "begin anew",
+                      state_file, what);
+  };
+  const std::optional<io::CheckpointState> state = io::read_checkpoint_state(dir);
+  if (!state) throw failure("is damaged");
+  const std::string prefix = state->model_checkpoint_path;
+  if (!io::checkpoint_exists(prefix)) throw failure(fmt::format("names {}, whose index is missing", prefix));
+  return prefix;
+}
+
+// Reads every value, for its checksum.
+void check_whole(const std::string& prefix) {
+  const io::CheckpointReader reader(prefix);
+  for (const io::CheckpointEntry& entry : reader.entries()) {
+    if (entry.slices.empty()) {
+      reader.read_raw(entry);
+    } else {
+      for (const io::CheckpointEntry& part : reader.parts(entry)) reader.read_raw(part);
+    }
+  }
+}
+
 }  // namespace
 
 // What is saved, as one object.
 struct FitBackup::Root : Trackable {
-  Root(const FitBackup& of, const FitProgress& now, const data::AnyIterator& iterator)
+  Root(const FitBackup& of, const FitProgress& now, const data::AnyIterator& iterator, const NamedCallbacks& named)
       : progress(std::make_shared<ValuesNode>(to_values(now))) {
     track("progress", progress);
     track("model", of.model_);
@@ -136,7 +169,7 @@ struct FitBackup::Root : Trackable {
     for (Metric* metric : of.metrics_(of.model_)) metrics->append(*metric);
     track("metrics", metrics);
     const auto dict = std::make_shared<TrackableDict>();
-    for (const auto& [name, callback] : of.named_callbacks()) {
+    for (const auto& [name, callback] : named) {
       callbacks.emplace_back(callback, std::make_shared<ValuesNode>(callback->save_state()));
       dict->set(name, std::shared_ptr<Trackable>(callbacks.back().second));
     }
@@ -177,13 +210,13 @@ FitBackup::FitBackup(Model& model, const FitOptions& options, std::vector<Metric
   }
   next_save_ = std::chrono::steady_clock::now() + kBetweenSaves;
   if (!wanted_) return;
-  latest_ = io::latest_checkpoint(dir_).value_or("");
+  latest_ = saved_state_in(dir_);
   number_ = std::max<int64_t>(latest_.empty() ? 0 : save_number(latest_), 0);
 }
 
 // early_stopping, early_stopping_1, ...: a list in another order still finds what is its own.
-std::vector<std::pair<std::string, CallbackPtr>> FitBackup::named_callbacks() const {
-  std::vector<std::pair<std::string, CallbackPtr>> all;
+FitBackup::NamedCallbacks FitBackup::named_callbacks() const {
+  NamedCallbacks all;
   std::map<std::string, int> used;
   for (const CallbackPtr& c : callbacks_) {
     const Callback& callback = *c;
@@ -196,15 +229,15 @@ std::vector<std::pair<std::string, CallbackPtr>> FitBackup::named_callbacks() co
 }
 
 FitProgress FitBackup::progress() const {
+  check_whole(latest_);
   const auto node = std::make_shared<ValuesNode>();
-  train::Checkpoint({{"progress", node}}).read(latest_).expect_partial();
+  train::Checkpoint({{"progress", node}}).read(latest_, {}, SourceSite()).expect_partial();
   return from_values(node->values, latest_);
 }
 
-void FitBackup::restore(const FitProgress& progress, const data::AnyIterator& iterator) {
-  Root root(*this, progress, iterator);
+void FitBackup::restore_root(Root& root) const {
   train::Checkpoint checkpoint{train::CheckpointPart(root)};
-  train::RestoreStatus status = checkpoint.read(latest_);
+  const train::RestoreStatus status = checkpoint.read(latest_, {}, SourceSite());
   status.expect_partial();  // callbacks may be gone
   std::string other;
   for (const train::RestoreStatus::Row& row : status.rows()) {
@@ -217,6 +250,16 @@ void FitBackup::restore(const FitProgress& progress, const data::AnyIterator& it
                      "values are not in both:{}\nGive another folder, or remove this one, to begin anew",
                      latest_, other);
   }
+}
+
+void FitBackup::restore(const FitProgress& progress, const data::AnyIterator& iterator) const {
+  Root root(*this, progress, iterator, {});
+  restore_root(root);
+}
+
+void FitBackup::restore_with_callbacks(const FitProgress& progress, const data::AnyIterator& iterator) const {
+  Root root(*this, progress, iterator, named_callbacks());
+  restore_root(root);
   for (const auto& [callback, node] : root.callbacks) {
     if (node->restored) callback->restore_state(node->values);
   }
@@ -230,9 +273,9 @@ bool FitBackup::due_after_step() {
 
 void FitBackup::save(const FitProgress& progress, const data::AnyIterator& iterator) {
   const auto begin = std::chrono::steady_clock::now();
-  Root root(*this, progress, iterator);
-  train::CheckpointManager manager(train::Checkpoint(train::CheckpointPart(root)), dir_, 1);
-  latest_ = manager.save(++number_).value();
+  Root root(*this, progress, iterator, named_callbacks());
+  train::CheckpointManager manager(train::Checkpoint(train::CheckpointPart(root)), dir_, 1, SourceSite());
+  latest_ = manager.save(++number_, {}, SourceSite()).value();
   batches_ = 0;
   const auto end = std::chrono::steady_clock::now();
   next_save_ = end + std::max<std::chrono::steady_clock::duration>(kBetweenSaves, (end - begin) * kMostOverhead);

@@ -28,13 +28,17 @@ class FitBackup {
  public:
   FitBackup(Model& model, const FitOptions& options, std::vector<Metric*> (*metrics)(Model&));
 
-  // Was a training interrupted here? An Error for a state that is damaged.
+  // Was a training interrupted here?
   bool found() const { return !latest_.empty(); }
   const std::string& path() const { return latest_; }
+  // An Error for a state that is damaged anywhere: every value of it is read.
   FitProgress progress() const;
-  // Gives model, metrics, callbacks, random numbers and the iterator the saved state. They must have all their
-  // variables, for those that are made later would draw random numbers.
-  void restore(const FitProgress& progress, const data::AnyIterator& iterator);
+  // Gives model, metrics, random numbers and the iterator the saved state. They must have all their variables, for
+  // those that are made later would draw random numbers. An Error where the state is that of another training; some
+  // values may have changed then.
+  void restore(const FitProgress& progress, const data::AnyIterator& iterator) const;
+  // The same, and callbacks get what they have kept.
+  void restore_with_callbacks(const FitProgress& progress, const data::AnyIterator& iterator) const;
 
   // Is it time to save? Counts batches.
   bool due_after_step();
@@ -45,7 +49,9 @@ class FitBackup {
 
  private:
   struct Root;
-  std::vector<std::pair<std::string, CallbackPtr>> named_callbacks() const;
+  using NamedCallbacks = std::vector<std::pair<std::string, CallbackPtr>>;
+  NamedCallbacks named_callbacks() const;
+  void restore_root(Root& root) const;
 
   Model& model_;
   std::vector<Metric*> (*metrics_)(Model&);

@@ -7,6 +7,7 @@
 #include "runnel/keras/weights_files.h"
 #include "runnel/op/composed.h"
 #include "runnel/track/checkpoint.h"
+#include "runnel/track/snapshot.h"
 
 namespace runnel::keras {
 namespace {
@@ -70,8 +71,10 @@ void Model::save_weights(const std::string& filepath, const SaveWeightsOptions& 
       throw make_error(Code::already_exists, "[save_weights] {} is there already, and overwrite is false", first_file);
     }
     if (format == WeightsFormat::checkpoint) {
-      checkpoint_of(model).write(filepath, {}, SourceSite());
-      io::write_checkpoint_state(parent_dir(filepath), {.model_checkpoint_path = filepath});
+      const train::Snapshot snapshot = checkpoint_of(model).capture(SourceSite());
+      train::write_snapshot(filepath, snapshot, Env::posix(), [&] {  // while the folder is locked
+        io::write_checkpoint_state(parent_dir(filepath), {.model_checkpoint_path = filepath});
+      });
       return;
     }
     io::Hdf5Writer file(filepath);

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <random>
 #include <thread>
@@ -71,6 +72,48 @@ TEST(Hdf5, WhatIsWrittenComesBack) {
   EXPECT_EQ(reader.kind("dense/nobody/kernel"), Hdf5Kind::none);
   EXPECT_EQ(reader.kind("scalar/below"), Hdf5Kind::none);
   EXPECT_EQ(reader.kind("/"), Hdf5Kind::group);
+}
+
+TEST(Hdf5, AFileThatIsCutShortWhileItIsOpen) {
+  const TempDir dir;
+  const std::string path = sample_file(dir);
+  const Hdf5Reader reader(path);
+  std::filesystem::resize_file(path, 0);
+  const NpyArray kernel = reader.read("dense/dense/kernel:0");
+  EXPECT_EQ(0, std::memcmp(kernel.data.data(), kSix.data(), kernel.data.size()));
+  expect_error([&] { Hdf5Reader again(path); }, Code::data_loss, "sample.h5");
+}
+
+// The name that a temporary file of the program `pid` has, as a file is created under it.
+class NameOfTemporary : public EnvWrapper {
+ public:
+  NameOfTemporary() : EnvWrapper(Env::posix()) {}
+  std::unique_ptr<WritableFile> create(const std::string& path) override {
+    name = path;
+    return EnvWrapper::create(path);
+  }
+  std::string name;
+};
+
+TEST(Hdf5, WhatAKilledWriterLeftIsRemoved) {
+  const TempDir dir;
+  const auto write = [&](const std::string& name, Env& env) {
+    Hdf5Writer writer(dir.file(name), env);
+    writer.write("a", {"float32", {6}, bytes_of(kSix)});
+    writer.finish();
+  };
+  NameOfTemporary env;
+  write("first.h5", env);
+  const std::string live = env.name;
+  ASSERT_NE(live, dir.file("first.h5"));
+  std::string dead = live;
+  const size_t begin = live.rfind('.') + 1, end = live.rfind('-');
+  dead.replace(begin, end - begin, "1");  // its number was this one's, but it began earlier
+  Env::posix().create(dead)->close();
+  Env::posix().create(live)->close();
+  write("second.h5", Env::posix());
+  EXPECT_FALSE(Env::posix().exists(dead));
+  EXPECT_TRUE(Env::posix().exists(live));  // of a program that runs
 }
 
 TEST(Hdf5, EveryDtypeKeepsItsBits) {

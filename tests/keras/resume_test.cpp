@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 
+#include "runnel/io/checkpoint_names.h"
 #include "runnel/keras/keras.h"
 #include "runnel/ops/random_state.h"
 #include "runnel/runnel.h"
@@ -262,6 +263,119 @@ TEST(Resume, RefusesWhatIsAnotherTraining) {
   FitOptions nowhere{.verbose = 0};
   nowhere.resume_freq = 3;
   expect_error([&] { dropout_model()->fit(samples.x, samples.y, nowhere); }, Code::invalid_argument, "resume_freq");
+}
+
+// A model that has its weights: `units` are those of its layers.
+std::shared_ptr<Sequential> built_model(const std::vector<int64_t>& units) {
+  auto model = std::make_shared<Sequential>(std::initializer_list<LayerArg>{Input({4})});
+  for (const int64_t n : units) model->add(Dense(n));
+  model->compile({.optimizer = "adam", .loss = losses::SparseCategoricalCrossentropy({.from_logits = true})});
+  return model;
+}
+
+struct BeginCounter : Callback {
+  void on_train_begin(const Logs&) override { ++begins; }
+  int begins = 0;
+};
+
+// A training of this model from the folder is an Error, and all is as if it had never been tried.
+void expect_refuses(const std::shared_ptr<Sequential>& model, const std::string& folder, const std::string& text) {
+  const TempDir dir;
+  const std::string csv = dir.file("log.csv");
+  Env::posix().write_file(csv, as_bytes("epoch,loss\n0,1\n"));
+  const auto counter = std::make_shared<BeginCounter>();
+  FitOptions options{.batch_size = 16, .epochs = 3, .verbose = 0};
+  options.callbacks = std::vector<CallbackPtr>{std::make_shared<CSVLogger>(csv), counter};
+  options.resume = folder;
+  const auto random_state = [] { return random::program_state()->savable_values()[0].get()[0].to_vector<int64_t>(); };
+  const auto weights = [&] {
+    std::vector<std::vector<float>> all;
+    for (const Tensor& t : model->get_weights()) all.push_back(t.to_vector<float>());
+    return all;
+  };
+  const auto weights_before = weights();
+  const auto random_before = random_state();
+  const ResumeSamples samples;
+  try {
+    model->fit(samples.x, samples.y, options);
+    ADD_FAILURE() << "no error, wanted: " << text;
+  } catch (const Error& error) {
+    const std::string said = error.what();
+    EXPECT_THAT(said, testing::HasSubstr(text));
+    EXPECT_THAT(said, testing::HasSubstr("resume_test.cpp"));  // the line of fit
+    EXPECT_THAT(said, testing::Not(testing::HasSubstr("fit_backup.cpp")));
+  }
+  EXPECT_EQ(weights(), weights_before);
+  EXPECT_EQ(random_state(), random_before);
+  for (const Tensor& t : model->optimizer().get_weights()) {  // iterations, and Adam's averages, which begin at zero
+    EXPECT_EQ(reduce_max(abs(cast(t, float64))).item<double>(), 0);
+  }
+  EXPECT_EQ(counter->begins, 0);
+  EXPECT_EQ(test::read_text(csv), "epoch,loss\n0,1\n");
+}
+
+// What a training of two epochs leaves in a folder; returns the prefix.
+std::string leave_state(const std::string& folder) {
+  const ResumeSamples samples;
+  FitOptions options{.batch_size = 16, .epochs = 2, .verbose = 0};
+  options.resume = folder;
+  built_model({8, 3})->fit(samples.x, samples.y, options);
+  return train::latest_checkpoint(folder).value();
+}
+
+TEST(Resume, AnotherModelChangesNothing) {
+  const TempDir dir;
+  leave_state(dir.path());
+  expect_refuses(built_model({9, 3}), dir.path(), "does not fit the program");
+  expect_refuses(built_model({8, 3, 3}), dir.path(), "had another model");  // known after the first layers have values
+}
+
+TEST(Resume, ADamagedStateChangesNothing) {
+  const TempDir dir;
+  const std::string shard = io::checkpoint_shards_on_disk(leave_state(dir.path())).at(0);
+  std::vector<std::byte> bytes = Env::posix().read_file(shard);
+  std::vector<std::byte> damaged = bytes;
+  damaged[bytes.size() / 2] ^= std::byte{1};
+  Env::posix().write_file(shard, damaged);
+  expect_refuses(built_model({8, 3}), dir.path(), shard);
+  damaged = bytes;
+  damaged.resize(bytes.size() / 2);
+  Env::posix().write_file(shard, damaged);
+  expect_refuses(built_model({8, 3}), dir.path(), shard);
+  Env::posix().write_file(shard, bytes);
+  const ResumeSamples samples;
+  FitOptions options{.batch_size = 16, .epochs = 3, .verbose = 0};
+  options.resume = dir.path();
+  EXPECT_EQ(built_model({8, 3})->fit(samples.x, samples.y, options).epoch, (std::vector<int64_t>{0, 1, 2}));
+}
+
+TEST(Resume, AStateFileThatLeadsNowhereIsAnError) {
+  const TempDir dir;
+  const std::string prefix = leave_state(dir.path());
+  const std::string state = test::read_text(dir.file("checkpoint"));
+  for (const std::string text : {"", "garbage {", "model_checkpoint_path: \"ckp"}) {
+    Env::posix().write_file(dir.file("checkpoint"), as_bytes(text));
+    expect_refuses(built_model({8, 3}), dir.path(), dir.file("checkpoint"));
+  }
+  Env::posix().write_file(dir.file("checkpoint"), as_bytes(state));
+  Env::posix().remove(io::checkpoint_index_path(prefix));
+  expect_refuses(built_model({8, 3}), dir.path(), "whose index is missing");
+  EXPECT_EQ(io::checkpoint_shards_on_disk(prefix).size(), 1u);  // what is left is not removed
+}
+
+TEST(Resume, AFolderThatCannotBeWrittenIsAnErrorOfTheCall) {
+  const TempDir dir;
+  Env::posix().write_file(dir.file("file"), as_bytes("no folder"));
+  const ResumeSamples samples;
+  FitOptions options{.verbose = 0};
+  options.resume = dir.file("file/state");
+  try {
+    built_model({3})->fit(samples.x, samples.y, options);
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("resume_test.cpp"));
+    EXPECT_THAT(error.what(), testing::Not(testing::HasSubstr("fit_backup.cpp")));
+  }
 }
 
 // The same in a loop of one's own: model, optimizer, iterator and random state in one checkpoint.

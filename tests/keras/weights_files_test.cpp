@@ -2,9 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <thread>
 
 #include "runnel/base/sha256.h"
 #include "runnel/io/checkpoint_names.h"
@@ -252,6 +254,26 @@ TEST(WeightsByName, NewerFormatSkipsWhatDoesNotFit) {
   const auto after = numbers_of(*other);
   EXPECT_EQ(after[0], before[0]);
   EXPECT_EQ(after.back(), numbers_of(*model).back());  // the bias of the second layer fits, with its kernel it does not
+}
+
+// Whoever has locked the folder finds a state file that names the newest checkpoint in it.
+TEST(Weights, TheStateFileIsWrittenWhileTheFolderIsLocked) {
+  Sequential model({Input({2}), Dense(1)});
+  for (int i = 0; i < 20; ++i) {
+    const TempDir dir;
+    std::atomic<bool> done = false;
+    bool unnamed = false;
+    std::thread other([&] {
+      while (!done) {
+        const auto lock = Env::posix().lock(dir.path());
+        unnamed |= io::checkpoint_exists(dir.file("w")) && !Env::posix().exists(dir.file("checkpoint"));
+      }
+    });
+    model.save_weights(dir.file("w"));
+    done = true;
+    other.join();
+    EXPECT_FALSE(unnamed);
+  }
 }
 
 TEST(Weights, OfModelsThatHaveNoneYet) {

@@ -1,0 +1,31 @@
+#pragma once
+
+// Internal: values of objects at a moment, to be put back when what was tried with the objects fails.
+#include <utility>
+#include <vector>
+
+#include "runnel/tensor/object_graph.h"
+
+namespace runnel::keras {
+
+// The objects live as long as this does. Variables share their memory with it until they change.
+class KeptValues {
+ public:
+  // Everything that can be reached from `root` now.
+  void keep(Trackable& root) {
+    for (const ObjectGraph::Node& node : ObjectGraph::of(root).nodes) {
+      for (const ObjectGraph::Attribute& attribute : node.attributes) {
+        values_.emplace_back(attribute.value, attribute.value.get());
+      }
+    }
+  }
+  // The last first.
+  void put_back() const {
+    for (auto at = values_.rbegin(); at != values_.rend(); ++at) at->first.set(at->second);
+  }
+
+ private:
+  std::vector<std::pair<SavableValue, std::vector<Tensor>>> values_;
+};
+
+}  // namespace runnel::keras
