@@ -150,7 +150,13 @@ std::unique_ptr<FileLock> commit_checkpoint(const std::string& prefix, const std
     remove_quietly(data_in_place ? data : data_path, env);
     throw;
   }
-  env.sync_dir(dir);
+  try {
+    env.sync_dir(dir);
+  } catch (const Error& error) {
+    throw error.reworded(fmt::format(
+        "{}; the new checkpoint is in its place all the same, but may be lost if the machine loses power now",
+        error.what()));
+  }
   if (replaces) {
     for (const std::string& shard : checkpoint_shards_on_disk(prefix, env)) {
       if (file_name(shard) != file_name(data)) remove_quietly(shard, env);

@@ -15,7 +15,10 @@ std::string temporary_path(const std::string& path);
 std::string write_temporary(const std::string& path, ByteSpan bytes, Env& env);
 // A folder and those above it, on the disk when this returns.
 void create_synced_dirs(const std::string& dir, Env& env);
-// Removes what writers of checkpoints left in the folder that have ended without a word (killed, out of power).
+// Removes what writers of checkpoints left in the folder that have ended without a word (killed, out of power). A
+// writer is known by its host name, its process number and when that process began. So hosts and containers that share
+// a folder need names of their own: with one name for two, the files of a writer that lives may be removed, and its
+// save fails. Files of a name that is used no more stay.
 void remove_leftovers(const std::string& dir, Env& env);
 void remove_quietly(const std::string& path, Env& env) noexcept;
 
@@ -25,7 +28,9 @@ struct ShardName {
 
 // Puts a checkpoint in its place: `data_path` holds its one shard, synced, and becomes that; make_index gives the bytes
 // of the index, for the name that the shard gets. On failure both temporary files are gone and an older checkpoint of
-// the prefix is as it was. The folder is locked until the result is destroyed; null where it cannot be locked.
+// the prefix is as it was; but where only the last sync of the folder fails, the Error says that the new one is there
+// (what the disk would have after a loss of power is then not known, and taking it back would be as uncertain). The
+// folder is locked until the result is destroyed; null where it cannot be locked.
 [[nodiscard]] std::unique_ptr<FileLock> commit_checkpoint(const std::string& prefix, const std::string& data_path,
                                                           Env& env,
                                                           FunctionRef<std::string(const ShardName&)> make_index);

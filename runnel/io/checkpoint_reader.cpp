@@ -159,6 +159,9 @@ struct CheckpointReader::State {
       throw bad_index(entry,
                       fmt::format("its parts have {} elements together, not {}", elements, element_count(entry)));
     }
+    if (const auto both = find_overlap(entry.shape, entry.slices)) {  // others are in no part then
+      throw bad_index(entry, fmt::format("parts {} and {} of it have elements in common", both->first, both->second));
+    }
   }
 
   // Reads and returns the checksum.

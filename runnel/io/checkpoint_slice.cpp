@@ -4,6 +4,8 @@
 #include <bit>
 #include <charconv>
 #include <cstring>
+#include <numeric>
+#include <set>
 
 #include "runnel/base/format.h"
 
@@ -108,6 +110,41 @@ std::vector<int64_t> slice_shape(std::span<const int64_t> shape, const Checkpoin
 
 bool is_whole(const CheckpointSlice& slice) {
   return std::all_of(slice.begin(), slice.end(), [](const CheckpointExtent& extent) { return extent.length < 0; });
+}
+
+bool slices_overlap(std::span<const int64_t> shape, const CheckpointSlice& a, const CheckpointSlice& b) {
+  const std::vector<int64_t> a_shape = slice_shape(shape, a), b_shape = slice_shape(shape, b);
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const int64_t begin = std::max(a[d].start, b[d].start);
+    if (begin >= std::min(a[d].start + a_shape[d], b[d].start + b_shape[d])) return false;
+  }
+  return true;
+}
+
+// Only slices that have places of one dimension in common are compared: of the one that most differ in.
+std::optional<std::pair<size_t, size_t>> find_overlap(std::span<const int64_t> shape,
+                                                      std::span<const CheckpointSlice> slices) {
+  size_t dim = 0, most = 0;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    std::set<int64_t> starts;
+    for (const CheckpointSlice& slice : slices) starts.insert(slice.at(d).start);
+    if (starts.size() > most) {
+      most = starts.size();
+      dim = d;
+    }
+  }
+  std::vector<size_t> order(slices.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  const auto start_of = [&](size_t i) { return shape.empty() ? 0 : slices[i][dim].start; };
+  std::ranges::stable_sort(order, {}, start_of);
+  for (size_t i = 0; i < order.size(); ++i) {
+    const CheckpointSlice& slice = slices[order[i]];
+    const int64_t end = shape.empty() ? 1 : slice[dim].start + length_of(slice[dim], shape[dim]);
+    for (size_t k = i + 1; k < order.size() && start_of(order[k]) < end; ++k) {
+      if (slices_overlap(shape, slice, slices[order[k]])) return std::minmax(order[i], order[k]);
+    }
+  }
+  return std::nullopt;
 }
 
 std::string slice_key(std::string_view key, const CheckpointSlice& slice) {

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runnel/base/env.h"
@@ -30,6 +33,11 @@ RUNNEL_API CheckpointSliceSpec parse_slice_spec(const std::string& text);
 // The shape of the part; an Error (invalid_argument) where it does not lie inside the whole.
 RUNNEL_API std::vector<int64_t> slice_shape(std::span<const int64_t> shape, const CheckpointSlice& slice);
 RUNNEL_API bool is_whole(const CheckpointSlice& slice);
+
+// Do two parts of a tensor have elements in common? And which two of several do; nothing where none have.
+RUNNEL_API bool slices_overlap(std::span<const int64_t> shape, const CheckpointSlice& a, const CheckpointSlice& b);
+RUNNEL_API std::optional<std::pair<size_t, size_t>> find_overlap(std::span<const int64_t> shape,
+                                                                 std::span<const CheckpointSlice> slices);
 
 // The key under which a checkpoint keeps a part of a tensor. It begins with a zero byte, which no other key does.
 RUNNEL_API std::string slice_key(std::string_view key, const CheckpointSlice& slice);

@@ -17,6 +17,16 @@ namespace {
 constexpr size_t kGathered = size_t{1} << 20;    // small values are written together
 constexpr size_t kWriteBlock = size_t{1} << 19;  // summed up and written while it is in the cache
 
+// "0,5:-"
+std::string slice_text(const CheckpointSlice& slice) {
+  std::string text;
+  for (const CheckpointExtent& extent : slice) {
+    if (!text.empty()) text += ':';
+    text += extent.length < 0 ? "-" : fmt::format("{},{}", extent.start, extent.length);
+  }
+  return text;
+}
+
 std::vector<int64_t> to_vector(std::span<const int64_t> shape) { return {shape.begin(), shape.end()}; }
 
 }  // namespace
@@ -151,6 +161,13 @@ struct CheckpointWriter::State {
       throw invalid_argument("[checkpoint] {}: key '{}': a part of a {} of shape [{}], after one of a {} of shape [{}]",
                              prefix, key, checkpoint_dtype_name(dtype), comma_separated(shape),
                              checkpoint_dtype_name(there->second.dtype), comma_separated(there->second.shape));
+    }
+    if (there != entries.end()) {
+      for (const CheckpointSlice& other : there->second.slices) {
+        if (!slices_overlap(shape, slice, other)) continue;
+        throw invalid_argument("[checkpoint] {}: key '{}': the parts {} and {} have elements in common", prefix, key,
+                               slice_text(other), slice_text(slice));
+      }
     }
     add(slice_key(key, slice), dtype, size, {&bytes, 1});
     CheckpointEntry& whole = entries[key];

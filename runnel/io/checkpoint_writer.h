@@ -39,7 +39,9 @@ class RUNNEL_API CheckpointWriter {
   void add_raw(const std::string& key, int dtype, std::span<const int64_t> shape, uint32_t crc32c, ByteSpan bytes);
 
   uint64_t bytes() const;  // of values, so far
-  // The files are on the disk and in their places when this returns.
+  // The files are on the disk and in their places when this returns. When it fails, nothing is left and an older
+  // checkpoint is as it was, except where only the last sync of the folder fails: then the new one is there, and the
+  // Error says so.
   void finish();
   // The same; then `and_then` runs before another process may put a checkpoint into the folder.
   void finish(FunctionRef<void()> and_then);

@@ -29,7 +29,9 @@ struct CheckpointManagerOptions {
   // until then. 0: no limit.
   double max_overhead = 0;
   Env* env = &Env::posix();
-  std::function<double()> clock = {};  // seconds since 1970; the system's when it is not given
+  // Seconds since 1970; the system's when it is not given. The thread of an asynchronous save calls it too, at the same
+  // time as others: it must be safe to call from several threads.
+  std::function<double()> clock = {};
 };
 
 // The number in the names of a checkpoint's files: the checkpoint's save_counter when it is not given.
@@ -57,7 +59,9 @@ struct ManagerSave {
 //   checkpoint.restore(manager.latest_checkpoint());
 //   ... manager.save();
 // What there is stands in the folder's state file: a new manager goes on with it. At any moment, whatever fails, the
-// state file names a checkpoint that is whole. Several processes may save into one folder. Copies are the same manager.
+// state file names a checkpoint that is whole. A state file that is damaged or cannot be read is an Error. Several
+// processes may save into one folder, each under names or numbers of its own: of one name the newest stays. Copies are
+// the same manager.
 class RUNNEL_API CheckpointManager {
  public:
   CheckpointManager(const Checkpoint& checkpoint, const CheckpointManagerOptions& options,
@@ -68,7 +72,8 @@ class RUNNEL_API CheckpointManager {
       : CheckpointManager(checkpoint, {.directory = directory, .max_to_keep = max_to_keep}, where) {}
 
   // Saves as DIRECTORY/NAME-number and removes what there is no room for. Returns the path; nothing if it is too early
-  // for another one. When it fails, the folder and save_counter are as before.
+  // for another one. When it fails, the state file, the checkpoints that it names and save_counter are as before; of an
+  // asynchronous save, the number is used up. What failed in the background is thrown by the next call, due or not.
   std::optional<std::string> save(const CheckpointNumber& checkpoint_number = {}, const ManagerSave& options = {},
                                   SourceSite where = SourceSite::current());
   // Restores the latest checkpoint of the folder and returns its path. Where there is none, calls init_fn.

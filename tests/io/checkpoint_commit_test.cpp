@@ -68,6 +68,19 @@ int steps_of(const std::function<void(Env&)>& body) {
   return env.steps;
 }
 
+TEST(CheckpointCommit, AnErrorOfTheLastSyncSaysThatTheNewOneIsThere) {
+  const TempDir dir;
+  const std::string prefix = dir.file("x");
+  FailingEnv counting;
+  write_step(prefix, 1, counting);
+  ASSERT_EQ(counting.log.back(), "sync folder " + dir.path());
+  remove_checkpoint(prefix);
+  FailingEnv env;
+  env.fail_at = counting.steps - 1;
+  expect_error([&] { write_step(prefix, 2, env); }, Code::resource_exhausted, "the new checkpoint is in its place");
+  EXPECT_EQ(read_step(prefix), 2);
+}
+
 TEST(CheckpointCommit, AFailedStepLeavesTheLatestCheckpoint) {
   FailingEnv quick;
   const TempDir measured;
