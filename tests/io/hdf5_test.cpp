@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
@@ -84,15 +86,11 @@ TEST(Hdf5, AFileThatIsCutShortWhileItIsOpen) {
   expect_error([&] { Hdf5Reader again(path); }, Code::data_loss, "sample.h5");
 }
 
-// The name that a temporary file of the program `pid` has, as a file is created under it.
-class NameOfTemporary : public EnvWrapper {
+// The program ends before the file gets its name, as if it were killed.
+class EndsBeforeRename : public EnvWrapper {
  public:
-  NameOfTemporary() : EnvWrapper(Env::posix()) {}
-  std::unique_ptr<WritableFile> create(const std::string& path) override {
-    name = path;
-    return EnvWrapper::create(path);
-  }
-  std::string name;
+  EndsBeforeRename() : EnvWrapper(Env::posix()) {}
+  void rename(const std::string&, const std::string&) override { ::_exit(0); }
 };
 
 TEST(Hdf5, WhatAKilledWriterLeftIsRemoved) {
@@ -102,18 +100,16 @@ TEST(Hdf5, WhatAKilledWriterLeftIsRemoved) {
     writer.write("a", {"float32", {6}, bytes_of(kSix)});
     writer.finish();
   };
-  NameOfTemporary env;
-  write("first.h5", env);
-  const std::string live = env.name;
-  ASSERT_NE(live, dir.file("first.h5"));
-  std::string dead = live;
-  const size_t begin = live.rfind('.') + 1, end = live.rfind('-');
-  dead.replace(begin, end - begin, "1");  // its number was this one's, but it began earlier
-  Env::posix().create(dead)->close();
-  Env::posix().create(live)->close();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    EndsBeforeRename env;
+    write("first.h5", env);
+    ::_exit(1);
+  }
+  ::waitpid(child, nullptr, 0);
+  ASSERT_EQ(Env::posix().list(dir.path()).size(), 1u);
   write("second.h5", Env::posix());
-  EXPECT_FALSE(Env::posix().exists(dead));
-  EXPECT_TRUE(Env::posix().exists(live));  // of a program that runs
+  EXPECT_THAT(Env::posix().list(dir.path()), ElementsAre("second.h5"));
 }
 
 TEST(Hdf5, EveryDtypeKeepsItsBits) {

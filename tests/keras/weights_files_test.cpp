@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -265,8 +266,11 @@ TEST(Weights, TheStateFileIsWrittenWhileTheFolderIsLocked) {
     bool unnamed = false;
     std::thread other([&] {
       while (!done) {
-        const auto lock = Env::posix().lock(dir.path());
-        unnamed |= io::checkpoint_exists(dir.file("w")) && !Env::posix().exists(dir.file("checkpoint"));
+        {
+          const auto lock = Env::posix().lock(dir.path());
+          unnamed |= io::checkpoint_exists(dir.file("w")) && !Env::posix().exists(dir.file("checkpoint"));
+        }
+        std::this_thread::sleep_for(std::chrono::microseconds(100));  // or the other would hardly get the lock
       }
     });
     model.save_weights(dir.file("w"));

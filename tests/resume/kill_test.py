@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """usage: kill_test.py RESUME_RUN [KILLS]    kill -9 at random steps of a training changes no bit of it
 
-Runs the training once undisturbed; then again, killed KILLS times (5 unless given) after a random number of steps and
-started anew with another seed. Every step, the history and the last weights must be those of the undisturbed run.
+Runs the training once undisturbed; then again, killed after random numbers of steps and started anew with another seed.
+Every step, the history and the last weights must be those of the undisturbed run. A training that comes to its end
+before there were KILLS kills (5 unless given) in all is followed by another one.
 """
 import os
 import pathlib
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -45,28 +47,23 @@ def read(losses):
     return said
 
 
-with tempfile.TemporaryDirectory() as made:
-    work = pathlib.Path(made)
-    whole, joined, folder = work / 'whole', work / 'joined', work / 'state'
-    if start(work / 'undisturbed', whole, 1).wait() != 0:
-        sys.exit('the undisturbed run failed')
-    wanted = read(whole)
-    steps = sum(key.isdigit() for key in wanted)
+def killed_training(work, steps, most):
+    """A training that is killed at most `most` times: how often it was, and what it said."""
+    joined, folder = work / 'joined', work / 'state'
     done = 0
-    while done < kills:
+    while done < most:
+        before = len(lines(joined))
         # Another seed once there is something to go on from: everything random must come from there.
         process = start(folder, joined, random.randrange(2, 10**6) if (folder / 'checkpoint').exists() else 1)
-        before = len(lines(joined))
         after = random.randint(1, max(2, 2 * steps // kills))
         while process.poll() is None and len(lines(joined)) < before + after:
             time.sleep(0.002)
-        ended = process.poll()
         process.kill()
-        process.wait()
-        if ended is not None:
-            if ended != 0:
-                sys.exit(f'a resumed run ended with {ended}')
+        ended = process.wait()
+        if ended == 0:
             break  # it came to its end before it could be killed
+        if ended != -signal.SIGKILL:
+            sys.exit(f'a resumed run ended with {ended}')
         with joined.open('a') as file:
             file.write('\n')  # ends a line that was cut
         done += 1
@@ -75,12 +72,30 @@ with tempfile.TemporaryDirectory() as made:
     got = read(joined)
     # A line that was cut in two has a part of the value.
     for key, values in got.items():
-        if key in wanted and len(values) > 1:
+        if len(values) > 1:
             got[key] = {v for v in values if not any(w != v and w.startswith(v) for w in values)}
-    different = sorted(key for key in wanted if got.get(key) != wanted[key])
-    for key in different[:10]:
-        print(f'{key}: wanted {sorted(wanted[key])[0][:80]}, got {[v[:80] for v in sorted(got.get(key, []))]}')
-    print(f'{steps} steps, killed {done} times, {len(different)} differences')
-    if done < min(kills, 3):
+    return done, got
+
+
+with tempfile.TemporaryDirectory() as made:
+    root = pathlib.Path(made)
+    whole = root / 'whole'
+    if start(root / 'undisturbed', whole, 1).wait() != 0:
+        sys.exit('the undisturbed run failed')
+    wanted = read(whole)
+    steps = sum(key.isdigit() for key in wanted)
+    done = trainings = differences = 0
+    while done < kills and trainings < kills:
+        trainings += 1
+        work = root / str(trainings)
+        work.mkdir()
+        killed, got = killed_training(work, steps, kills - done)
+        done += killed
+        different = sorted(key for key in wanted if got.get(key) != wanted[key])
+        for key in different[:10]:
+            print(f'{key}: wanted {sorted(wanted[key])[0][:80]}, got {[v[:80] for v in sorted(got.get(key, []))]}')
+        differences += len(different)
+    print(f'{steps} steps, killed {done} times in {trainings} trainings, {differences} differences')
+    if done < kills:
         sys.exit('the runs ended before they could be killed')
-    sys.exit(1 if different else 0)
+    sys.exit(1 if differences else 0)
