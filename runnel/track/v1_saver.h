@@ -3,7 +3,7 @@
 // Checkpoints of TensorFlow 1: values by the names of variables.
 //   compat::v1::train::Saver saver;
 //   saver.save(session, "./save/model.ckpt", global_step);  // save/model.ckpt-100
-//   saver.restore(session, *compat::v1::train::latest_checkpoint("./save"));
+//   saver.restore(session, compat::v1::train::latest_checkpoint("./save"));
 
 #include <concepts>
 #include <map>
@@ -83,8 +83,8 @@ class RUNNEL_API Saver {
                    const SaverSave& options = {}, SourceSite where = SourceSite::current());
   // The variables have their values in this session then; their initializers need not have run. A name that is missing
   // or a value that does not fit is an Error, and no variable has changed. A checkpoint of train::Checkpoint is read by
-  // the names that its variables had.
-  void restore(Session& session, const std::string& save_path, SourceSite where = SourceSite::current());
+  // the names that its variables had. No path, as latest_checkpoint gives where there is none yet, is an Error.
+  void restore(Session& session, const std::optional<std::string>& save_path, SourceSite where = SourceSite::current());
 
   // Of this Saver, from the oldest.
   std::vector<std::string> last_checkpoints() const;

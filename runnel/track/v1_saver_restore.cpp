@@ -39,8 +39,15 @@ Tensor read_slice(const io::CheckpointReader& reader, const io::CheckpointEntry&
 
 }  // namespace
 
-void Saver::restore(Session& session, const std::string& save_path, SourceSite where) {
-  io::called_at(where, [&] { restore_values(session, save_path); });
+void Saver::restore(Session& session, const std::optional<std::string>& save_path, SourceSite where) {
+  io::called_at(where, [&] {
+    if (!save_path) {
+      throw invalid_argument(
+          "[Saver.restore] no checkpoint was given (an empty path), as latest_checkpoint gives where there is none yet; "
+          "run global_variables_initializer() then");
+    }
+    restore_values(session, *save_path);
+  });
 }
 
 void Saver::restore_values(Session& session, const std::string& save_path) const {

@@ -169,6 +169,8 @@ TEST(Saver, AMismatchChangesNothing) {
   expect_error([&] { train::Saver().restore(session, dir.file("m")); }, Code::not_found, "v1_saver_test.cpp");
   expect_unchanged();
   expect_error([&] { train::Saver().restore(session, dir.file("none")); }, Code::not_found, "none");
+  expect_error([&] { train::Saver().restore(session, train::latest_checkpoint(dir.file("no folder"))); },
+               Code::invalid_argument, "run global_variables_initializer() then");
   Session fresh(graph);  // restoring is a way to initialise
   train::Saver({a, b}).restore(fresh, dir.file("m"));
   EXPECT_THAT(fresh.run(a).to_vector<float>(), ElementsAre(1, 1));
