@@ -7,6 +7,7 @@
 #include "runnel/keras/weights_files.h"
 #include "runnel/op/composed.h"
 #include "runnel/track/checkpoint.h"
+#include "runnel/track/restoration.h"
 #include "runnel/track/snapshot.h"
 
 namespace runnel::keras {
@@ -106,9 +107,12 @@ train::RestoreStatus Model::load_weights(const std::string& filepath, const Load
     }
     const io::Hdf5Reader file(filepath);
     require_weights(*this);
-    format == WeightsFormat::object_h5 ? read_object_weights(*this, file, options)
-                                       : read_legacy_weights(*this, file, options);
-    return checkpoint.read(std::nullopt, {}, SourceSite());
+    const auto restoration = std::make_shared<train::Restoration>();
+    restoration->checkpoint = std::dynamic_pointer_cast<train::CheckpointNode>(checkpoint.node());
+    restoration->loaded_file = filepath;
+    restoration->loaded = format == WeightsFormat::object_h5 ? read_object_weights(*this, file, options)
+                                                             : read_legacy_weights(*this, file, options);
+    return train::RestoreStatus(restoration);
   });
 }
 

@@ -1,15 +1,40 @@
 #include "runnel/keras/weights_files.h"
 
 #include <memory>
-#include <utility>
+#include <set>
 
 #include "runnel/base/format.h"
 #include "runnel/ops/math.h"
+#include "runnel/ops/variable_slot.h"
 
 namespace runnel::keras {
 
 void set_all(const WeightValues& values) {
-  for (const auto& [variable, value] : values) variable.assign(value);
+  for (const WeightValue& value : values) value.variable.assign(value.value);
+}
+
+WeightRows rows_of(const Model& model, const io::Hdf5Reader& file, const WeightValues& values) {
+  using State = train::RestoreStatus::State;
+  std::set<std::string> datasets;
+  std::set<const VariableSlot*> variables;
+  for (const WeightValue& value : values) {
+    datasets.insert(value.dataset);
+    variables.insert(&value.variable.slot());
+  }
+  WeightRows rows;
+  file.walk("", [&](const std::string& object, io::Hdf5Kind kind) {
+    if (kind == io::Hdf5Kind::dataset && !datasets.contains(object)) {
+      rows.push_back({State::unused, object, "", "", "of the file"});
+    }
+  });
+  const auto add = [&](State state, const Variable& v, const std::string& detail) {
+    rows.push_back({state, v.name(), dtype_name(v.dtype()), v.shape().str(), detail});
+  };
+  for (const Variable& v : model.weights()) {
+    if (!variables.contains(&v.slot())) add(State::missing, v, "");
+  }
+  for (const WeightValue& value : values) add(State::matched, value.variable, value.dataset);
+  return rows;
 }
 
 Tensor tensor_of(io::NpyArray array) {

@@ -90,7 +90,7 @@ class LegacyReader {
     }
   }
 
-  void read_in_order() {
+  WeightRows read_in_order() {
     std::vector<std::string> groups;
     for (const std::string& name : read_names(file_, root_, "layer_names")) {
       if (!weight_names(joined(root_, name)).empty()) groups.push_back(name);
@@ -111,10 +111,10 @@ class LegacyReader {
       take(who, legacy_weights(*layers[i]), joined(root_, groups[i]));
     }
     take_own();
-    set_all(found_);
+    return set_found();
   }
 
-  void read_by_name() {
+  WeightRows read_by_name() {
     const std::vector<Layer*> layers = model_.layers();
     size_t number = 0;
     for (const std::string& name : read_names(file_, root_, "layer_names")) {
@@ -124,10 +124,15 @@ class LegacyReader {
       }
     }
     take_own();
-    set_all(found_);
+    return set_found();
   }
 
  private:
+  WeightRows set_found() const {
+    WeightRows rows = rows_of(model_, file_, found_);  // reads the file, so it comes first
+    set_all(found_);
+    return rows;
+  }
   bool has_layers(const std::string& group) const {
     return file_.has_attribute(group, "layer_names") || file_.has_attribute(group, "layer_names0");
   }
@@ -149,7 +154,7 @@ class LegacyReader {
       const std::string dataset = joined(group, names[i]);
       const Shape shape(file_.info(dataset).shape);
       if (shape == weights[i].shape()) {
-        found_.emplace_back(weights[i], value_for(weights[i], file_, dataset));
+        found_.push_back({weights[i], value_for(weights[i], file_, dataset), dataset});
         continue;
       }
       refuse(
@@ -183,9 +188,9 @@ void write_legacy_weights(const Model& model, io::Hdf5Writer& file) {
   write_group(file, kOwnWeights, own_weights(model));
 }
 
-void read_legacy_weights(const Model& model, const io::Hdf5Reader& file, const LoadWeightsOptions& options) {
+WeightRows read_legacy_weights(const Model& model, const io::Hdf5Reader& file, const LoadWeightsOptions& options) {
   LegacyReader reader(model, file, options);
-  options.by_name ? reader.read_by_name() : reader.read_in_order();
+  return options.by_name ? reader.read_by_name() : reader.read_in_order();
 }
 
 }  // namespace runnel::keras

@@ -155,7 +155,7 @@ class ObjectWeightsReader {
     places_ = PlaceWalk(model, rules_of_file()).places;
   }
 
-  void read() {
+  WeightRows read() {
     for (const WeightsPlace& place : places_) {
       try {
         take(place);
@@ -165,7 +165,9 @@ class ObjectWeightsReader {
                     place.path, e.what());
       }
     }
+    WeightRows rows = rows_of(model_, file_, found_);  // reads the file, so it comes first
     set_all(found_);
+    return rows;
   }
 
  private:
@@ -199,7 +201,8 @@ class ObjectWeightsReader {
     if (count != place.variables.size()) return;
     WeightValues values;
     for (size_t i = 0; i < count; ++i) {
-      values.emplace_back(place.variables[i], value_for(place.variables[i], file_, fmt::format("{}/{}", group, i)));
+      const std::string dataset = fmt::format("{}/{}", group, i);
+      values.push_back({place.variables[i], value_for(place.variables[i], file_, dataset), dataset});
     }
     found_.insert(found_.end(), values.begin(), values.end());
   }
@@ -247,8 +250,8 @@ void write_object_weights(Model& model, io::Hdf5Writer& file) {
   }
 }
 
-void read_object_weights(Model& model, const io::Hdf5Reader& file, const LoadWeightsOptions& options) {
-  ObjectWeightsReader(model, file, options).read();
+WeightRows read_object_weights(Model& model, const io::Hdf5Reader& file, const LoadWeightsOptions& options) {
+  return ObjectWeightsReader(model, file, options).read();
 }
 
 }  // namespace runnel::keras

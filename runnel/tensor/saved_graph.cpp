@@ -155,6 +155,7 @@ void SavedGraph::restore(Trackable& root, const std::vector<Trackable::Edge>& at
   named_values_.clear();
   unused_.clear();
   misfits_.clear();
+  second_states_.clear();
   struct Attached {
     SavedGraph& graph;
     ~Attached() {
@@ -186,10 +187,29 @@ void SavedGraph::refuse_misfits(const Reading& reading) {
   if (reading.misfits.empty()) return;
   std::string list;
   for (const Note& misfit : reading.misfits) list += fmt::format("\n  {}: {}", short_key(misfit.key), misfit.what);
-  throw invalid_argument("[restore] {} does not fit the program, and nothing has changed:{}", source_, list);
+  if (attached_to_) {  // restore itself, not a part that came later
+    throw invalid_argument("[restore] {} does not fit the program, and nothing has changed:{}", source_, list);
+  }
+  throw invalid_argument(
+      "[restore] {} was restored before, and does not fit a part of the program that is made now. The part takes "
+      "nothing from it; what had its values already keeps them. Make the part as it was when it was saved, or the "
+      "program anew without this restore:{}",
+      source_, list);
 }
 
 // --- along the edges ---
+
+// As messages call a node: by its value, or by the first edge that leads to it.
+std::string SavedGraph::node_name(size_t node) const {
+  const ObjectGraph::Node& named = graph_.nodes[node];
+  if (!named.attributes.empty()) return short_key(named.attributes[0].checkpoint_key);
+  for (const ObjectGraph::Node& parent : graph_.nodes) {
+    for (const ObjectGraph::Child& child : parent.children) {
+      if (child.node == node) return child.name;
+    }
+  }
+  return "the root";
+}
 
 // The objects that stand for nodes from here on and have not taken their state yet.
 std::vector<SavedGraph::Found> SavedGraph::reach(Trackable& object, size_t node) const {
@@ -199,24 +219,24 @@ std::vector<SavedGraph::Found> SavedGraph::reach(Trackable& object, size_t node)
     const auto known = object_of.find(id);
     return known == object_of.end() ? holder(id) : known->second;
   };
-  const auto meet = [&](Trackable& part, size_t id) {
+  const auto meet = [&](Trackable& part, size_t id, const std::string& name) {
     Trackable* other = stands_for(id);
     if (other && other != &part) {
       log_warning(
-          "[restore] {}: two objects of the program stand for one object of the checkpoint: the first has got its "
-          "state, the other is left as it is",
-          source_);
+          "[restore] {}: two objects of the program stand for one object of the checkpoint, '{}': the first has got "
+          "its state, the other, '{}', is left as it is",
+          source_, node_name(id), name);
     }
     if (other || part.restored_by_ > number_) return;
     found.push_back({&part, id});
     object_of[id] = &part;
   };
-  meet(object, node);
+  meet(object, node, node_name(node));
   for (size_t i = 0; i < found.size(); ++i) {  // NOLINT(modernize-loop-convert): meet() makes the list longer
     const Found at = found[i];
     const std::vector<Trackable::Edge> edges = edges_of(*at.object);
     for (const ObjectGraph::Child& child : graph_.nodes[at.node].children) {
-      if (const auto* edge = edge_named(edges, child.name)) meet(*edge->object, child.node);
+      if (const auto* edge = edge_named(edges, child.name)) meet(*edge->object, child.node, child.name);
     }
   }
   // The slots that optimizers have already, of variables that have been found.
@@ -226,7 +246,7 @@ std::vector<SavedGraph::Found> SavedGraph::reach(Trackable& object, size_t node)
     for (const Trackable::Slot& slot : optimizer->slot_variables()) {
       for (const ObjectGraph::Slot& saved : graph_.nodes[at].slot_variables) {
         if (saved.name != slot.name || stands_for(saved.variable) != slot.variable || stands_for(saved.slot)) continue;
-        meet(*slot.slot, saved.slot);
+        meet(*slot.slot, saved.slot, slot.name);
       }
     }
   }
@@ -266,6 +286,7 @@ void SavedGraph::give_nodes(Trackable& object, size_t node) {
     // An object has one state: that of the node which reached it first.
     if (f.object->restored_by_ == number_ || !given.insert(f.object).second) {
       warn_of_second_state(f);
+      second_states_.insert(f.node);
     } else {
       refuse_old_slots(f, reading);
       read_values(f, reading);

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,8 @@ class RUNNEL_API SavedGraph : public std::enable_shared_from_this<SavedGraph> {
   const std::vector<Note>& unused() const { return unused_; }
   // Values that did not fit parts that were made after restore.
   const std::vector<Note>& misfits() const { return misfits_; }
+  // The object of the node has the state of another node, which reached it first.
+  bool is_second_state(size_t node) const { return second_states_.contains(node); }
   // Full names of values of the objects that are not there (by name only), with the objects that wanted them.
   struct Missing {
     Trackable* object;  // null where it is gone
@@ -90,6 +93,7 @@ class RUNNEL_API SavedGraph : public std::enable_shared_from_this<SavedGraph> {
   void give_nodes(Trackable& object, size_t node);
   void give_names(Trackable& object);
   std::vector<Trackable::Edge> edges_of(const Trackable& object) const;
+  std::string node_name(size_t node) const;
   std::vector<Found> reach(Trackable& object, size_t node) const;
   void refuse_old_slots(const Found& found, Reading& reading) const;
   void read_values(const Found& found, Reading& reading) const;
@@ -109,6 +113,7 @@ class RUNNEL_API SavedGraph : public std::enable_shared_from_this<SavedGraph> {
   std::vector<bool> taken_;
   std::vector<NamedValue> named_values_;  // of the objects that were met, by name
   std::vector<Note> unused_, misfits_;
+  std::set<size_t> second_states_;          // nodes
   const Trackable* attached_to_ = nullptr;  // during restore
   std::vector<Trackable::Edge> attached_;
   bool has_slots_ = false;

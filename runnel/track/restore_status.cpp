@@ -63,15 +63,29 @@ class Review {
   }
 
   void assert_something_given() const {
-    if (!r_.reader) {
+    if (!r_.reader && !was_loaded()) {
       throw unmet(
           "[restore] no checkpoint was given (an empty path), so nothing is restored; latest_checkpoint gives "
           "nothing where there is none yet");
     }
   }
 
+  void assert_for_sessions() const {
+    assert_something_given();
+    if (!was_loaded()) return;
+    throw unmet(
+        "[restore] the weights of {} are in the program's variables; a session takes those of checkpoints, which "
+        "save_weights writes to a path without an ending",
+        r_.loaded_file);
+  }
+
   void assert_existing() const {
-    if (r_.saved->by_name()) return assert_names();
+    if (was_loaded()) return refuse_loaded({State::missing});
+    if (r_.saved->by_name()) {
+      assert_all_fit();
+      return assert_names();
+    }
+    assert_all_fit();
     const auto unmatched = unmatched_nodes();
     if (unmatched.empty()) return;
     throw unmet("[restore] {} has no value for {} of the program's objects: {}. They keep the values that they had",
@@ -79,6 +93,7 @@ class Review {
   }
 
   void assert_consumed() const {
+    if (was_loaded()) return refuse_loaded({State::missing, State::unused});
     assert_existing();
     if (r_.saved->by_name()) return;
     const ObjectGraph& file = r_.saved->graph();
@@ -99,6 +114,11 @@ class Review {
   }
 
   void assert_nontrivial() const {
+    if (was_loaded()) {
+      const auto is_matched = [](const Row& row) { return row.state == State::matched; };
+      if (std::any_of(r_.loaded.begin(), r_.loaded.end(), is_matched)) return;
+      throw unmet("[restore] nothing in {} was for a weight of the program", r_.loaded_file);
+    }
     if (r_.saved->by_name()) return assert_names();
     size_t taken = 0;
     for (size_t at = 0; at < r_.saved->graph().nodes.size(); ++at) taken += r_.saved->holder(at) ? 1 : 0;
@@ -130,7 +150,7 @@ class Review {
   }
 
   std::vector<Row> rows() {
-    if (!r_.reader) return {};
+    if (!r_.reader) return r_.loaded;
     r_.saved->by_name() ? add_names() : add_nodes();
     for (const io::CheckpointEntry& entry : r_.reader->entries()) {
       if (entry.key == kObjectGraphKey || seen_.contains(entry.key)) continue;
@@ -142,6 +162,26 @@ class Review {
   }
 
  private:
+  bool was_loaded() const { return !r_.loaded_file.empty(); }
+  void refuse_loaded(const std::set<State>& states) const {
+    std::vector<std::string> names;
+    for (const Row& row : r_.loaded) {
+      if (!states.contains(row.state)) continue;
+      names.push_back(fmt::format("{} ({})", row.name, kStateNames[static_cast<size_t>(row.state)]));
+    }
+    if (names.empty()) return;
+    throw unmet("[restore] not all weights of the program and of {} were matched: {}", r_.loaded_file, some_of(names));
+  }
+
+  // What did not fit a part that was made later.
+  void assert_all_fit() const {
+    std::vector<std::string> names;
+    for (const SavedGraph::Note& note : r_.saved->misfits()) {
+      names.push_back(fmt::format("{}: {}", short_key(note.key), note.what));
+    }
+    if (!names.empty()) throw unmet("[restore] values in {} do not fit the program: {}", path_, some_of(names));
+  }
+
   void find_matched() {
     if (!r_.saved) return;
     if (!r_.saved->by_name()) {
@@ -201,6 +241,8 @@ class Review {
           add_value(State::mismatched, key, faults[key]);
         } else if (leftovers.contains(key)) {
           add_value(State::unused, key, leftovers[key]);
+        } else if (r_.saved->holder(at) && r_.saved->is_second_state(at)) {
+          add_value(State::unused, key, "its object has another value of the file");
         } else if (r_.saved->holder(at)) {
           add_value(State::matched, key, "");
         } else {
@@ -288,7 +330,7 @@ void RestoreStatus::initialize_or_restore(compat::v1::Session& session, SourceSi
 void RestoreStatus::run_restore_ops(compat::v1::Session& session, SourceSite where) const {
   io::called_at(where, [&] {
     const Review review(*restoration_);
-    review.assert_something_given();
+    review.assert_for_sessions();
     review.restore_in(session);
   });
 }
@@ -296,7 +338,8 @@ void RestoreStatus::run_restore_ops(compat::v1::Session& session, SourceSite whe
 std::vector<Row> RestoreStatus::rows() const { return Review(*restoration_).rows(); }
 
 std::string RestoreStatus::str() const {
-  if (!restoration_->reader) return "nothing restored: no checkpoint was given\n";
+  const bool was_loaded = !restoration_->loaded_file.empty();
+  if (!restoration_->reader && !was_loaded) return "nothing restored: no checkpoint was given\n";
   const std::vector<Row> all = rows();
   size_t counts[5] = {};
   size_t name_width = 4, dtype_width = 5, shape_width = 5;
@@ -306,7 +349,7 @@ std::string RestoreStatus::str() const {
     dtype_width = std::max(dtype_width, row.dtype.size());
     shape_width = std::max(shape_width, row.shape.size());
   }
-  std::string text = restoration_->reader->prefix() + ":";
+  std::string text = (was_loaded ? restoration_->loaded_file : restoration_->reader->prefix()) + ":";
   for (size_t state = 0; state < 5; ++state) {
     if (counts[state] > 0 || state == 0) text += fmt::format(" {} {},", counts[state], kStateNames[state]);
   }

@@ -360,6 +360,35 @@ TEST(Weights, VeryManyLayers) {
   EXPECT_EQ(numbers_of(*other), numbers_of(*model));
 }
 
+// HDF5 files are loaded at once: nothing waits, and what was not matched is named.
+TEST(Weights, TheStatusOfAnHdf5FileSaysWhatWasLoaded) {
+  const TempDir dir;
+  const auto make = [](const char* second, std::optional<int> third = {}) {
+    const auto dense = [](int units, const std::string& name) -> LayerPtr {
+      return std::make_shared<Dense>(DenseOptions{.units = units, .name = name});
+    };
+    std::vector<LayerPtr> layers{dense(4, "first"), dense(2, second)};
+    if (third) layers.push_back(dense(*third, "third"));
+    auto model = std::make_shared<Sequential>(layers);
+    model->build_for_shape({1, 3});
+    return model;
+  };
+  const auto saved = make("second");
+  for (const char* name : {"w.h5", "w.weights.h5"}) {
+    saved->save_weights(dir.file(name));
+    const auto model = make("second");
+    const train::RestoreStatus status = model->load_weights(dir.file(name));
+    status.assert_consumed().assert_existing_objects_matched().assert_nontrivial_match();
+    EXPECT_THAT(status.str(), HasSubstr(std::string(name) + ": 4 matched\n"));
+    EXPECT_EQ(numbers_of(*model), numbers_of(*saved));
+  }
+  const auto other = make("another", 5);
+  const train::RestoreStatus status = other->load_weights(dir.file("w.h5"), {.by_name = true});
+  EXPECT_THAT(status.str(), HasSubstr("w.h5: 2 matched, 4 missing, 2 unused\n"));
+  status.assert_nontrivial_match();
+  expect_error([&] { status.assert_existing_objects_matched(); }, Code::failed_precondition, "another/kernel");
+}
+
 // A list of layers in a list is not reached by Keras's walk: it is no silent loss.
 TEST(Weights, WhatTheNewerFormatDoesNotReachIsAnError) {
   struct Deep : Layer {

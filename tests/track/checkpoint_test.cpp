@@ -184,6 +184,41 @@ TEST(Checkpoints, ThatDoNotFitChangeNothingAndNameAll) {
   EXPECT_EQ(number_of(a), 9);
 }
 
+TEST(Checkpoints, ThatDoNotFitLaterPartsSaySo) {
+  const TempDir dir;
+  Checkpoint({{"a", number_variable(1)}, {"b", number_variable(2)}}).write(dir.file("x"));
+  const Variable a = number_variable(9), b(Tensor{1.f, 2.f});
+  Checkpoint checkpoint({{"a", a}});
+  const RestoreStatus status = checkpoint.read(dir.file("x"));
+  status.expect_partial().assert_existing_objects_matched();
+  expect_error([&] { checkpoint.track("b", b); }, Code::invalid_argument, "a part of the program that is made now");
+  EXPECT_EQ(number_of(a), 1);
+  EXPECT_EQ(b.value().to_vector<float>(), (std::vector<float>{1, 2}));
+  expect_error([&] { status.assert_existing_objects_matched(); }, Code::failed_precondition, "b: Variable");
+}
+
+TEST(Checkpoints, NameWhatStandsForOneObjectOrForSeveral) {
+  const TempDir dir;
+  const Variable one = number_variable(1), x = number_variable(5), y = number_variable(6);
+  Checkpoint({{"a", one}, {"b", one}}).write(dir.file("one"));
+  Checkpoint({{"a", number_variable(2)}, {"b", number_variable(3)}}).write(dir.file("two"));
+  testing::internal::CaptureStderr();
+  {
+    Checkpoint into_two({{"a", x}, {"b", y}});
+    into_two.read(dir.file("one")).expect_partial();
+  }
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("'a': the first has got its state, the other, 'b',"));
+  EXPECT_EQ(number_of(x), 1);
+  EXPECT_EQ(number_of(y), 6);
+  testing::internal::CaptureStderr();
+  {
+    Checkpoint into_one({{"a", one}, {"b", one}});
+    EXPECT_THAT(into_one.read(dir.file("two")).str(), HasSubstr("unused      b"));
+  }
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("the value b is not used"));
+  EXPECT_EQ(number_of(one), 2);
+}
+
 TEST(Checkpoints, CheckTheCounterWithEverythingElse) {
   const TempDir dir;
   Checkpoint({{"a", number_variable(1)}, {"save_counter", number_variable(2)}}).write(dir.file("x"));

@@ -106,6 +106,7 @@ TEST(NamedCheckpoints, ThatDoNotFitChangeNothing) {
   const RestoreStatus status = later.read(path);
   status.expect_partial();
   expect_error([&] { later.track("w", w); }, Code::invalid_argument, "Variable 'layer/w' has shape [2,2]");
+  expect_error([&] { status.assert_existing_objects_matched(); }, Code::failed_precondition, "do not fit the program");
   EXPECT_THAT(status.str(), HasSubstr("mismatched  layer/w  float32  [4,2]  Variable 'layer/w' has shape [2,2]"));
 }
 
