@@ -101,8 +101,12 @@ void ckpt_verify(const CkptArguments& arguments) {
                stored_bytes(*reader));
   }
   if (ok) return;
-  throw make_error(Code::data_loss, "[ckpt] {}: {} of {} keys are damaged, {} are missing", prefix, damages.size(),
-                   reader->entries().size(), missing.size());
+  const auto without_shard =
+      std::count_if(damages.begin(), damages.end(), [](const Damage& d) { return d.error.code() == Code::not_found; });
+  throw make_error(Code::data_loss, "[ckpt] {}: {} of {} keys are damaged{}, {} are missing", prefix, damages.size(),
+                   reader->entries().size(),
+                   without_shard > 0 ? fmt::format(" ({} of them because their file is not there)", without_shard) : "",
+                   missing.size());
 }
 
 namespace {

@@ -36,6 +36,13 @@ std::vector<KeyRule> parse_rules(const CkptArguments& arguments) {
       throw invalid_argument("[ckpt] '{}' is no rule: OLD=NEW, as in model/dense1=model/hidden", text);
     }
     rules.push_back({text.substr(0, at), text.substr(at + 1)});
+    if (!arguments.regex) continue;
+    try {
+      strings::regex_replace(Tensor(""), Tensor(rules.back().from), Tensor(rules.back().to));
+    } catch (const Error&) {  // it speaks of the op and its inputs
+      throw invalid_argument("[ckpt] '{}' is no rule of --regex: '{}' is no regular expression of RE2", text,
+                             rules.back().from);
+    }
   }
   return rules;
 }

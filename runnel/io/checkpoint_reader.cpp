@@ -60,7 +60,7 @@ struct CheckpointReader::State {
       if (error.code() != Code::not_found) throw;
       throw make_error(Code::not_found,
                        "[checkpoint] {}: there is no such checkpoint ({} is missing); name the prefix of its files, as "
-                       "in 'save/model.ckpt-100'",
+                       "in 'save/model.ckpt-100', or what latest_checkpoint gives for their folder",
                        prefix, path)
           .inside(file_frame(path, 0));
     }

@@ -110,7 +110,7 @@ struct Hdf5Reader::State {
     if (found.kind == Hdf5Kind::none) throw failure(Code::not_found, path, "there is no such object in the file");
     if (found.kind == wanted || (wanted == Hdf5Kind::none && found.kind != Hdf5Kind::other)) return found;
     throw failure(Code::invalid_argument, path,
-                  fmt::format("is {}, not {}", kind_text(found.kind),
+                  fmt::format("{} is {}, not {}", path_parts(path).empty() ? "its root" : "it", kind_text(found.kind),
                               wanted == Hdf5Kind::none ? "a group or an array" : kind_text(wanted)));
   }
 

@@ -46,6 +46,12 @@ void Hdf5Structure::expect(uint64_t address, std::string_view signature) const {
 }
 
 Hdf5Structure::Hdf5Structure(std::string_view bytes) : bytes_(bytes) {
+  if (bytes.starts_with("PK\x03\x04")) {
+    unsupported(
+        "it is a ZIP archive, as Keras's .keras files of whole models are; have Keras write the weights with "
+        "model.save_weights('NAME.weights.h5')",
+        0);
+  }
   if (!bytes.starts_with(kHdf5Signature)) damaged("it does not begin as files of HDF5 do", 0);
   const uint64_t version = number(8, 1);
   if (version > 1) {

@@ -59,6 +59,13 @@ void require_weights(const Model& model) {
                    model.name());
 }
 
+// Of a file of HDF5; checkpoints make their folder.
+void require_folder_of(const std::string& filepath) {
+  const std::string folder = parent_dir(filepath);
+  if (Env::posix().exists(folder)) return;
+  throw make_error(Code::not_found, "[save_weights] {}: there is no folder '{}'; make it first", filepath, folder);
+}
+
 }  // namespace
 
 void Model::save_weights(const std::string& filepath, const SaveWeightsOptions& options, SourceSite where) const {
@@ -67,6 +74,7 @@ void Model::save_weights(const std::string& filepath, const SaveWeightsOptions& 
     auto& model = const_cast<Model&>(*this);  // what is saved is not changed; the walks are those that restoring uses
     const WeightsFormat format = format_to_write(filepath, options.save_format);
     require_weights(*this);
+    if (format != WeightsFormat::checkpoint) require_folder_of(filepath);
     const std::string first_file = format == WeightsFormat::checkpoint ? io::checkpoint_index_path(filepath) : filepath;
     if (!options.overwrite && Env::posix().exists(first_file)) {
       throw make_error(Code::already_exists, "[save_weights] {} is there already, and overwrite is false", first_file);

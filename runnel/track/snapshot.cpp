@@ -15,6 +15,22 @@ uint64_t Snapshot::bytes() const {
   return sum;
 }
 
+namespace {
+
+// What the program has, where no session is asked.
+std::vector<Tensor> value_in_program(const ObjectGraph::Node& node, const SavableValue& value) {
+  try {
+    return value.get();
+  } catch (const Error& error) {
+    if (error.code() != Code::failed_precondition || !dynamic_cast<const VariableSlot*>(node.object)) throw;
+    throw error.reworded(fmt::format(
+        "{}. If it is a variable of a graph, sessions have its values: pass one, as in save(prefix, session)",
+        error.what()));
+  }
+}
+
+}  // namespace
+
 Snapshot capture(Trackable& root, const std::vector<Trackable::Edge>& attached,
                  const std::function<Tensor(const VariableSlot&)>& value_of) {
   const ObjectGraph graph = ObjectGraph::of(root, attached);
@@ -23,7 +39,8 @@ Snapshot capture(Trackable& root, const std::vector<Trackable::Edge>& attached,
     const auto* slot = value_of ? dynamic_cast<const VariableSlot*>(node.object) : nullptr;
     const Tensor given = slot ? value_of(*slot) : Tensor();
     for (const ObjectGraph::Attribute& attribute : node.attributes) {
-      std::vector<Tensor> tensors = given.defined() ? std::vector<Tensor>{given} : attribute.value.get();
+      std::vector<Tensor> tensors =
+          given.defined() ? std::vector<Tensor>{given} : value_in_program(node, attribute.value);
       for (size_t i = 0; i < tensors.size(); ++i) {
         snapshot.values.push_back({attribute.checkpoint_key + attribute.value.suffixes.at(i), std::move(tensors[i])});
       }

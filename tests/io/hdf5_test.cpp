@@ -174,6 +174,9 @@ TEST(Hdf5, NoFileOfHdf5) {
   const std::string path = dir.file("text.h5");
   Env::posix().write_file(path, as_bytes(std::string(5000, 'x')));
   expect_error([&] { Hdf5Reader reader(path); }, Code::data_loss, "text.h5: it does not begin as files of HDF5 do");
+  Env::posix().write_file(dir.file("model.keras"), as_bytes("PK\x03\x04" + std::string(500, 'x')));
+  expect_error([&] { Hdf5Reader reader(dir.file("model.keras")); }, Code::unimplemented,
+               "model.keras: it is a ZIP archive");
   EXPECT_FALSE(is_hdf5_file(path));
   EXPECT_FALSE(is_hdf5_file(dir.path()));
   Env::posix().write_file(dir.file("empty.h5"), {});

@@ -360,6 +360,13 @@ TEST(Weights, VeryManyLayers) {
   EXPECT_EQ(numbers_of(*other), numbers_of(*model));
 }
 
+TEST(Weights, AFolderThatIsNotThereIsNamed) {
+  const TempDir dir;
+  const Sequential model({Input({3}), Dense({.units = 2})});
+  expect_error([&] { model.save_weights(dir.file("none/w.h5")); }, Code::not_found, "there is no folder '");
+  model.save_weights(dir.file("none/w"));
+}
+
 // HDF5 files are loaded at once: nothing waits, and what was not matched is named.
 TEST(Weights, TheStatusOfAnHdf5FileSaysWhatWasLoaded) {
   const TempDir dir;

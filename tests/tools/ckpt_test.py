@@ -282,6 +282,7 @@ def check_rename(folder, work):
     expect_error('rename: twice', 'would both be', 'rename', adam, '--regex', 'kernel|bias=x', '--to', work / 'n')
     expect_error('rename: the end', 'before /.ATTRIBUTES/', 'rename', folder / 'tf215/checkpoints/lookup_tables',
                  '--regex', 'keys=names', '--to', work / 'n')
+    expect_error('rename: no expression', r"'\(=x' is no rule of --regex: '\('", 'rename', adam, '--regex', '(=x', '--to', work / 'n')
     expect_error('rename: no rule', "'nothing' is no rule", 'rename', adam, 'nothing', '--to', work / 'n')
     expect('rename: nothing is left behind', list(work.glob('n.*')), [])
     # Of TensorFlow 1, with partitioned variables and without a graph.

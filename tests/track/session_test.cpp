@@ -29,6 +29,7 @@ TEST(SessionCheckpoints, KeepWhatTheSessionHas) {
     const Variable w = v1::get_variable("w", {}, {.initializer = v1::constant_initializer(1)});
     Checkpoint checkpoint({{"w", w}});
     v1::Session session(graph);
+    expect_error([&] { checkpoint.write(dir.file("ckpt")); }, Code::failed_precondition, "save(prefix, session)");
     expect_error([&] { checkpoint.save(dir.file("ckpt"), session); }, Code::failed_precondition,
                  "global_variables_initializer");
     session.run(v1::global_variables_initializer());
