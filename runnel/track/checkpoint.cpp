@@ -96,6 +96,7 @@ CheckpointPart::CheckpointPart(const std::map<std::string, CheckpointPart>& dict
 }
 
 void CheckpointPart::track(Trackable& in, const std::string& name) const {
+  if (name.empty()) throw invalid_argument("[Checkpoint] a part has an empty name");
   if (object_) {
     in.track(name, *object_);
   } else if (owner_) {
@@ -105,6 +106,7 @@ void CheckpointPart::track(Trackable& in, const std::string& name) const {
   }
 }
 void CheckpointPart::replace(Trackable& in, const std::string& name) const {
+  if (name.empty()) throw invalid_argument("[Checkpoint] a part has an empty name");
   if (object_) {
     in.replace(name, *object_);
   } else if (owner_) {

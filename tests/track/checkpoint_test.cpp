@@ -184,6 +184,19 @@ TEST(Checkpoints, ThatDoNotFitChangeNothingAndNameAll) {
   EXPECT_EQ(number_of(a), 9);
 }
 
+TEST(Checkpoints, RefusePartsWithoutANameAndTakeGrowingLists) {
+  const TempDir dir;
+  const Variable v = number_variable(4);
+  expect_error([&] { Checkpoint({{"", v}}); }, Code::invalid_argument, "a part has an empty name");
+  TrackableList list;
+  Checkpoint checkpoint({{"list", &list}});
+  list.append(v);
+  list.append(number_variable(5));
+  checkpoint.write(dir.file("x"));
+  EXPECT_THAT(names_in(dir.file("x")), ElementsAre("_CHECKPOINTABLE_OBJECT_GRAPH", "list/0/.ATTRIBUTES/VARIABLE_VALUE",
+                                                   "list/1/.ATTRIBUTES/VARIABLE_VALUE"));
+}
+
 TEST(Checkpoints, ThatDoNotFitLaterPartsSaySo) {
   const TempDir dir;
   Checkpoint({{"a", number_variable(1)}, {"b", number_variable(2)}}).write(dir.file("x"));
