@@ -2,6 +2,7 @@
 #include <cctype>
 
 #include "runnel/base/format.h"
+#include "runnel/base/log.h"
 #include "runnel/io/checkpoint_names.h"
 #include "runnel/io/checkpoint_state.h"
 #include "runnel/keras/weights_files.h"
@@ -57,6 +58,30 @@ void require_weights(const Model& model) {
                    "Weights for model '{}' have not yet been created. Weights are created when the Model is first "
                    "called on inputs or by build_for_shape.",
                    model.name());
+}
+
+// Keras is silent there. State of optimizers and metrics is often left out, and what is skipped has been named.
+void warn_of_unused(const std::string& path, const WeightRows& rows, const LoadWeightsOptions& options) {
+  using State = train::RestoreStatus::State;
+  if (options.by_name) {
+    if (std::ranges::any_of(rows, [](const auto& row) { return row.state == State::matched; })) return;
+    log_warning(
+        "[load_weights] {}: nothing was loaded: no layer of the model has weights and the name of a layer in the file",
+        path);
+    return;
+  }
+  if (options.skip_mismatch) return;
+  std::vector<std::string> unused;
+  for (const auto& row : rows) {
+    if (row.state != State::unused || row.name.starts_with("optimizer") || row.name.starts_with("metrics/")) continue;
+    unused.push_back(row.name);
+  }
+  if (unused.empty()) return;
+  constexpr size_t kShown = 10;
+  const size_t count = unused.size();
+  if (count > kShown) unused.resize(kShown);
+  log_warning("[load_weights] {}: the model has no place for {} weights of the file: {}{}. Is it another model's?",
+              path, count, fmt::join(unused, ", "), count > kShown ? ", ..." : "");
 }
 
 // Of a file of HDF5; checkpoints make their folder.
@@ -120,6 +145,7 @@ train::RestoreStatus Model::load_weights(const std::string& filepath, const Load
     restoration->loaded_file = filepath;
     restoration->loaded = format == WeightsFormat::object_h5 ? read_object_weights(*this, file, options)
                                                              : read_legacy_weights(*this, file, options);
+    warn_of_unused(filepath, restoration->loaded, options);
     return train::RestoreStatus(restoration);
   });
 }

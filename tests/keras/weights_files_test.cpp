@@ -389,6 +389,21 @@ TEST(Weights, TheStatusOfAnHdf5FileSaysWhatWasLoaded) {
     EXPECT_THAT(status.str(), HasSubstr(std::string(name) + ": 4 matched\n"));
     EXPECT_EQ(numbers_of(*model), numbers_of(*saved));
   }
+  // Where Keras is silent.
+  testing::internal::CaptureStderr();
+  Sequential less({Input({3}), Dense({.units = 4, .name = "first"})});
+  EXPECT_THAT(less.load_weights(dir.file("w.weights.h5")).str(), HasSubstr(": 2 matched, 2 unused\n"));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("no place for 2 weights of the file: layers/dense_1/vars/0, layers/dense_1/vars/1."));
+  testing::internal::CaptureStderr();
+  less.load_weights(dir.file("w.weights.h5"), {.skip_mismatch = true});
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  testing::internal::CaptureStderr();
+  Sequential stranger({Input({3}), Dense({.units = 4, .name = "stranger"})});
+  const train::RestoreStatus none = stranger.load_weights(dir.file("w.h5"), {.by_name = true});
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("nothing was loaded"));
+  expect_error([&] { none.assert_nontrivial_match(); }, Code::failed_precondition, "was for a weight of the program");
+
   const auto other = make("another", 5);
   const train::RestoreStatus status = other->load_weights(dir.file("w.h5"), {.by_name = true});
   EXPECT_THAT(status.str(), HasSubstr("w.h5: 2 matched, 4 missing, 2 unused\n"));
