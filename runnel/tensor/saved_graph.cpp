@@ -191,9 +191,9 @@ void SavedGraph::refuse_misfits(const Reading& reading) {
     throw invalid_argument("[restore] {} does not fit the program, and nothing has changed:{}", source_, list);
   }
   throw invalid_argument(
-      "[restore] {} was restored before, and does not fit a part of the program that is made now. The part takes "
-      "nothing from it; what had its values already keeps them. Make the part as it was when it was saved, or the "
-      "program anew without this restore:{}",
+      "[restore] {} does not fit the program, to which a part was added after restore. The part takes nothing from "
+      "it; what had its values already keeps them. Make the part as it was when it was saved, or the program anew "
+      "without this restore:{}",
       source_, list);
 }
 

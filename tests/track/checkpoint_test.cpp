@@ -204,7 +204,7 @@ TEST(Checkpoints, ThatDoNotFitLaterPartsSaySo) {
   Checkpoint checkpoint({{"a", a}});
   const RestoreStatus status = checkpoint.read(dir.file("x"));
   status.expect_partial().assert_existing_objects_matched();
-  expect_error([&] { checkpoint.track("b", b); }, Code::invalid_argument, "a part of the program that is made now");
+  expect_error([&] { checkpoint.track("b", b); }, Code::invalid_argument, "a part was added after restore");
   EXPECT_EQ(number_of(a), 1);
   EXPECT_EQ(b.value().to_vector<float>(), (std::vector<float>{1, 2}));
   expect_error([&] { status.assert_existing_objects_matched(); }, Code::failed_precondition, "b: Variable");
