@@ -43,7 +43,9 @@ PlanCache::Value PlanCache::insert(const PlanKey& key, Value value) {
     throw;
   }
   Value result = entries_.front().second;
-  if (entries_.size() > capacity_) {
+  bytes_ += result->bytes();
+  while (entries_.size() > 1 && (entries_.size() > capacity_ || bytes_ > max_bytes_)) {
+    bytes_ -= entries_.back().second->bytes();
     index_.erase(entries_.back().first);
     entries_.pop_back();
   }
