@@ -199,7 +199,7 @@ AnyIterator::Impl::~Impl() {
       pass = Pass();
       node.reset();
     }).join();
-  } catch (const std::system_error&) {  // no thread is to be had: here, then
+  } catch (...) {  // no thread or no memory for one is to be had: here, then
   }
 }
 

@@ -85,17 +85,33 @@ void Runner::spawn() {
   if (threads_.empty()) throw Error(Code::resource_exhausted, "[data] no thread can be started");
 }
 
+void Runner::begin() {
+  if (started_) return;
+  try {
+    start();
+  } catch (const std::exception&) {
+    if (!alone_) throw;
+    overlap_ns_ = 0;  // no thread is to be had: the consumer goes on by itself, and asks again later
+  }
+}
+
 void Runner::start() {
-  if (base_state_.empty()) {
+  const bool fresh = base_state_.empty();
+  if (fresh) {
     StateWriter w;
     job_->save(w);
     base_state_ = w.take();
   }
   const Lock lock(mutex_);
+  try {
+    spawn();
+  } catch (...) {
+    if (fresh) base_state_.clear();  // the consumer may go on alone, past this state
+    throw;
+  }
   started_ = true;
   alone_ = false;
   stage_.parallelism = limit_;
-  spawn();
 }
 
 // An element without a thread. A thread would have saved the smaller of what elements take to make and what the

@@ -103,9 +103,9 @@ class Runner : public IteratorNode {
 
   void save(StateWriter& out) const override;
   void restore(StateReader& in) override;
-  void begin() {  // works ahead from now on, not from when that is found to pay
-    if (!started_) start();
-  }
+  // Works ahead from now on, not from when that is found to pay. Where no thread is to be had, a consumer that can do
+  // without goes on alone.
+  void begin();
   bool works_ahead() const { return started_; }
   // Is an element ready, or the end reached?
   bool ready();

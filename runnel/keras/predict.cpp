@@ -112,12 +112,15 @@ Predictions Model::predict(const NestArg& x, const PredictOptions& options, Sour
 Predictions Model::predict_samples(const Nest& x, const PredictOptions& options) {
   const int64_t batch_size = options.batch_size.value_or(kDefaultBatchSize);
   if (batch_size <= 0) throw invalid_argument("[predict] batch_size must be positive, got {}", batch_size);
-  int64_t count = sample_count("predict", x);
+  const int64_t samples = sample_count("predict", x);
+  int64_t count = samples;
   check_same_counts({{"x", x}});
   if (count == 0) throw invalid_argument("[predict] the data has no samples");
   if (options.steps > 0 && options.steps <= (count - 1) / batch_size) count = options.steps * batch_size;
   const bool silent = options.verbose == 0 && options.callbacks.empty();
-  if (silent && count <= batch_size) return predict_on_batch(x);  // a sample at a time: nothing to set up
+  if (silent && count <= batch_size) {  // a sample at a time: nothing to set up
+    return predict_on_batch(count == samples ? x : sample_range(x, 0, count));
+  }
   const int64_t steps = data::groups_of(count, batch_size);
   PredictWatch watch(*this, options, steps);
   JoinedOutputs outputs;

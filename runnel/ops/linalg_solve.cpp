@@ -60,11 +60,12 @@ Matrix<Wide<T>> operand_at(const Tensor& t, int64_t i, bool adjoint) {
   return m;
 }
 
+// The adjoint is asked for of small matrices alone.
 template <class T>
 LuFactors<Wide<T>> lu_at(const Tensor& t, int64_t i, bool adjoint = false) {
   if constexpr (may_be_large<T>) {
     const int64_t n = matrix_rows(t);
-    if (n >= kLargeMatrix && !adjoint) {
+    if (n >= kLargeMatrix) {
       Matrix<float> lu(n, n);
       LuFactors<double> factors;
       factors.row_to.resize(n);

@@ -28,6 +28,10 @@ std::vector<std::shared_ptr<VariableSlot>> held_slots() {
   return held;
 }
 
+bool same_elements(const Tensor& a, const Tensor& b) {
+  return a.impl()->buffer == b.impl()->buffer && a.raw() == b.raw() && a.dtype() == b.dtype() && a.shape() == b.shape();
+}
+
 }  // namespace
 
 void remember_variable(const std::shared_ptr<VariableSlot>& slot) {
@@ -49,8 +53,8 @@ Variable variable_just_read(const Tensor& value) {
     {
       const std::lock_guard lock(slot->mutex);
       if (std::ranges::find(slot->last_reads, value.impl().get()) == slot->last_reads.end()) continue;
-      // The address alone may be that of another tensor by now.
-      if (!slot->value.defined() || slot->value.impl()->buffer != value.impl()->buffer) continue;
+      // The address alone may be that of another tensor by now, of a view of the value even.
+      if (!slot->value.defined() || !same_elements(slot->value, value)) continue;
     }
     Tensor handle = Tensor::empty(DType::resource, {});
     handle.mutable_data<ResourceHandle>()->object = slot;

@@ -42,7 +42,7 @@ class RUNNEL_API VariableSlot : public Object, public Trackable {
   std::mutex mutex;
   Tensor value;
   uint64_t version = 0;
-  std::array<const TensorImpl*, 4> last_reads{};  // what these gave; for comparing only, they may be gone
+  std::array<const TensorImpl*, 16> last_reads{};  // what these gave; for comparing only, they may be gone
   uint32_t num_reads = 0;
 
  private:

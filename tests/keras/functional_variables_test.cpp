@@ -78,6 +78,28 @@ TEST(FunctionalVariables, AreNotTakenForConstantsWithTheSameMemory) {
   EXPECT_EQ(only(out[1]), 1.f);
 }
 
+// Tensors that are made and gone: a view may get the memory of a read.
+TEST(FunctionalVariables, AreNotTakenForViewsOfTheirValue) {
+  const Variable w(Tensor{{1.f}, {2.f}, {3.f}});
+  const Tensor x = Input({3});
+  told_by([&] {
+    for (int i = 0; i < 8; ++i) {
+      const Tensor view = squeeze(w.value());
+      const Tensor stopped = stop_gradient(view);
+      EXPECT_EQ((x * stopped).partial_shape(), (PartialShape{kUnknownDim, 3}));
+    }
+  });
+}
+
+TEST(FunctionalVariables, AreKnownHoweverOftenOneOpHasThem) {
+  const Variable w(Tensor{{1.f}});
+  const Tensor x = Input({1});
+  Model model;
+  told_by([&] { model = Model(x, concat({x, w, w, w, w, w, w}, 1)); });
+  w.assign({{2.f}});
+  EXPECT_EQ(reduce_sum(model(ones({1, 1}))).item<float>(), 13.f);
+}
+
 TEST(FunctionalVariables, ThatAnOpReadsByItself) {
   const Variable rows(Tensor{{1.f}, {2.f}}, {.name = "rows"});
   const Tensor ids = Input({1}, {.dtype = DType::int32});

@@ -47,6 +47,7 @@ TEST(Predict, TakesSizesAsLargeAsThereAre) {
   EXPECT_EQ(model.predict(x, {.batch_size = 2, .verbose = 0, .steps = kMost}).dim(0), 5);
   EXPECT_EQ(model.predict(x, {.batch_size = kMost, .verbose = 0, .steps = kMost}).dim(0), 5);
   EXPECT_EQ(model.predict(x, {.batch_size = 2, .verbose = 0, .steps = 2}).dim(0), 4);
+  EXPECT_EQ(model.predict(x, {.batch_size = 2, .verbose = 0, .steps = 1}).dim(0), 2);
   EXPECT_EQ(model.predict(x, {.batch_size = 2, .verbose = 0, .steps = 3}).dim(0), 5);
 }
 

@@ -458,6 +458,16 @@ TEST(Recurrent, MixedPrecisionComputesInTheShortType) {
   EXPECT_EQ(lstm.weights()[0].dtype(), float32);
 }
 
+TEST(Recurrent, IsBuiltByHand) {
+  LSTM lstm({.units = 2});
+  lstm.build(PartialShape{2, 4, 3});
+  ASSERT_EQ(lstm.weights().size(), 3u);
+  const Variable kernel = lstm.weights()[0];
+  EXPECT_EQ(lstm(ones({2, 4, 3})).dim(1), 2);
+  EXPECT_EQ(lstm.weights().size(), 3u);
+  test::expect_same_bits(lstm.weights()[0].value(), kernel.value());
+}
+
 TEST(Recurrent, Errors) {
   expect_error([] { LSTM({.units = 0})(zeros({1, 2, 3})); }, Code::invalid_argument, "units must be positive");
   expect_error([] { LSTM({.units = 2})(zeros({2, 3})); }, Code::invalid_argument, "dimensions");

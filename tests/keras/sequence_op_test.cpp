@@ -157,6 +157,36 @@ TEST(WholeSequences, SecondDerivativesAreThoseOfTheLoop) {
                    second(LSTM({.units = 3, .unroll = true, .dtype = "float64"})), 1e-10);
 }
 
+// As both states, and as the weights of two outputs.
+TEST(WholeSequences, SecondDerivativesWhereOneTensorIsTwoInputs) {
+  const Tensor x = random_tensor({2, 4, 3}, float64, 3), state = random_tensor({2, 3}, float64, 4);
+  const auto second = [&](bool unroll) {
+    LSTM layer({.units = 3, .return_state = true, .unroll = unroll, .dtype = "float64"});
+    set_random_weights(layer, {2, 4, 3});
+    GradientTape outer;
+    outer.watch(x);
+    outer.watch(state);
+    Tensor penalty;
+    {
+      GradientTape inner;
+      inner.watch(x);
+      inner.watch(state);
+      const CallArgs args{.training = {}, .mask = {}, .initial_state = {state, state}, .attention_mask = {}};
+      const std::vector<Tensor> out = nest::flatten(layer(Nest(x), args));
+      const Tensor loss = reduce_sum(square(out[0] + out[2]));
+      for (const Gradient& g : inner.gradient(std::vector<Tensor>{loss}, {GradSource(x), GradSource(state)})) {
+        penalty = penalty.defined() ? penalty + reduce_sum(square(g.value())) : reduce_sum(square(g.value()));
+      }
+    }
+    std::vector<Tensor> all;
+    for (const Gradient& g : outer.gradient(std::vector<Tensor>{penalty}, {GradSource(x), GradSource(state)})) {
+      all.push_back(g.value());
+    }
+    return all;
+  };
+  expect_all_close(second(false), second(true), 1e-10);
+}
+
 TEST(WholeSequences, ShortFloatsComputeInFloat32) {
   const Tensor x = random_tensor({3, 6, 4});
   for (const char* policy : {"mixed_bfloat16", "mixed_float16"}) {

@@ -65,6 +65,29 @@ TEST(PlanCache, KeepsTheMostRecentlyUsed) {
   EXPECT_EQ(5, made);
 }
 
+struct SizedPlan : Plan {
+  explicit SizedPlan(size_t n) : n(n) {}
+  size_t bytes() const override { return n; }
+  size_t n;
+};
+
+TEST(PlanCache, HoldsNoMoreBytesThanItMay) {
+  PlanCache cache(100, 10);
+  const auto get = [&](int64_t n) {
+    PlanKey key;
+    key.add(n);
+    return cache.get<SizedPlan>(key, [n] { return std::make_shared<SizedPlan>(static_cast<size_t>(n)); })->n;
+  };
+  for (const int64_t n : {4, 5, 1}) get(n);
+  EXPECT_EQ(cache.size(), 3u);
+  get(3);  // without the 4, the oldest
+  EXPECT_EQ(cache.size(), 3u);
+  EXPECT_EQ(get(50), 50u);  // more than all: alone
+  EXPECT_EQ(cache.size(), 1u);
+  get(2);
+  EXPECT_EQ(cache.size(), 1u);
+}
+
 TEST(PlanCache, ServesManyThreads) {
   PlanCache cache(8);
   std::vector<std::thread> threads;

@@ -164,6 +164,14 @@ TEST(Resample, TransposedIsTheTranspose) {
   EXPECT_NEAR(a, b, 1e-5 * std::abs(a));
 }
 
+// More pixels than float32 has whole numbers: the last one is rounded up.
+TEST(Resample, KernelsEndAtTheLastPixel) {
+  constexpr int64_t kPixels = (1 << 24) + 4;
+  const AxisWeights axis = kernel_weights(kPixels, 1, 1, 0.5 - static_cast<double>(kPixels), "triangle", false);
+  EXPECT_EQ(axis.taps, 2);
+  EXPECT_EQ(axis.start[0], kPixels - 2);
+}
+
 TEST(Nearest, PositionsAreFloat32) {
   for (int64_t in = 1; in < 70; ++in) {
     for (int64_t out = 1; out < 70; ++out) {

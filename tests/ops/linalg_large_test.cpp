@@ -144,24 +144,65 @@ TEST(LargeMatrices, SingularValues) {
   EXPECT_TRUE(std::isnan(linalg::svdvals(bad).host<float>()[0]));
 }
 
+void expect_eigh(const Tensor& half) {
+  const Tensor a = half + linalg::matrix_transpose(half);
+  const auto [e, v] = linalg::eigh(linalg::band_part(a, -1, 0));
+  const double size = std::max(1e-30, static_cast<double>(reduce_max(abs(e)).item<float>()));
+  const Tensor rest = matmul(wide(a), wide(v)) - wide(v) * wide(e);
+  EXPECT_LT(reduce_max(abs(rest)).item<double>() / size, 2e-5);
+  EXPECT_LT(worst(matmul(wide(v), wide(v), {.transpose_a = true}), identity(a.dim(0))), 1e-4);
+  const std::vector<double> exact = values_of(linalg::eigvalsh(wide(a))), values = values_of(e);
+  const std::vector<double> alone = values_of(linalg::eigvalsh(a));
+  for (size_t i = 0; i < values.size(); ++i) {
+    EXPECT_NEAR(values[i], exact[i], 1e-5 * size);
+    EXPECT_NEAR(alone[i], exact[i], 1e-5 * size);
+  }
+}
+
 TEST(LargeMatrices, Eigenvectors) {
   for (const int64_t n : {32, 45, 130}) {
     int which = 0;
     for (const Tensor& half : spectra(n)) {
       SCOPED_TRACE(testing::Message() << n << ", matrix " << which++);
-      const Tensor a = half + linalg::matrix_transpose(half);
-      const auto [e, v] = linalg::eigh(linalg::band_part(a, -1, 0));
-      const double size = std::max(1e-30, static_cast<double>(reduce_max(abs(e)).item<float>()));
-      const Tensor rest = matmul(wide(a), wide(v)) - wide(v) * wide(e);
-      EXPECT_LT(reduce_max(abs(rest)).item<double>() / size, 2e-5);
-      EXPECT_LT(worst(matmul(wide(v), wide(v), {.transpose_a = true}), identity(n)), 1e-4);
-      const std::vector<double> exact = values_of(linalg::eigvalsh(wide(a))), values = values_of(e);
-      const std::vector<double> alone = values_of(linalg::eigvalsh(a));
-      for (size_t i = 0; i < values.size(); ++i) {
-        EXPECT_NEAR(values[i], exact[i], 1e-5 * size);
-        EXPECT_NEAR(alone[i], exact[i], 1e-5 * size);
-      }
+      expect_eigh(half);
     }
+  }
+}
+
+// Their squares are no float32 numbers.
+TEST(LargeMatrices, OfTinyAndOfHugeNumbers) {
+  const Tensor square = random_tensor({40, 40}, float32, 6), tall = random_tensor({80, 33}, float32, 5);
+  for (const float scale : {1e-25f, 1e20f, 1e25f}) {
+    SCOPED_TRACE(scale);
+    expect_eigh(square * scale);
+    expect_svd(square * scale, false);
+    expect_svd(tall * scale, true);
+    for (const Tensor& a : {square * scale, tall * scale}) {
+      const auto [q, r] = linalg::qr(a);
+      EXPECT_LT(worst(matmul(wide(q), wide(r)), wide(a)), 1e-5);
+      EXPECT_LT(worst(matmul(wide(q), wide(q), {.transpose_a = true}), identity(q.dim(1))), 1e-5);
+    }
+  }
+  // Of both in one matrix.
+  const Tensor columns = concat({ones({20}), fill({20}, 1e-22f)}, 0);
+  expect_eigh(square * columns * expand_dims(columns, 1));
+  expect_svd(square * columns, false);
+}
+
+TEST(LargeMatrices, NothingIsFoundOfWhatIsNotFinite) {
+  for (const float bad : {NAN, INFINITY}) {
+    for (const int64_t n : {8, 40}) {
+      SCOPED_TRACE(testing::Message() << bad << " in " << n);
+      const Tensor mark = linalg::band_part(ones({n, n}), n - 1, 0) - linalg::band_part(ones({n, n}), n - 2, 0);
+      const Tensor below = where(mark > 0.f, fill({n, n}, bad), eye(n));  // the corner at the lower left
+      EXPECT_THROW(linalg::eigvalsh(below), Error);
+      EXPECT_THROW(linalg::eigh(below), Error);
+      EXPECT_TRUE(std::isnan(linalg::svdvals(below).host<float>()[0]));
+      // The upper triangle is not read.
+      EXPECT_EQ(reduce_max(linalg::eigvalsh(linalg::matrix_transpose(below))).item<float>(), 1);
+    }
+    const Tensor tall = concat({eye(40), fill({1, 40}, bad)}, 0);
+    EXPECT_TRUE(std::isnan(reduce_sum(linalg::qr(tall).r).item<float>()));
   }
 }
 

@@ -294,6 +294,49 @@ TEST(ArgMax, MatchesNaiveLoopsForEveryDtype) {
   });
 }
 
+// NaN is passed over, of equal numbers the first is taken, a row without a number that counts gives 0: in short rows
+// alone and in blocks, in long rows by lanes, and in columns.
+TEST(ArgMax, OddNumbers) {
+  const auto check = []<class T>(T) {
+    constexpr T kInf = std::numeric_limits<T>::infinity(), kNan = std::numeric_limits<T>::quiet_NaN();
+    for (const auto& few : {std::vector<T>{kNan, -kInf, kInf},
+                            {kNan},
+                            {-kInf},
+                            {kInf},
+                            {T(0), -T(0)},
+                            {kNan, -T(0), T(0)},
+                            {-kInf, kNan, T(1), T(-1)},
+                            {kNan, kInf, T(2)},
+                            {-kInf, kNan, T(-3)}}) {
+      for (const auto& [rows, n] : {std::pair<int64_t, int64_t>{3, 9}, {37, 9}, {2, 128}, {3, 301}}) {
+        std::mt19937 gen(static_cast<uint32_t>(rows * n));
+        std::vector<T> v(static_cast<size_t>(rows * n));
+        for (T& x : v) x = few[gen() % few.size()];
+        std::vector<int64_t> most, least;
+        for (int64_t r = 0; r < rows; ++r) {
+          T high = -kInf, low = kInf;
+          int64_t hi = 0, lo = 0;
+          for (int64_t k = 0; k < n; ++k) {
+            const T x = v[static_cast<size_t>(r * n + k)];
+            if (x > high) high = x, hi = k;
+            if (x < low) low = x, lo = k;
+          }
+          most.push_back(hi);
+          least.push_back(lo);
+        }
+        SCOPED_TRACE(testing::Message() << rows << "x" << n << " of " << testing::PrintToString(few));
+        const Tensor x = Tensor::of<T>(v, {rows, n});
+        EXPECT_EQ(argmax(x, 1).to_vector<int64_t>(), most);
+        EXPECT_EQ(argmin(x, 1).to_vector<int64_t>(), least);
+        EXPECT_EQ(argmax(transpose(x), 0).to_vector<int64_t>(), most);
+        EXPECT_EQ(argmin(transpose(x), 0).to_vector<int64_t>(), least);
+      }
+    }
+  };
+  check(0.0f);
+  check(0.0);
+}
+
 TEST(ArgMax, Errors) {
   expect_error([] { argmax(Tensor{1.f}, 1); }, Code::invalid_argument, "[ArgMax] axis 1 is out of range");
   expect_error([] { argmax(Tensor::empty(DType::float32, {2, 0}), 1); }, Code::invalid_argument, "is empty");

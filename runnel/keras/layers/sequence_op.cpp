@@ -220,7 +220,15 @@ std::vector<Tensor> decomposed_sequence(const std::vector<Tensor>& in, const Seq
   return {sequence, r.output, r.states[0], r.states.size() == 2 ? r.states[1] : none, zeros({0, 0, 0}, DType::uint8)};
 }
 
-std::vector<Tensor> decomposed_gradient(const std::vector<Tensor>& in, const SequenceAttrs& a, bool unroll = false) {
+// One tensor may be several inputs. A tape tells sources apart by their tensors: each input gets one of its own.
+std::vector<Tensor> told_apart(const std::vector<Tensor>& in) {
+  std::vector<Tensor> out;
+  for (const Tensor& t : in) out.push_back(identity(t));
+  return out;
+}
+
+std::vector<Tensor> decomposed_gradient(const std::vector<Tensor>& given, const SequenceAttrs& a, bool unroll = false) {
+  const std::vector<Tensor> in = told_apart(given);
   GradientTape tape;
   std::vector<GradSource> sources{in[kH], in[kH], in[kC], in[kKernel], in[kRecurrent], in[kBias]};
   for (const GradSource& s : sources) tape.watch(s.key());
@@ -259,14 +267,15 @@ Gradients second_sequence_gradient(const GradCtx& g, const SequenceAttrs& a) {
                      "[{}] second derivatives of recurrent layers need a known number of steps, got x of shape {}",
                      g.op().name, x.str());
   }
+  std::vector<Tensor> given;
+  for (int i = 0; i < g.num_inputs(); ++i) given.push_back(g.x(i));
+  const std::vector<Tensor> in = told_apart(given);
   GradientTape tape;
-  std::vector<Tensor> in;
   std::vector<GradSource> sources;
-  for (int i = 0; i < g.num_inputs(); ++i) {
-    in.push_back(g.x(i));
+  for (size_t i = 0; i < in.size(); ++i) {
     if (i == kMask || i == kKept) continue;
-    tape.watch(g.x(i));
-    sources.emplace_back(g.x(i));
+    tape.watch(in[i]);
+    sources.emplace_back(in[i]);
   }
   std::vector<Tensor> seeds;
   for (int i = 0; i < g.num_outputs(); ++i) seeds.push_back(g.dy(i));

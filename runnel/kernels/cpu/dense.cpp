@@ -1,6 +1,7 @@
 #include "runnel/kernels/cpu/dense.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "runnel/base/cpu.h"
@@ -119,13 +120,16 @@ void lu_halves(int64_t m, int64_t n, float* a, int64_t lda, int32_t* swaps) {
 // The reflection I - tau * v * transpose(v) that leaves of x its first element alone: v replaces x, its first element
 // counts as 1 and holds what is left. Gives tau.
 float reflection(int64_t n, float* x) {
-  const float square = n > 1 ? RUNNEL_BEST_ISA(dot)(n - 1, x + 1, x + 1) : 0.0f;
-  if (!(square > 0)) return 0;
-  const float left = -std::copysign(std::sqrt(x[0] * x[0] + square), x[0]);
-  const float tau = (left - x[0]) / left;
-  RUNNEL_BEST_ISA(scale)(n - 1, 1 / (x[0] - left), x + 1);
-  x[0] = left;
-  return tau;
+  const Reflection r = reflection_of(n, x, n > 1 ? RUNNEL_BEST_ISA(dot)(n - 1, x + 1, x + 1) : 0.0f);
+  if (r.tau == 0) return 0;
+  const double size = std::abs(r.divisor);
+  if (size > 1e-30 && size < 1e30) {  // the inverse is a normal number
+    RUNNEL_BEST_ISA(scale)(n - 1, static_cast<float>(1 / r.divisor), x + 1);
+  } else {
+    for (int64_t i = 1; i < n; ++i) x[i] = static_cast<float>(x[i] / r.divisor);
+  }
+  x[0] = r.left;
+  return r.tau;
 }
 
 }  // namespace

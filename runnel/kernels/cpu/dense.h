@@ -10,7 +10,7 @@ namespace runnel::cpu {
 // on the compute pool. The bits do not depend on the number of threads.
 
 // B[n,m] becomes the X with A * X = B for a triangular A[n,n], of which the other triangle is not read; with `unit` its
-// diagonal counts as ones. A zero on the diagonal divides like one.
+// diagonal counts as ones. A zero on the diagonal gives infinities or NaN, as any division by zero.
 RUNNEL_API void solve_triangular(bool lower, bool unit, int64_t n, int64_t m, const float* a, int64_t lda, float* b,
                                  int64_t ldb);
 

@@ -25,19 +25,31 @@ constexpr float kNothing = std::numeric_limits<float>::epsilon() / 64;
 constexpr int kMostSweeps = 60;  // for each value
 constexpr int64_t kPad = 16;     // rows of vectors are whole vectors
 
+// Divides the matrix by a power of two near its largest element, and tells which: sums of squares then fit. Zero where
+// an element is not finite.
+double take_scale(int64_t count, float* a) {
+  float most = 0;
+  bool finite = true;
+  for (int64_t i = 0; i < count; ++i) {
+    finite &= std::isfinite(a[i]);
+    most = std::max(most, std::abs(a[i]));
+  }
+  if (!finite) return 0;
+  if (most == 0) return 1;
+  const double scale = std::ldexp(1.0, std::ilogb(most)), inverse = 1 / scale;
+  for (int64_t i = 0; i < count; ++i) a[i] = static_cast<float>(a[i] * inverse);
+  return scale;
+}
+
 // The reflection I - tau * v * transpose(v) that leaves of x its first element alone, which is returned; x becomes v.
 float make_reflection(int64_t n, float* x, float& tau) {
-  const float square = n > 1 ? RUNNEL_BEST_ISA(spectrum_dot)(n - 1, x + 1, x + 1) : 0.0f;
-  const float first = x[0];
+  const Reflection r = reflection_of(n, x, n > 1 ? RUNNEL_BEST_ISA(spectrum_dot)(n - 1, x + 1, x + 1) : 0.0f);
   x[0] = 1;
-  if (!(square > 0)) {
-    tau = 0;
-    return first;
+  tau = r.tau;
+  if (r.tau != 0) {
+    for (int64_t i = 1; i < n; ++i) x[i] = static_cast<float>(x[i] / r.divisor);
   }
-  const float left = -std::copysign(std::sqrt(first * first + square), first);
-  tau = (left - first) / left;
-  for (int64_t i = 1; i < n; ++i) x[i] /= first - left;
-  return left;
+  return r.left;
 }
 
 // Vectors as rows, turned by rotations that wait until there are many.
@@ -182,6 +194,7 @@ void bidiagonal_sweep(int64_t low, int64_t high, double* d, double* e, TurnedRow
 
 // Where d[k] is nothing, its row can be emptied: e[k] is turned away into the rows below.
 void empty_row(int64_t k, int64_t high, double* d, double* e, TurnedRows* u) {
+  if (u) u->flush();  // the rotations below come after those that wait
   double f = e[k];
   e[k] = 0;
   d[k] = 0;
@@ -192,7 +205,6 @@ void empty_row(int64_t k, int64_t high, double* d, double* e, TurnedRows* u) {
     if (i < high) e[i] = turn.c * e[i];
     if (!u) continue;
     // Rows k and i, which need not be neighbours.
-    u->flush();
     float *x = u->row(i), *y = u->row(k);
     for (int64_t j = 0; j < u->columns(); ++j) {
       const float p = x[j], q = y[j];
@@ -249,6 +261,8 @@ bool symmetric_eigen(int64_t n, float* a, double* values, float* v) {
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t j = i + 1; j < n; ++j) a[i * n + j] = a[j * n + i];
   }
+  const double scale = take_scale(n * n, a);
+  if (scale == 0) return false;
   std::vector<double> e(static_cast<size_t>(n));
   std::vector<float> tau(static_cast<size_t>(n));
   float* w = frame.get<float>(n);
@@ -273,13 +287,16 @@ bool symmetric_eigen(int64_t n, float* a, double* values, float* v) {
     });
   }
   values[n - 1] = a[n * n - 1];
+  const auto scale_back = [&] { std::for_each(values, values + n, [&](double& value) { value *= scale; }); };
   if (!v) {
     if (!tridiagonal_eigen(n, values, e.data(), nullptr)) return false;
+    scale_back();
     std::sort(values, values + n);
     return true;
   }
   TurnedRows vectors(frame, n);
   if (!tridiagonal_eigen(n, values, e.data(), &vectors)) return false;
+  scale_back();
   vectors.flush();
   vectors.reflect(1, n - 1, a + 1, tau.data());
   const std::vector<int64_t> order = sorted(n, values, true);
@@ -289,6 +306,8 @@ bool symmetric_eigen(int64_t n, float* a, double* values, float* v) {
 }
 
 bool singular_values(int64_t n, float* a, double* values, float* u, float* v) {
+  const double scale = take_scale(n * n, a);
+  if (scale == 0) return false;
   ScratchFrame frame;
   std::vector<double> e(static_cast<size_t>(n));
   std::vector<float> left(static_cast<size_t>(n)), right(static_cast<size_t>(n));
@@ -322,6 +341,7 @@ bool singular_values(int64_t n, float* a, double* values, float* u, float* v) {
     of_u.reflect(0, n, columns, left.data());
     of_v.reflect(1, n - 1, a + 1, right.data());
     for (int64_t i = 0; i < n; ++i) {
+      values[i] *= scale;
       if (values[i] < 0) values[i] = -values[i], of_v.negate(i);
     }
     const std::vector<int64_t> order = sorted(n, values, false);
@@ -331,7 +351,7 @@ bool singular_values(int64_t n, float* a, double* values, float* u, float* v) {
     return true;
   }
   if (!bidiagonal_values(n, values, e.data(), nullptr, nullptr)) return false;
-  for (int64_t i = 0; i < n; ++i) values[i] = std::abs(values[i]);
+  for (int64_t i = 0; i < n; ++i) values[i] = std::abs(values[i]) * scale;
   std::sort(values, values + n, std::greater<>());
   return true;
 }

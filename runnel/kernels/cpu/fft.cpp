@@ -165,6 +165,12 @@ int64_t FourierPlan<T>::scratch_size() const {
 }
 
 template <class T>
+size_t FourierPlan<T>::bytes() const {
+  const size_t own = (roots_.capacity() + chirp_.capacity() + kernel_.capacity()) * sizeof(Complex);
+  return own + (forward_ ? forward_->bytes() + backward_->bytes() : 0);
+}
+
+template <class T>
 void FourierPlan<T>::run(Complex* x, Complex* scratch) const {
   if (n_ <= 1) return;
   if (forward_) {
@@ -211,20 +217,26 @@ namespace {
 template <class T>
 struct KeptPlan : Plan {
   KeptPlan(int64_t n, bool inverse) : transform(n, inverse) {}
+  size_t bytes() const override { return transform.bytes() + roots.capacity() * sizeof(std::complex<T>); }
   FourierPlan<T> transform;
   std::vector<std::complex<T>> roots;
 };
 
-constexpr int64_t kLongestKept = 1 << 17;  // 4 MB, twice that with the roots of real numbers
-constexpr size_t kPlansKept = 16;
+constexpr int64_t kLongestKept = 1 << 17;  // up to 16 MB, where the number has a large prime factor
+constexpr size_t kPlansKept = 64, kBytesKept = 32 << 20;
+
+template <class T>
+PlanCache& kept_plans() {
+  static auto& cache = *new PlanCache(kPlansKept, kBytesKept);
+  return cache;
+}
 
 template <class T, class Make>
 std::shared_ptr<const KeptPlan<T>> kept_plan(int64_t n, bool inverse, bool real, Make make) {
   if (n > kLongestKept) return make();
-  static auto& cache = *new PlanCache(kPlansKept);
   PlanKey key;
   for (int64_t word : {n, int64_t{inverse}, int64_t{real}}) key.add(word);
-  return cache.template get<KeptPlan<T>>(key, make);
+  return kept_plans<T>().template get<KeptPlan<T>>(key, make);
 }
 
 // Of n complex numbers.

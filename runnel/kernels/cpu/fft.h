@@ -19,6 +19,7 @@ class FourierPlan {
   FourierPlan(int64_t n, bool inverse);
   int64_t size() const { return n_; }
   int64_t scratch_size() const;  // of run()
+  size_t bytes() const;
   // x becomes its transform; scratch has scratch_size() elements.
   void run(Complex* x, Complex* scratch) const;
 

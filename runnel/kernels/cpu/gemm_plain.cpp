@@ -121,7 +121,7 @@ void gemm_plain(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, cons
   const double work = static_cast<double>(n) * static_cast<double>(k);
   const int64_t wanted = static_cast<int64_t>(std::max(1.0, 400e3 / work));
   const int64_t grain =
-      std::max<int64_t>({(wanted + kRows<T> - 1) / kRows<T> * kRows<T>, m / 64 / kRows<T> * kRows<T>, 16 * kRows<T>});
+      std::max<int64_t>({(wanted + kRows<T> - 1) / kRows<T> * kRows<T>, m / 64 / kRows<T> * kRows<T>, 8 * kRows<T>});
   parallel_for(m, grain, [&](int64_t begin, int64_t end) {
     ScratchFrame frame;
     T* pa = frame.get<T>(((end - begin) + kRows<T>)*kBlock);

@@ -32,12 +32,20 @@ PlanCache::Value PlanCache::find(const PlanKey& key) {
 
 PlanCache::Value PlanCache::insert(const PlanKey& key, Value value) {
   std::lock_guard lock(mutex_);
-  const auto [it, fresh] = index_.try_emplace(key);
-  if (!fresh) return it->second->second;  // another thread made the same plan meanwhile
+  if (const auto it = index_.find(key); it != index_.end()) {
+    return it->second->second;  // another thread made the same plan meanwhile
+  }
   entries_.emplace_front(key, std::move(value));
-  it->second = entries_.begin();
+  try {
+    index_.emplace(key, entries_.begin());
+  } catch (...) {  // no memory: neither knows it
+    entries_.pop_front();
+    throw;
+  }
   Value result = entries_.front().second;
-  if (entries_.size() > capacity_) {
+  bytes_ += result->bytes();
+  while (entries_.size() > 1 && (entries_.size() > capacity_ || bytes_ > max_bytes_)) {
+    bytes_ -= entries_.back().second->bytes();
     index_.erase(entries_.back().first);
     entries_.pop_back();
   }

@@ -4,6 +4,7 @@
 // with their descriptions, the roots of Fourier transforms.
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -29,13 +30,16 @@ class RUNNEL_API PlanKey {
 
 struct RUNNEL_API Plan {
   virtual ~Plan() = default;
+  virtual size_t bytes() const { return 0; }  // that count against what a cache may hold
 };
 
-// Plans by key: thread-safe, least recently used leaves first. A plan in use stays alive through its shared_ptr. Making
+// Plans by key: thread-safe, least recently used leaves first, until the others are few and small enough; the newest
+// stays. A plan in use stays alive through its shared_ptr. Making
 // one takes long and happens outside the lock.
 class RUNNEL_API PlanCache {
  public:
-  explicit PlanCache(size_t capacity) : capacity_(capacity) {}
+  explicit PlanCache(size_t capacity, size_t max_bytes = std::numeric_limits<size_t>::max())
+      : capacity_(capacity), max_bytes_(max_bytes) {}
 
   template <class P, class Make>
   std::shared_ptr<const P> get(const PlanKey& key, Make&& make) {
@@ -54,9 +58,10 @@ class RUNNEL_API PlanCache {
   Value find(const PlanKey& key);
   Value insert(const PlanKey& key, Value value);
 
-  const size_t capacity_;
+  const size_t capacity_, max_bytes_;
   mutable std::mutex mutex_;
-  Entries entries_;  // most recently used first
+  Entries entries_;   // most recently used first
+  size_t bytes_ = 0;  // of their plans
   std::unordered_map<PlanKey, Entries::iterator, Hash> index_;
 };
 

@@ -206,9 +206,10 @@ AxisWeights kernel_weights(int64_t in, int64_t out, double scale, double transla
       axis.add(0, nullptr, 0);
       continue;
     }
-    const auto last_pixel = static_cast<float>(in - 1);
-    const auto first = static_cast<int64_t>(std::clamp(std::ceil(at - reach - 0.5f), 0.0f, last_pixel));
-    const auto last = static_cast<int64_t>(std::clamp(std::floor(at + reach - 0.5f), 0.0f, last_pixel));
+    const auto pixel = [&](float where) {  // the last one may have been rounded up to float32: cut off again
+      return std::min(static_cast<int64_t>(std::clamp(where, 0.0f, static_cast<float>(in - 1))), in - 1);
+    };
+    const int64_t first = pixel(std::ceil(at - reach - 0.5f)), last = pixel(std::floor(at + reach - 0.5f));
     w.clear();
     for (int64_t s = first; s <= last; ++s) {
       w.push_back(k->at(std::abs(static_cast<double>(static_cast<float>(s) + 0.5f - at) / static_cast<double>(wide))));

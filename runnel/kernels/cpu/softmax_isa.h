@@ -49,7 +49,9 @@ RUNNEL_ISA_TARGET void narrow_softmax(const float* x, float* y, int64_t rows, in
     const F a = first == W ? load(x) : select(has_first, load_n(x, first), lowest);
     const F b = second == 0 ? lowest : select(has_second, load_n(x + W, second), lowest);
     const float most = max_nan(max_nan(b, a));
-    const F ea = select(has_first, exp(a - most), F{}), eb = select(has_second, exp(b - most), F{});
+    // The spare lanes hold what exp is fast for.
+    const F pa = select(has_first, a, splat(most)), pb = select(has_second, b, splat(most));
+    const F ea = select(has_first, exp(pa - most), F{}), eb = select(has_second, exp(pb - most), F{});
     const float scale = 1.0f / sum(ea + eb);
     if (first == W) {
       store(y, ea * scale);

@@ -79,7 +79,12 @@ double gamma_draw_slope(double a, double x) {
   if (x == 0) return 0;
   if (!(a > 0) || !(x > 0)) return kNan;
   if (a == kInf || x == kInf) return 0;
-  if (a > 1e8) return 1 + (x - a) / (2 * a);  // a normal distribution by then
+  if (a > 1e5) {
+    // Nearly a normal distribution: the derivative of Cornish and Fisher's expansion of the quantile, in the distance
+    // from the mean. What is left out is about (distance / a)^4 / 20.
+    const double w = (x - a) / std::sqrt(a), far = (x - a) / a;
+    if (a > 1e8 || std::abs(w) < 8) return 1 + far / 2 - (far * far - 1 / a) / 6 + far * (far * far + 1 / a) / 12;
+  }
   // The quantile P(a, x) stays: dx/da = -(dP/da) / p with the density p = x^(a-1) exp(-x) / gamma(a).
   if (x <= 1 || x <= a) {
     // P / p is the sum of x^(n+1) / (a (a+1) ... (a+n)); the logarithm of each term of P has a simple derivative.
