@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
 
 #include "runnel/base/format.h"
 
@@ -55,6 +56,11 @@ void Env::write_file(const std::string& path, ByteSpan bytes) {
 }
 
 void Env::remove_tree(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_symlink(path, error)) {  // the link goes, not what it leads to
+    remove(path);
+    return;
+  }
   if (!exists(path)) return;
   if (stat(path).is_dir) {
     for (const std::string& name : list(path)) remove_tree(join_path(path, name));

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
 #include <thread>
 
 #include "runnel/base/sha256.h"
@@ -267,6 +268,20 @@ TEST(Env, AForkedChildDoesNotHoldALock) {
   int status = -1;
   ::waitpid(child, &status, 0);
   EXPECT_EQ(status, 0);
+}
+
+TEST(Env, RemovingATreeLeavesWhatLinksLeadTo) {
+  TempDir outside;
+  env().write_file(outside.file("kept"), "here");
+  TempDir dir;
+  const std::string tree = dir.file("tree");
+  env().create_dirs(tree + "/inner");
+  std::filesystem::create_directory_symlink(outside.path(), tree + "/outside");
+  std::filesystem::create_directory_symlink("..", tree + "/inner/up");
+  std::filesystem::create_symlink("nothing", tree + "/nowhere");
+  env().remove_tree(tree);
+  EXPECT_THAT(env().list(dir.path()), IsEmpty());
+  EXPECT_EQ(read_text(outside.file("kept")), "here");
 }
 
 TEST(Paths, JoinAndParent) {
