@@ -272,7 +272,7 @@ TEST(Env, AForkedChildDoesNotHoldALock) {
 
 TEST(Env, RemovingATreeLeavesWhatLinksLeadTo) {
   TempDir outside;
-  env().write_file(outside.file("kept"), "here");
+  env().write_file(outside.file("kept"), as_bytes(std::string("here")));
   TempDir dir;
   const std::string tree = dir.file("tree");
   env().create_dirs(tree + "/inner");
