@@ -22,7 +22,13 @@ WeightRows rows_of(const Model& model, const io::Hdf5Reader& file, const WeightV
     variables.insert(&value.variable.slot());
   }
   WeightRows rows;
+  constexpr size_t kMostObjects = size_t{1} << 20;
+  size_t objects = 0;
   file.walk("", [&](const std::string& object, io::Hdf5Kind kind) {
+    if (++objects > kMostObjects) {  // groups that contain one another
+      throw make_error(Code::data_loss, "[load_weights] {}: more than {} objects; the file is damaged", file.path(),
+                       kMostObjects);
+    }
     if (kind == io::Hdf5Kind::dataset && !datasets.contains(object)) {
       rows.push_back({State::unused, object, "", "", "of the file"});
     }

@@ -167,6 +167,7 @@ def check_damaged(folder):
         for each in found['damaged']:
             code = 'NOT_FOUND' if bad[each['key']] == 'NOSHARD' else 'DATA_LOSS'
             expect(f"{name}: {each['key']}", each['code'], code)
+        expect(f'{name}: no shard', 'because their file is not there' in err, 'NOSHARD' in bad.values())
         # What is not damaged is printed all the same.
         for key, entry in listed(prefix).items():
             expect(f'{name}: cat {key}', run('cat', prefix, key)[0], 1 if key in bad else 0)
