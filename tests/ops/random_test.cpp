@@ -213,6 +213,19 @@ TEST(Random, GammasMoveWithAlphaAsTensorFlowsDo) {
   EXPECT_NEAR(slopes[1], 2.5318222f, 1e-5);
 }
 
+// Above 1e5 the slope is that of an expansion: the same to both sides of it.
+TEST(Random, GammasMoveEvenlyWithLargeAlpha) {
+  const auto slopes = [](double a) {
+    const Tensor alpha(a);
+    GradientTape tape;
+    tape.watch(alpha);
+    const Tensor draws = random::stateless_gamma({50}, {1, 2}, alpha);
+    return tape.jacobian(draws, alpha).to_vector<double>();
+  };
+  const std::vector<double> below = slopes(99999.99), above = slopes(100000.01);
+  for (size_t i = 0; i < below.size(); ++i) EXPECT_NEAR(above[i], below[i], 2e-8);
+}
+
 TEST(Random, WrongDtypesAndSizesAreErrors) {
   const Tensor logits{{0.f, 1.f}};
   for (const DType dtype : {DType::string, float32, int8}) {

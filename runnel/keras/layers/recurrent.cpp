@@ -54,7 +54,7 @@ void RecurrentLayer::prepare() {
 
 void RecurrentLayer::build(const PartialShape& input) {
   if (!cell_) return build_from_shapes(input);  // called by hand: makes the cell, and comes back
-  check_shape(input);  // of the sequence alone, where initial states come with it
+  check_shape(input);                           // of the sequence alone, where initial states come with it
   known_dim(input, -1);
   const int64_t batch = input[settings().time_major ? 1 : 0];
   Dims step{batch};

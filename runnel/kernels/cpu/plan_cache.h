@@ -34,8 +34,7 @@ struct RUNNEL_API Plan {
 };
 
 // Plans by key: thread-safe, least recently used leaves first, until the others are few and small enough; the newest
-// stays. A plan in use stays alive through its shared_ptr. Making
-// one takes long and happens outside the lock.
+// stays. A plan in use stays alive through its shared_ptr. Making one takes long and happens outside the lock.
 class RUNNEL_API PlanCache {
  public:
   explicit PlanCache(size_t capacity, size_t max_bytes = std::numeric_limits<size_t>::max())
