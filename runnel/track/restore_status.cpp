@@ -85,7 +85,6 @@ class Review {
       assert_all_fit();
       return assert_names();
     }
-    assert_all_fit();
     const auto unmatched = unmatched_nodes();
     if (unmatched.empty()) return;
     throw unmet("[restore] {} has no value for {} of the program's objects: {}. They keep the values that they had",
@@ -173,7 +172,7 @@ class Review {
     throw unmet("[restore] not all weights of the program and of {} were matched: {}", r_.loaded_file, some_of(names));
   }
 
-  // What did not fit a part that was made later.
+  // What did not fit a part that was made later. With an object graph such a part was refused, and is not there.
   void assert_all_fit() const {
     std::vector<std::string> names;
     for (const SavedGraph::Note& note : r_.saved->misfits()) {

@@ -216,7 +216,7 @@ TEST(Random, GammasMoveWithAlphaAsTensorFlowsDo) {
 // Above 1e5 the slope is that of an expansion: the same to both sides of it.
 TEST(Random, GammasMoveEvenlyWithLargeAlpha) {
   const auto slopes = [](double a) {
-    const Tensor alpha(a);
+    const Tensor alpha = Tensor::of<double>(std::vector<double>{a}, Shape{});
     GradientTape tape;
     tape.watch(alpha);
     const Tensor draws = random::stateless_gamma({50}, {1, 2}, alpha);
