@@ -194,8 +194,7 @@ std::vector<Case> all_cases() {
       {"model_functional_shared", [] { return of_model(shared_layer_model()); }},
       {"model_attention", [] { return of_model(attention_model()); }},
       {"model_nested", [] { return of_model(nested_model()); }},
-      // Keras keeps a list in that list for a cell with several states; it has no values.
-      {"model_recurrent", [] { return of_model(recurrent_model()); }, "ckpt-1", {"state_spec/0"}},
+      {"model_recurrent", [] { return of_model(recurrent_model()); }},
       {"model_subclassed", [] { return of_model(subclassed_model()); }},
       {"model_compiled_fit", [] { return of_model(compiled_model()); }},
       {"optimizer_sgd", trained_with<SGD>(0.1)},

@@ -17,6 +17,19 @@ Variable zero_state(const std::string& name, const Shape& shape, DType dtype) {
   return Variable(value, {.name = name, .trainable = false});
 }
 
+// What Keras's graphs have where a layer keeps the specifications of its states: no values, and a node inside for every
+// stacked cell with several states.
+std::shared_ptr<Trackable> state_specs(const RNNCell& cell) {
+  auto specs = std::make_shared<TrackableDict>();
+  const auto* stacked = dynamic_cast<const StackedRNNCells*>(&cell);
+  if (!stacked) return specs;
+  const std::vector<CellPtr>& cells = stacked->options().cells.all;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    if (cells[i]->state_size().size() > 1) specs->set(std::to_string(i), std::make_shared<TrackableList>());
+  }
+  return specs;
+}
+
 // A cell whose sequence is one operation.
 struct PlainCell {
   CellKind kind;
@@ -49,7 +62,7 @@ void RecurrentLayer::prepare() {
       {.min_ndim = 3, .means = settings().time_major ? "[steps, batch, features]" : "[batch, steps, features]"});
   set_supports_masking(true);
   cell_ = add_layer("cell", make_cell());
-  track_empty("state_spec");
+  if (!find_edge("state_spec")) track("state_spec", state_specs(*cell_));
 }
 
 void RecurrentLayer::build(const PartialShape& input) {

@@ -24,7 +24,6 @@ GRAPH = '_CHECKPOINTABLE_OBJECT_GRAPH'
 BEFORE, AFTER = 3, 10
 TOLERANCE = 1e-5  # of losses, and of the first one: both engines compute in float32, and losses come near to zero
 OTHER_GRAPH = {
-    'model_recurrent',  # Keras keeps a list in the list of state_spec for a cell with several states; it has no values
     'optimizer_loss_scale',  # Keras makes the slots outside of the inner optimizer's name scope: m/..., not Adam/m/...
 }
 faults = []
