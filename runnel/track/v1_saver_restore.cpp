@@ -43,7 +43,8 @@ void Saver::restore(Session& session, const std::optional<std::string>& save_pat
   io::called_at(where, [&] {
     if (!save_path) {
       throw invalid_argument(
-          "[Saver.restore] no checkpoint was given (an empty path), as latest_checkpoint gives where there is none yet; "
+          "[Saver.restore] no checkpoint was given (an empty path), as latest_checkpoint gives where there is none "
+          "yet; "
           "run global_variables_initializer() then");
     }
     restore_values(session, *save_path);
