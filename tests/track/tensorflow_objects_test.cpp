@@ -80,7 +80,7 @@ struct Reference {
       if (id_of.try_emplace(id, order.size()).second) order.push_back(id);
       return id_of[id];
     };
-    for (size_t i = 0; i < order.size(); ++i) {
+    for (size_t i = 0; i < order.size(); ++i) {  // NOLINT(modernize-loop-convert): `order` grows meanwhile
       const json& node = nodes[order[i]];
       GraphNode& made = graph.emplace_back();
       for (const json& child : node["children"]) {
