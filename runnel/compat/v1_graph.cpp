@@ -163,13 +163,19 @@ NodeOutput GraphState::fetched(const Fetch& fetch) {
   return {fetch.operation_.node_, -1};
 }
 
-const std::string& Operation::name() const { return node_->name; }
-const std::string& Operation::type() const { return node_->op->name; }
+const Node& Operation::node(const SourceSite& where) const {
+  if (!node_) throw at_line(make_error(Code::failed_precondition, "[Operation] this one is no node of a graph"), where);
+  return *node_;
+}
+const std::string& Operation::name(SourceSite where) const { return node(where).name; }
+const std::string& Operation::type(SourceSite where) const { return node(where).op->name; }
 
-Operation operation_of(const Tensor& tensor) {
-  const NodeSymbol* symbol = tensor.defined() ? node_symbol(tensor) : nullptr;
-  if (!symbol) throw invalid_argument("[compat.v1] the tensor is of no graph");
-  return Operation(symbol->graph(), symbol->output().node);
+Operation operation_of(const Tensor& tensor, SourceSite where) {
+  return composed(where, [&] {
+    const NodeSymbol* symbol = tensor.defined() ? node_symbol(tensor) : nullptr;
+    if (!symbol) throw invalid_argument("[compat.v1] the tensor is of no graph");
+    return Operation(symbol->graph(), symbol->output().node);
+  });
 }
 
 Graph::Graph() : state_(std::make_shared<GraphState>()) {}
@@ -178,44 +184,50 @@ Graph::Scope::Scope(std::shared_ptr<GraphState> state)
     : state_(std::move(state)), open_(std::make_unique<OpenGraph>(*state_)) {}
 Graph::Scope::~Scope() = default;
 
-const std::shared_ptr<GraphState>& Graph::state() const {
-  if (!state_) throw_moved_from("Graph");
+const std::shared_ptr<GraphState>& Graph::state(const SourceSite& where) const {
+  if (!state_) throw_moved_from("Graph", where);
   return state_;
 }
 
-std::vector<std::string> Graph::operations() const {
+std::vector<std::string> Graph::operations(SourceSite where) const {
   std::vector<std::string> names;
-  for (const auto& node : state()->graph()->nodes()) names.push_back(node->name);
+  for (const auto& node : state(where)->graph()->nodes()) names.push_back(node->name);
   return names;
 }
-std::vector<Variable> Graph::global_variables() const { return variables_of(*state(), false); }
-std::vector<Variable> Graph::trainable_variables() const { return variables_of(*state(), true); }
-std::string Graph::to_graph_def() const { return state()->graph()->to_graph_def(); }
-std::string Graph::to_text() const { return state()->graph()->to_text(); }
+std::vector<Variable> Graph::global_variables(SourceSite where) const { return variables_of(*state(where), false); }
+std::vector<Variable> Graph::trainable_variables(SourceSite where) const { return variables_of(*state(where), true); }
+std::string Graph::to_graph_def(SourceSite where) const {
+  return composed(where, [&] { return state()->graph()->to_graph_def(); });
+}
+std::string Graph::to_text(SourceSite where) const { return state(where)->graph()->to_text(); }
 
-void disable_eager_execution() {
-  Defaults& d = defaults();
-  if (d.forever) return;
-  if (thread_context().graph || thread_context().interceptor) {
-    throw make_error(Code::failed_precondition,
-                     "[disable_eager_execution] a scope of as_default() or a trace is open: call it at the program's "
-                     "beginning");
-  }
-  if (!d.base) d.base = std::make_shared<GraphState>();
-  d.forever = std::make_unique<Graph::Scope>(d.base);
+void disable_eager_execution(SourceSite where) {
+  composed(where, [&] {
+    Defaults& d = defaults();
+    if (d.forever) return;
+    if (thread_context().graph || thread_context().interceptor) {
+      throw make_error(Code::failed_precondition,
+                       "[disable_eager_execution] a scope of as_default() or a trace is open: call it at the program's "
+                       "beginning");
+    }
+    if (!d.base) d.base = std::make_shared<GraphState>();
+    d.forever = std::make_unique<Graph::Scope>(d.base);
+  });
 }
 bool executing_eagerly() { return !thread_context().graph; }
 Graph get_default_graph() { return Graph(default_state()); }
-void reset_default_graph() {
-  Defaults& d = defaults();
-  const OpenGraph* open = thread_context().graph;
-  if (open && !(d.forever && !open->outer)) {
-    throw make_error(Code::failed_precondition, "[reset_default_graph] a scope of as_default() is open");
-  }
-  const bool disabled = d.forever != nullptr;
-  d.forever.reset();
-  d.base = std::make_shared<GraphState>();
-  if (disabled) disable_eager_execution();
+void reset_default_graph(SourceSite where) {
+  composed(where, [&] {
+    Defaults& d = defaults();
+    const OpenGraph* open = thread_context().graph;
+    if (open && !(d.forever && !open->outer)) {
+      throw make_error(Code::failed_precondition, "[reset_default_graph] a scope of as_default() is open");
+    }
+    const bool disabled = d.forever != nullptr;
+    d.forever.reset();
+    d.base = std::make_shared<GraphState>();
+    if (disabled) disable_eager_execution(SourceSite());
+  });
 }
 
 Tensor placeholder(DType dtype, const PartialShape& shape, const std::string& name, SourceSite where) {
@@ -259,8 +271,8 @@ Initializer glorot_uniform_initializer() {
   };
 }
 
-VariableScope::VariableScope(const std::string& name, const VariableScopeOptions& options)
-    : state_(current_state("variable_scope").shared_from_this()) {
+VariableScope::VariableScope(const std::string& name, const VariableScopeOptions& options, SourceSite where)
+    : state_(at_caller(where, [] { return current_state("variable_scope").shared_from_this(); })) {
   auto& scopes = state_->variable_scopes;
   const bool inside = !scopes.empty();
   scopes.push_back(
@@ -303,147 +315,169 @@ Variable get_variable(const std::string& name, const Shape& shape, const GetVari
 }
 
 PartitionedVariable get_variable(const std::string& name, const Shape& shape, const GetVariable& options,
-                                 const Partitioner& partitioner) {
-  GraphState& state = current_state("get_variable");
-  const int axis = normalize_axis(partitioner.axis, shape.rank());
-  const int64_t size = shape[axis];
-  const int64_t parts = std::min<int64_t>(partitioner.num_shards, size);
-  if (parts < 1) {
-    throw invalid_argument("[get_variable] '{}' of shape {} cannot be cut into {} parts along axis {}", name,
-                           shape.str(), partitioner.num_shards, axis);
-  }
-  const Initializer init = options.initializer       ? options.initializer
-                           : is_float(options.dtype) ? glorot_uniform_initializer()
-                                                     : zeros_initializer();
-  PartitionedVariable result;
-  result.shape_ = shape;
-  result.axis_ = axis;
-  // The parts are those of one initial value, which is made once.
-  Tensor whole;
-  int64_t start = 0;
-  for (int64_t i = 0; i < parts; ++i) {
-    const int64_t length = size / parts + (i < size % parts ? 1 : 0);
-    Dims dims = shape.dims(), begin(dims.size(), 0);
-    dims[static_cast<size_t>(axis)] = length;
-    begin[static_cast<size_t>(axis)] = start;
-    const auto slice_of_whole = [&](const Shape& part, DType dtype) {
-      if (!whole.defined()) whole = init(shape, dtype);
-      return slice(whole, Tensor::of<int64_t>({begin.begin(), begin.end()}),
-                   Tensor::of<int64_t>({part.begin(), part.end()}));
-    };
-    GetVariable part_options = options;
-    part_options.initializer = slice_of_whole;
-    const Variable part = get_variable(fmt::format("{}/part_{}", name, i), Shape(dims), part_options);
-    result.parts_.push_back(part);
-    result.name_ = part.name().substr(0, part.name().rfind("/part_"));
-    io::CheckpointSlice place(dims.size());
-    for (size_t d = 0; parts > 1 && d < dims.size(); ++d) place[d] = {begin[d], dims[d]};
-    state.parts[&part.slot()] = {result.name_, shape, place};
-    start += length;
-  }
-  return result;
+                                 const Partitioner& partitioner, SourceSite where) {
+  return composed(where, [&] {
+    GraphState& state = current_state("get_variable");
+    const int axis = normalize_axis(partitioner.axis, shape.rank());
+    const int64_t size = shape[axis];
+    const int64_t parts = std::min<int64_t>(partitioner.num_shards, size);
+    if (parts < 1) {
+      throw invalid_argument("[get_variable] '{}' of shape {} cannot be cut into {} parts along axis {}", name,
+                             shape.str(), partitioner.num_shards, axis);
+    }
+    const Initializer init = options.initializer       ? options.initializer
+                             : is_float(options.dtype) ? glorot_uniform_initializer()
+                                                       : zeros_initializer();
+    PartitionedVariable result;
+    result.shape_ = shape;
+    result.axis_ = axis;
+    // The parts are those of one initial value, which is made once.
+    Tensor whole;
+    int64_t start = 0;
+    for (int64_t i = 0; i < parts; ++i) {
+      const int64_t length = size / parts + (i < size % parts ? 1 : 0);
+      Dims dims = shape.dims(), begin(dims.size(), 0);
+      dims[static_cast<size_t>(axis)] = length;
+      begin[static_cast<size_t>(axis)] = start;
+      const auto slice_of_whole = [&](const Shape& part, DType dtype) {
+        if (!whole.defined()) whole = init(shape, dtype);
+        return slice(whole, Tensor::of<int64_t>({begin.begin(), begin.end()}),
+                     Tensor::of<int64_t>({part.begin(), part.end()}));
+      };
+      GetVariable part_options = options;
+      part_options.initializer = slice_of_whole;
+      const Variable part = get_variable(fmt::format("{}/part_{}", name, i), Shape(dims), part_options);
+      result.parts_.push_back(part);
+      result.name_ = part.name().substr(0, part.name().rfind("/part_"));
+      io::CheckpointSlice place(dims.size());
+      for (size_t d = 0; parts > 1 && d < dims.size(); ++d) place[d] = {begin[d], dims[d]};
+      state.parts[&part.slot()] = {result.name_, shape, place};
+      start += length;
+    }
+    return result;
+  });
 }
 
-Tensor PartitionedVariable::as_tensor() const {
-  std::vector<Tensor> values;
-  for (const Variable& part : parts_) values.push_back(part.value());
-  return values.size() == 1 ? values[0] : concat(values, axis_);
+Tensor PartitionedVariable::as_tensor(SourceSite where) const {
+  return composed(where, [&] {
+    std::vector<Tensor> values;
+    for (const Variable& part : parts_) values.push_back(part.value());
+    return values.size() == 1 ? values[0] : concat(values, axis_);
+  });
 }
 
 Tensor assign(const Variable& variable, const Operand& value) {
-  GraphState& state = current_state("assign");
-  variable.assign(value);
-  return read_after_last(state, variable);
+  return composed(value.where(), [&] {
+    GraphState& state = current_state("assign");
+    variable.assign(value);
+    return read_after_last(state, variable);
+  });
 }
 Tensor assign_add(const Variable& variable, const Operand& delta) {
-  GraphState& state = current_state("assign_add");
-  variable.assign_add(delta);
-  return read_after_last(state, variable);
+  return composed(delta.where(), [&] {
+    GraphState& state = current_state("assign_add");
+    variable.assign_add(delta);
+    return read_after_last(state, variable);
+  });
 }
 Tensor assign_sub(const Variable& variable, const Operand& delta) {
-  GraphState& state = current_state("assign_sub");
-  variable.assign_sub(delta);
-  return read_after_last(state, variable);
+  return composed(delta.where(), [&] {
+    GraphState& state = current_state("assign_sub");
+    variable.assign_sub(delta);
+    return read_after_last(state, variable);
+  });
 }
 
 std::vector<Variable> global_variables() { return variables_of(*default_state(), false); }
 std::vector<Variable> trainable_variables() { return variables_of(*default_state(), true); }
 
-Operation no_op(const std::string& name) {
-  GraphState& state = building_state("no_op");
-  call_op("NoOp", {});
-  if (name != "NoOp") state.name_last(name);
-  return state.last();
+Operation no_op(const std::string& name, SourceSite where) {
+  return composed(where, [&] {
+    GraphState& state = building_state("no_op");
+    call_op("NoOp", {});
+    if (name != "NoOp") state.name_last(name);
+    return state.last();
+  });
 }
-Operation group(const std::vector<Fetch>& operations, const std::string& name) {
-  const ControlDependencies after(operations);
-  return no_op(name);
+Operation group(const std::vector<Fetch>& operations, const std::string& name, SourceSite where) {
+  return composed(where, [&] {
+    const ControlDependencies after(operations);
+    return no_op(name);
+  });
 }
-Operation updates(const std::function<void()>& changes) {
-  GraphState& state = building_state("updates");
-  const auto& nodes = state.graph()->nodes();
-  const std::optional<int> outer = state.tracer.ordered_from;
-  const int first = static_cast<int>(nodes.size());
-  state.tracer.ordered_from = outer.value_or(first);
-  try {
-    changes();
-  } catch (...) {
+Operation updates(const std::function<void()>& changes, SourceSite where) {
+  return composed(where, [&] {
+    GraphState& state = building_state("updates");
+    const auto& nodes = state.graph()->nodes();
+    const std::optional<int> outer = state.tracer.ordered_from;
+    const int first = static_cast<int>(nodes.size());
+    state.tracer.ordered_from = outer.value_or(first);
+    try {
+      changes();
+    } catch (...) {
+      state.tracer.ordered_from = outer;
+      throw;
+    }
     state.tracer.ordered_from = outer;
-    throw;
-  }
-  state.tracer.ordered_from = outer;
-  std::vector<Fetch> made;
-  for (size_t i = static_cast<size_t>(first); i < nodes.size(); ++i) {
-    if (has_side_effect(*nodes[i])) made.emplace_back(state.operation(nodes[i].get()));
-  }
-  return group(made, "updates");
+    std::vector<Fetch> made;
+    for (size_t i = static_cast<size_t>(first); i < nodes.size(); ++i) {
+      if (has_side_effect(*nodes[i])) made.emplace_back(state.operation(nodes[i].get()));
+    }
+    return group(made, "updates");
+  });
 }
-Operation variables_initializer(const std::vector<Variable>& variables) {
-  GraphState& state = building_state("variables_initializer");
-  std::vector<Fetch> all;
-  for (const Variable& v : variables) all.emplace_back(state.declared(v).initializer);
-  return group(all, "init");
+Operation variables_initializer(const std::vector<Variable>& variables, SourceSite where) {
+  return composed(where, [&] {
+    GraphState& state = building_state("variables_initializer");
+    std::vector<Fetch> all;
+    for (const Variable& v : variables) all.emplace_back(state.declared(v).initializer);
+    return group(all, "init");
+  });
 }
-Operation global_variables_initializer() { return variables_initializer(global_variables()); }
+Operation global_variables_initializer(SourceSite where) { return variables_initializer(global_variables(), where); }
 
-ControlDependencies::ControlDependencies(const std::vector<Fetch>& before)
-    : state_(building_state("control_dependencies").shared_from_this()) {
-  std::vector<Node*> nodes;
-  for (const Fetch& each : before) nodes.push_back(state_->fetched(each).node);
-  state_->tracer.dependencies.push_back(std::move(nodes));
+ControlDependencies::ControlDependencies(const std::vector<Fetch>& before, SourceSite where)
+    : state_(at_caller(where, [] { return building_state("control_dependencies").shared_from_this(); })) {
+  composed(where, [&] {
+    std::vector<Node*> nodes;
+    for (const Fetch& each : before) nodes.push_back(state_->fetched(each).node);
+    state_->tracer.dependencies.push_back(std::move(nodes));
+  });
 }
 ControlDependencies::~ControlDependencies() { state_->tracer.dependencies.pop_back(); }
 
-std::vector<Gradient> gradients(const Tensor& y, const std::vector<Variable>& xs) {
-  GraphState& state = building_state("gradients");
-  const NodeOutput target = state.output_of(y);
-  const std::vector<Node*> inputs = state.graph()->inputs();
-  std::vector<int> input_of;  // per variable, -1 where the graph does not use it
-  std::vector<bool> needed(inputs.size(), false);
-  for (const Variable& x : xs) {
-    const auto at = std::ranges::find(inputs, state.tracer.captured_as(x.handle()));
-    input_of.push_back(at == inputs.end() ? -1 : static_cast<int>(at - inputs.begin()));
-    if (at != inputs.end()) needed[static_cast<size_t>(input_of.back())] = true;
-  }
-  const BackwardGraph backward = build_backward(state.graph(), {target}, {true}, needed);
-  std::vector<Tensor> args(backward.dy_of.size(), ones_like(y));
-  args.insert(args.end(), backward.captures.begin(), backward.captures.end());
-  const std::vector<Tensor> values = replay(*backward.graph, args);
-  std::vector<Gradient> by_input;
-  size_t at = 0;
-  for (const Derivative::Kind kind : backward.result) {
-    switch (kind) {
-      case Derivative::Kind::none: by_input.emplace_back(); break;
-      case Derivative::Kind::dense: by_input.emplace_back(values[at++]); break;
-      case Derivative::Kind::slices:
-        by_input.emplace_back(IndexedSlices{values[at], values[at + 1], values[at + 2]});
-        at += 3;
-        break;
+std::vector<Gradient> gradients(const Tensor& y, const std::vector<Variable>& xs, SourceSite where) {
+  return composed(where, [&] {
+    GraphState& state = building_state("gradients");
+    const NodeOutput target = state.output_of(y);
+    const std::vector<Node*> inputs = state.graph()->inputs();
+    std::vector<int> input_of;  // per variable, -1 where the graph does not use it
+    std::vector<bool> needed(inputs.size(), false);
+    for (const Variable& x : xs) {
+      const auto at = std::ranges::find(inputs, state.tracer.captured_as(x.handle()));
+      input_of.push_back(at == inputs.end() ? -1 : static_cast<int>(at - inputs.begin()));
+      if (at != inputs.end()) needed[static_cast<size_t>(input_of.back())] = true;
     }
-  }
-  std::vector<Gradient> result;
-  for (int i : input_of) result.push_back(i < 0 ? Gradient() : by_input[static_cast<size_t>(i)]);
-  return result;
+    const BackwardGraph backward = build_backward(state.graph(), {target}, {true}, needed);
+    std::vector<Tensor> args(backward.dy_of.size(), ones_like(y));
+    args.insert(args.end(), backward.captures.begin(), backward.captures.end());
+    const std::vector<Tensor> values = replay(*backward.graph, args);
+    std::vector<Gradient> by_input;
+    size_t at = 0;
+    for (const Derivative::Kind kind : backward.result) {
+      switch (kind) {
+        case Derivative::Kind::none: by_input.emplace_back(); break;
+        case Derivative::Kind::dense: by_input.emplace_back(values[at++]); break;
+        case Derivative::Kind::slices:
+          by_input.emplace_back(IndexedSlices{values[at], values[at + 1], values[at + 2]});
+          at += 3;
+          break;
+      }
+    }
+    std::vector<Gradient> result;
+    for (int i : input_of) result.push_back(i < 0 ? Gradient() : by_input[static_cast<size_t>(i)]);
+    return result;
+  });
 }
 
 }  // namespace runnel::compat::v1

@@ -212,14 +212,18 @@ std::vector<Tensor> Session::run_all(const std::vector<Fetch>& fetches, const Fe
                                      const SourceSite& where) {
   return composed(where, [&] { return state_->run(fetches, feed_dict); });
 }
-Tensor Session::value_of(const VariableSlot& variable) const { return state_->savable(variable).get().at(0); }
-void Session::load(const VariableSlot& variable, const Tensor& value) {
-  const SavableValue savable = state_->savable(variable);
-  savable.check({value});
-  savable.set({value});
+Tensor Session::value_of(const VariableSlot& variable, SourceSite where) const {
+  return composed(where, [&] { return state_->savable(variable).get().at(0); });
 }
-void Session::initialize(const std::vector<const VariableSlot*>& variables) {
-  run_all(state_->initializers(variables), {}, SourceSite());
+void Session::load(const VariableSlot& variable, const Tensor& value, SourceSite where) {
+  composed(where, [&] {
+    const SavableValue savable = state_->savable(variable);
+    savable.check({value});
+    savable.set({value});
+  });
+}
+void Session::initialize(const std::vector<const VariableSlot*>& variables, SourceSite where) {
+  run_all(state_->initializers(variables), {}, where);
 }
 void Session::close() { state_->close(); }
 

@@ -14,9 +14,9 @@
 #include <thread>
 #include <vector>
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/format.h"
 #include "runnel/base/log.h"
-#include "runnel/io/caller_line.h"
 #include "runnel/io/event.h"
 #include "runnel/io/record_writer.h"
 
@@ -147,7 +147,7 @@ struct EventWriter::State {
   // `append` puts one event behind the others. False where it is dropped.
   template <class Append>
   bool give(const SourceSite& where, const Append& append) {
-    return called_at(where, [&] {
+    return at_caller(where, [&] {
       require_own();
       std::unique_lock lock(mutex);
       if (!takes_events()) return false;
@@ -292,7 +292,7 @@ struct EventWriter::State {
 };
 
 EventWriter::EventWriter(const std::string& logdir, const EventWriterOptions& options, Env& env, SourceSite where) {
-  called_at(where, [&] {
+  at_caller(where, [&] {
     if (options.max_queue < 0) {
       throw invalid_argument("[EventWriter] max_queue must not be negative, got {}", options.max_queue);
     }
@@ -327,10 +327,10 @@ bool EventWriter::write_tensor(int64_t step, std::string_view tag, std::string_v
 
 void EventWriter::schedule_flush() { state_->schedule(); }
 void EventWriter::flush(SourceSite where) {
-  called_at(where, [&] { state_->flush(); });
+  at_caller(where, [&] { state_->flush(); });
 }
 void EventWriter::close(SourceSite where) {
-  called_at(where, [&] { state_->close(); });
+  at_caller(where, [&] { state_->close(); });
 }
 bool EventWriter::is_open() const {
   if (state_->is_parents()) return false;
@@ -343,7 +343,7 @@ bool EventWriter::has_failed() const {
   return state_->failure.has_value();
 }
 void EventWriter::require_open(SourceSite where) const {
-  called_at(where, [&] {
+  at_caller(where, [&] {
     state_->require_own();
     const std::lock_guard lock(state_->mutex);
     state_->check_open();

@@ -65,13 +65,16 @@ LearningRate LearningRate::from_config(const Config& config) {
   return LearningRate(config.as_double());
 }
 
-Optimizer::Optimizer(const LearningRate& learning_rate, OptimizerOptions options)
-    : Optimizer(learning_rate, std::move(options), Layout::current) {}
+Optimizer::Optimizer(const LearningRate& learning_rate, OptimizerOptions options, SourceSite where)
+    : Optimizer(learning_rate, std::move(options), Layout::current, where) {}
 
-Optimizer::Optimizer(const LearningRate& learning_rate, OptimizerOptions options, Layout layout)
+Optimizer::Optimizer(const LearningRate& learning_rate, OptimizerOptions options, Layout layout,
+                     const SourceSite& where)
     : shared_state_(std::make_shared<State>()) {
-  check_optimizer_options(options);
-  tell_trace_of_optimizer(options.name);
+  composed(where, [&] {
+    check_optimizer_options(options);
+    tell_trace_of_optimizer(options.name);
+  });
   const OutsideTrace outside;
   const bool old = layout == Layout::before_2_11;  // has its edges when it is built
   const std::string prefix = old ? options.name + "/" : "";

@@ -103,7 +103,8 @@ class RUNNEL_API Optimizer : public Trackable, public std::enable_shared_from_th
   // whose slots are no parts of it.
   enum class Layout { current, before_2_11 };
 
-  explicit Optimizer(const LearningRate& learning_rate, OptimizerOptions options = {});
+  explicit Optimizer(const LearningRate& learning_rate, OptimizerOptions options = {},
+                     SourceSite where = SourceSite::current());
   Optimizer(const Optimizer& other);
   Optimizer& operator=(const Optimizer&) = delete;
 
@@ -179,7 +180,7 @@ class RUNNEL_API Optimizer : public Trackable, public std::enable_shared_from_th
     std::string edge = {};  // the list of them in checkpoints: "_momentums"; none when empty
   };
 
-  Optimizer(const LearningRate& learning_rate, OptimizerOptions options, Layout layout);
+  Optimizer(const LearningRate& learning_rate, OptimizerOptions options, Layout layout, const SourceSite& where = {});
   // Another optimizer around this one, with the same variables.
   Optimizer(const Optimizer& inner, std::string name);
   // The optimizer inside has made variables: gives them what waits for them here.
@@ -265,7 +266,7 @@ using keras::Optimizer;
 RUNNEL_API OptimizerPtr get(const std::string& name, SourceSite where = SourceSite::current());
 // {"class_name": "Adam", "config": {...}} and back.
 RUNNEL_API Config serialize(const Optimizer& optimizer);
-RUNNEL_API OptimizerPtr deserialize(const Config& config);
+RUNNEL_API OptimizerPtr deserialize(const Config& config, SourceSite where = SourceSite::current());
 }  // namespace optimizers
 
 // An optimizer as an argument: by name, as an object, whose state is then shared, or held by a pointer.

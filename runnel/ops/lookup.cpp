@@ -311,10 +311,10 @@ void MutableHashTable::remove(const Operand& keys) {
 }
 Tensor MutableHashTable::lookup(const Operand& keys) const { return find(handle_, keys, default_); }
 int64_t MutableHashTable::size() const { return size_of(handle_); }
-MutableHashTable::Contents MutableHashTable::export_contents() const {
+MutableHashTable::Contents MutableHashTable::export_contents(SourceSite where) const {
   static const Op<TableExportAttrs> op("LookupTableExportV2");
   const Table& table = table_of(handle_);
-  const auto parts = op.many({handle_}, {.Tkeys = table.key_dtype, .Tvalues = table.value_dtype});
+  const auto parts = op.many({handle_}, {.Tkeys = table.key_dtype, .Tvalues = table.value_dtype}, &where);
   return {parts[0], parts[1]};
 }
 

@@ -66,7 +66,7 @@ class RUNNEL_API MutableHashTable {
   struct Contents {
     Tensor keys, values;  // in the order of insertion
   };
-  Contents export_contents() const;
+  Contents export_contents(SourceSite where = SourceSite::current()) const;
   const Tensor& handle() const { return handle_; }
 
  private:

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/format.h"
 #include "runnel/compat/v1.h"
-#include "runnel/io/caller_line.h"
 #include "runnel/ops/variable_slot.h"
 #include "runnel/tensor/thread_context.h"
 #include "runnel/track/checkpoint_node.h"
@@ -212,37 +212,37 @@ std::string Checkpoint::save_as_latest(const std::string& prefix, const Checkpoi
 }
 
 std::string Checkpoint::save(const std::string& prefix, const CheckpointOptions& options, SourceSite where) {
-  return io::called_at(where, [&] { return save_as_latest(prefix, options, [&] { return capture(SourceSite()); }); });
+  return at_caller(where, [&] { return save_as_latest(prefix, options, [&] { return capture(SourceSite()); }); });
 }
 std::string Checkpoint::save(const std::string& prefix, const compat::v1::Session& session,
                              const CheckpointOptions& options, SourceSite where) {
-  return io::called_at(where,
-                       [&] { return save_as_latest(prefix, options, [&] { return capture(session, SourceSite()); }); });
+  return at_caller(where,
+                   [&] { return save_as_latest(prefix, options, [&] { return capture(session, SourceSite()); }); });
 }
 
 std::string Checkpoint::write(const std::string& prefix, const CheckpointOptions& options, SourceSite where) const {
-  io::called_at(where, [&] { write_files(prefix, options, [&] { return capture(SourceSite()); }, {}); });
+  at_caller(where, [&] { write_files(prefix, options, [&] { return capture(SourceSite()); }, {}); });
   return prefix;
 }
 std::string Checkpoint::write(const std::string& prefix, const compat::v1::Session& session,
                               const CheckpointOptions& options, SourceSite where) const {
-  io::called_at(where, [&] { write_files(prefix, options, [&] { return capture(session, SourceSite()); }, {}); });
+  at_caller(where, [&] { write_files(prefix, options, [&] { return capture(session, SourceSite()); }, {}); });
   return prefix;
 }
 
 void Checkpoint::sync(SourceSite where) const {
-  io::called_at(where, [&] { node_->writer.sync(); });
+  at_caller(where, [&] { node_->writer.sync(); });
 }
 
 Snapshot Checkpoint::capture(SourceSite where) const {
-  return io::called_at(where, [&] {
+  return at_caller(where, [&] {
     refuse_traces("saving");
     GivenParts::require_all(*node_);
     return train::capture(node_->root(), node_->attached());
   });
 }
 Snapshot Checkpoint::capture(const compat::v1::Session& session, SourceSite where) const {
-  return io::called_at(where, [&] {
+  return at_caller(where, [&] {
     GivenParts::require_all(*node_);
     const Variable& counter = node_->save_counter;  // counts in the program, not in a session
     return train::capture(node_->root(), node_->attached(), [&](const VariableSlot& variable) {
@@ -255,7 +255,7 @@ Snapshot Checkpoint::capture(const compat::v1::Session& session, SourceSite wher
 RestoreStatus Checkpoint::restore(const std::optional<std::string>& path, const CheckpointOptions& options,
                                   SourceSite where) {
   // The counter is there before, so that the file's is checked with everything else; a restore that fails makes none.
-  const bool made = io::called_at(where, [&] {
+  const bool made = at_caller(where, [&] {
     refuse_traces("restore");
     return node_->make_counter();
   });
@@ -269,7 +269,7 @@ RestoreStatus Checkpoint::restore(const std::optional<std::string>& path, const 
 
 RestoreStatus Checkpoint::read(const std::optional<std::string>& path, const CheckpointOptions& options,
                                SourceSite where) {
-  return io::called_at(where, [&] {
+  return at_caller(where, [&] {
     refuse_traces("restore");
     node_->writer.sync();
     Env& env = *options.env;

@@ -2,10 +2,10 @@
 
 #include <chrono>
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/format.h"
 #include "runnel/base/log.h"
 #include "runnel/compat/v1_graph.h"
-#include "runnel/io/caller_line.h"
 #include "runnel/io/checkpoint_names.h"
 #include "runnel/ops/variable_slot.h"
 #include "runnel/track/checkpoint_tensor.h"
@@ -72,7 +72,7 @@ std::vector<std::string> Saver::last_checkpoints() const {
 
 std::string Saver::save(Session& session, const std::string& save_path, const GlobalStep& global_step,
                         const SaverSave& options, SourceSite where) {
-  return io::called_at(where, [&] {
+  return at_caller(where, [&] {
     const std::string& state_name = options.latest_filename;
     if (state_name.empty() || state_name.find('/') != std::string::npos) {
       throw invalid_argument("[Saver.save] latest_filename is a name without a folder, not '{}'", state_name);

@@ -1,8 +1,8 @@
 // What a Saver reads: by its own names, and from checkpoints of objects by the names that their variables had.
+#include "runnel/base/caller_line.h"
 #include "runnel/base/format.h"
 #include "runnel/base/log.h"
 #include "runnel/compat/v1_graph.h"
-#include "runnel/io/caller_line.h"
 #include "runnel/io/checkpoint_names.h"
 #include "runnel/ops/variable_slot.h"
 #include "runnel/track/checkpoint_tensor.h"
@@ -40,7 +40,7 @@ Tensor read_slice(const io::CheckpointReader& reader, const io::CheckpointEntry&
 }  // namespace
 
 void Saver::restore(Session& session, const std::optional<std::string>& save_path, SourceSite where) {
-  io::called_at(where, [&] {
+  at_caller(where, [&] {
     if (!save_path) {
       throw invalid_argument(
           "[Saver.restore] no checkpoint was given (an empty path), as latest_checkpoint gives where there is none "
