@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runnel/base/export.h"
+#include "runnel/base/machine_peak.h"
 
 namespace runnel::profile {
 
@@ -59,6 +60,7 @@ struct Recording {
   std::vector<Event> events;         // in order of begin
   std::vector<MemorySample> memory;  // in order of time
   int64_t lost = 0;                  // events that found no room
+  MachinePeak peak;                  // of the machine that was recorded, where it was measured
 };
 
 // One recording at a time, of the whole program; both may be called on any thread. An Error where one is under way
