@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "runnel/base/format.h"
+#include "runnel/base/machine_peak.h"
 #include "runnel/base/profile_lane.h"
 
 namespace runnel::profile {
@@ -210,6 +211,7 @@ uint64_t current_recording() {
 
 void start() {
   current_recording();
+  machine_peak();  // measured once, while nothing is recorded
   static const int hooked =
       ::pthread_atfork([] { recordings().mutex.lock(); }, [] { recordings().mutex.unlock(); }, forget_in_child);
   static_cast<void>(hooked);
@@ -245,6 +247,7 @@ Recording stop() {
   recording.host = host_name();
   recording.started_unix_ns = stopped->started_unix_ns;
   recording.length_ns = scale.length();
+  recording.peak = machine_peak();
   for (const auto& lane : stopped->lanes) read_lane(*lane, scale, recording);
   std::stable_sort(recording.events.begin(), recording.events.end(), [](const Event& a, const Event& b) {
     return a.begin_ns != b.begin_ns ? a.begin_ns < b.begin_ns : a.end_ns > b.end_ns;
