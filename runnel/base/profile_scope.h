@@ -22,10 +22,10 @@ inline constexpr uint64_t kUnasked = ~uint64_t{0};
 inline bool recording() { return detail::state.load(std::memory_order_relaxed) != 0; }
 
 // The number of the recording under way; 0: there is none.
-uint64_t current_recording();
+RUNNEL_API uint64_t current_recording();
 
 // A moment, in units of the clock that is cheapest to read.
-int64_t now_ticks();
+RUNNEL_API int64_t now_ticks();
 
 // Fills in what an event needs of its payload, once the recording has stopped. `subject` lives as long as the program.
 using Reader = void (*)(const void* subject, std::string_view payload, Event& event);
@@ -44,14 +44,14 @@ struct RawEvent {
   const void* subject = nullptr;
 };
 // Of the calling thread, which does not wait for others. An event for which there is no room counts as lost.
-void put(const RawEvent& event) noexcept;
+RUNNEL_API void put(const RawEvent& event) noexcept;
 
 // For payloads that are written in place: room for so many bytes after the name, or null.
 char* begin_put(const RawEvent& event, size_t payload_size) noexcept;
 void end_put() noexcept;
 
 // So many bytes of tensors live after an allocation or release by this thread. The op whose event is around gets it.
-void sample_memory(int64_t live_bytes) noexcept;
+RUNNEL_API void sample_memory(int64_t live_bytes) noexcept;
 
 // One event, from here to the end of the block; one that throws ends it too. A recording that began later or stops
 // earlier has nothing of it. The name must stay where it is.
@@ -87,7 +87,7 @@ class Span {
 
 // What recordings call this thread while it lives: "pool 1". `role` must stay where it is. Threads without are "main"
 // or "thread".
-class ThreadName {
+class RUNNEL_API ThreadName {
  public:
   explicit ThreadName(const char* role, int number = -1);
   ~ThreadName();

@@ -3,7 +3,7 @@
 namespace runnel::profile {
 
 void StepScope::record() {
-  if (!recording()) return;
+  if (dropped_ || !recording()) return;
   put({.kind = Kind::step,
        .begin_ticks = begin_ticks_,
        .end_ticks = now_ticks(),

@@ -21,6 +21,7 @@ class StepScope {
 
   int64_t number() const { return number_; }
   void set_detail(std::string detail) { detail_ = std::move(detail); }
+  void drop() { dropped_ = true; }  // it turned out to be none
   // For those who stop a recording: puts the steps that this thread is in into it, as far as they have come.
   static void record_open_steps();
 
@@ -31,6 +32,7 @@ class StepScope {
   std::string detail_;
   const int64_t number_;
   int64_t begin_ticks_ = now_ticks();
+  bool dropped_ = false;
   StepScope* const outer_;
   const ContextScope<&ThreadContext::step> scope_;
 };
