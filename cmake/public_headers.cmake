@@ -144,6 +144,7 @@ set(RUNNEL_PUBLIC_HEADERS
   runnel/track/checkpoint_contents.h
   runnel/track/checkpoint_manager.h
   runnel/track/checkpoint_options.h
+  runnel/track/checkpoints_iterator.h
   runnel/track/foreign_iterator.h
   runnel/track/restore_status.h
   runnel/track/snapshot.h

@@ -67,6 +67,7 @@ void register_all_ops(Registry& r) {
   register_logical(r);
   register_lookup(r);
   register_lookup_handles(r);
+  register_lookup_dense(r);
   register_matmul(r);
   register_nn_activation(r);
   register_nn_bias(r);

@@ -63,6 +63,8 @@ class GraphState : public std::enable_shared_from_this<GraphState> {
   const Declared& declared(const Variable& variable);
   // Makes it a variable of the graph, with nodes that assign its initial value and read it.
   void declare(const Variable& variable, const Tensor& initial_value);
+  // Another initial value than it was declared with.
+  void set_initial_value(const Variable& variable, const Tensor& value);
   // Variables that were made elsewhere (weights of Keras layers) belong to the graph once it uses them: their
   // initializer assigns the value they have now.
   void declare_captured();

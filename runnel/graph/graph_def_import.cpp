@@ -2,6 +2,7 @@
 #include <google/protobuf/stubs/logging.h>
 #include <runnel_pb/graph.pb.h>
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <map>
@@ -263,7 +264,9 @@ void complete_control_flow(const OpDef& op, const pb::NodeDef& def, void* values
 
 // A table that a graph makes without a name is its node's: every run finds it again, and it goes with the graph.
 void own_table(const OpDef& op, const pb::NodeDef& def, void* attrs) {
-  if (op.name != "HashTableV2" && op.name != "MutableHashTableV2") return;
+  constexpr const char* kTables[] = {"HashTableV2", "MutableHashTableV2", "MutableHashTableOfTensorsV2",
+                                     "MutableDenseHashTableV2"};
+  if (std::ranges::none_of(kTables, [&](const char* table) { return op.name == table; })) return;
   auto& table = *static_cast<TableAttrs*>(attrs);
   if (table.shared_name.empty()) table.own = std::make_shared<NodeTable>(def.name());
 }

@@ -1,5 +1,6 @@
 #include "runnel/ops/lookup.h"
 
+#include <algorithm>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
@@ -14,14 +15,24 @@
 namespace runnel {
 namespace {
 
+struct TableExportAttrs {
+  DType Tkeys = DType::invalid;
+  DType Tvalues = DType::invalid;
+  static constexpr auto fields() {
+    return field_list(field("Tkeys", &TableExportAttrs::Tkeys), field("Tvalues", &TableExportAttrs::Tvalues));
+  }
+};
+
 struct StringHash {
   size_t operator()(const Bytes& b) const { return std::hash<std::string_view>()(b); }
 };
 
+// Keys are scalars. The rows stand in the order of insertion.
 template <class K, class V>
 class TypedTable : public Table {
  public:
-  using Table::Table;
+  TypedTable(std::string name, TableType type)
+      : Table(std::move(name), std::move(type)), width_(this->type.value_shape.num_elements()) {}
   bool initialize(const Tensor& keys, const Tensor& values) override {
     std::lock_guard lock(mutex);
     if (filled) return keys.num_elements() == static_cast<int64_t>(now_.live);
@@ -54,10 +65,16 @@ class TypedTable : public Table {
   }
   void find(const Tensor& keys, const Tensor& missing, const Tensor& out) const override {
     std::lock_guard lock(mutex);
-    const bool one = fixed || missing.num_elements() == 1;
-    for (int64_t i = 0; i < keys.num_elements(); ++i) {
+    const bool one = type.fixed || missing.num_elements() == width_;
+    const V* otherwise = missing.data<V>();
+    V* to = out.mutable_data<V>();
+    for (int64_t i = 0; i < keys.num_elements(); ++i, to += width_) {
       const auto it = now_.map.find(keys.data<K>()[i]);
-      out.mutable_data<V>()[i] = it != now_.map.end() ? now_.order[it->second].value : missing.data<V>()[one ? 0 : i];
+      if (it == now_.map.end()) {
+        std::copy_n(otherwise + (one ? 0 : i * width_), width_, to);
+      } else {
+        std::copy_n(cells(now_, it->second), width_, to);
+      }
     }
   }
   int64_t size() const override {
@@ -68,12 +85,13 @@ class TypedTable : public Table {
     std::lock_guard lock(mutex);
     const Shape shape{static_cast<int64_t>(now_.live)};
     Tensor keys = Tensor::empty(dtype_of<K>, shape);
-    Tensor values = Tensor::empty(dtype_of<V>, shape);
-    int64_t i = 0;
-    for (const Row& row : now_.order) {
-      if (!row.live) continue;
-      keys.mutable_data<K>()[i] = row.key;
-      values.mutable_data<V>()[i++] = row.value;
+    Tensor values = Tensor::empty(dtype_of<V>, Shape(values_for(shape)));
+    K* key = keys.mutable_data<K>();
+    V* value = values.mutable_data<V>();
+    for (size_t row = 0; row < now_.order.size(); ++row) {
+      if (!now_.order[row].live) continue;
+      *key++ = now_.order[row].key;
+      value = std::copy_n(cells(now_, row), width_, value);
     }
     return {keys, values};
   }
@@ -81,78 +99,131 @@ class TypedTable : public Table {
  private:
   struct Row {
     K key;
-    V value;
     bool live;
   };
   using Hash = std::conditional_t<std::is_same_v<K, Bytes>, StringHash, std::hash<K>>;
+  using Cell = std::conditional_t<std::is_same_v<V, bool>, uint8_t, V>;  // a vector of bools has no elements in memory
   struct Contents {
     std::unordered_map<K, size_t, Hash> map;
     std::vector<Row> order;
+    std::vector<Cell> cells;  // width_ of each row
     size_t live = 0;
   };
+  auto cells(const Contents& of, size_t row) const {
+    return of.cells.begin() + static_cast<std::ptrdiff_t>(row) * static_cast<std::ptrdiff_t>(width_);
+  }
+  auto cells(Contents& of, size_t row) const {
+    return of.cells.begin() + static_cast<std::ptrdiff_t>(row) * static_cast<std::ptrdiff_t>(width_);
+  }
 
   void put(Contents& to, const Tensor& keys, const Tensor& values, bool refuse_change) const {
-    for (int64_t i = 0; i < keys.num_elements(); ++i) {
+    const V* value = values.data<V>();
+    for (int64_t i = 0; i < keys.num_elements(); ++i, value += width_) {
       const K& key = keys.data<K>()[i];
-      const V& value = values.data<V>()[i];
       const auto [it, fresh] = to.map.try_emplace(key, to.order.size());
       if (fresh) {
+        const size_t num_cells = to.cells.size();
         try {
-          to.order.push_back({key, value, true});
+          to.cells.insert(to.cells.end(), value, value + width_);
+          to.order.push_back({key, true});
         } catch (...) {
+          to.cells.resize(num_cells);
           to.map.erase(it);  // no key without a row, whatever memory there is
           throw;
         }
         ++to.live;
-      } else if (refuse_change && !(to.order[it->second].value == value)) {
+      } else if (refuse_change && !std::equal(value, value + width_, cells(to, it->second))) {
         throw invalid_argument("{} is given two values for key number {}", describe(), i);
       } else {
-        to.order[it->second].value = value;
+        std::copy_n(value, width_, cells(to, it->second));
       }
     }
   }
   void compact() {
-    std::erase_if(now_.order, [](const Row& row) { return !row.live; });
-    for (size_t i = 0; i < now_.order.size(); ++i) now_.map[now_.order[i].key] = i;
+    size_t kept = 0;
+    for (size_t row = 0; row < now_.order.size(); ++row) {
+      if (!now_.order[row].live) continue;
+      if (kept != row) {
+        now_.order[kept] = std::move(now_.order[row]);
+        std::move(cells(now_, row), cells(now_, row + 1), cells(now_, kept));
+      }
+      now_.map[now_.order[kept].key] = kept;
+      ++kept;
+    }
+    now_.order.resize(kept);
+    now_.cells.erase(cells(now_, kept), now_.cells.end());
   }
 
+  const int64_t width_;
   Contents now_;
 };
 
 }  // namespace
 
+PartialShape Table::values_for(const PartialShape& keys) const {
+  if (!keys.has_rank()) return PartialShape::unknown();
+  const Dims& dims = keys.dims();
+  const size_t own = type.key_shape.dims().size();
+  const bool ends_so =
+      dims.size() >= own && std::equal(type.key_shape.begin(), type.key_shape.end(), dims.end() - own,
+                                       [](int64_t wanted, int64_t d) { return d == wanted || d == kUnknownDim; });
+  if (!ends_so) {
+    throw invalid_argument("{} has keys of shape {}, the shape of these does not end so: {}", describe(),
+                           type.key_shape.str(), keys.str());
+  }
+  Dims all(dims.begin(), dims.end() - own);
+  for (const int64_t d : type.value_shape) all.push_back(d);
+  return PartialShape(all);
+}
+
+std::pair<PartialShape, PartialShape> Table::contents_shapes() const {
+  const PartialShape keys{kUnknownDim};
+  return {keys, values_for(keys)};
+}
+
+void Table::check_contents(const Tensor& keys, const Tensor& values) const { check_entries(*this, keys, values); }
+
 // The contents of a fixed table are part of the program.
 std::vector<SavableValue> Table::savable_values() {
-  if (fixed) return {};
+  if (type.fixed) return {};
   const auto get = [this] {
     auto [keys, values] = contents();
     return std::vector<Tensor>{keys, values};
   };
   const auto check = [this](const std::vector<Tensor>& saved) {
     const Tensor &keys = saved.at(0), &values = saved.at(1);
-    if (keys.dtype() != key_dtype || values.dtype() != value_dtype || !(keys.shape() == values.shape())) {
-      throw invalid_argument("{} maps {} to {}, the saved keys are {}{}, the values {}{}", describe(),
-                             dtype_name(key_dtype), dtype_name(value_dtype), dtype_name(keys.dtype()),
-                             keys.shape().str(), dtype_name(values.dtype()), values.shape().str());
+    try {
+      check_contents(keys, values);
+    } catch (const Error& error) {
+      throw invalid_argument("{} maps {}, the saved keys are {}{}, the values {}{}: {}", describe(), described(type),
+                             dtype_name(keys.dtype()), keys.shape().str(), dtype_name(values.dtype()),
+                             values.shape().str(), error.what());
     }
   };
   const auto set = [this](const std::vector<Tensor>& saved) { replace(saved.at(0), saved.at(1)); };
   return {{.name = "table", .suffixes = {"-keys", "-values"}, .get = get, .check = check, .set = set}};
 }
 
-std::shared_ptr<Table> make_table(const std::string& name, DType key, DType value, bool fixed) {
+std::string described(const TableType& type) {
+  const auto shown = [](DType dtype, const Shape& shape) {
+    return dtype_name(dtype) + (shape.rank() == 0 ? "" : shape.str());
+  };
+  return shown(type.key, type.key_shape) + " to " + shown(type.value, type.value_shape);
+}
+
+std::shared_ptr<Table> make_table(const std::string& name, const TableType& type) {
   std::shared_ptr<Table> table;
   key_types.for_each([&]<class K>() {
-    if (dtype_of<K> != key) return;
-    (Types<int32_t, int64_t, float, double, bool, Bytes>{}).for_each([&]<class V>() {
-      if (dtype_of<V> == value) table = std::make_shared<TypedTable<K, V>>(name, key, value, fixed);
+    if (dtype_of<K> != type.key) return;
+    value_types.for_each([&]<class V>() {
+      if (dtype_of<V> == type.value) table = std::make_shared<TypedTable<K, V>>(name, type);
     });
   });
   if (!table) {
     throw invalid_argument(
         "[hash table] no table from {} to {}: keys are string, int32 or int64; values int32, int64, "
         "float32, float64, bool or string",
-        dtype_name(key), dtype_name(value));
+        dtype_name(type.key), dtype_name(type.value));
   }
   return table;
 }
@@ -180,14 +251,43 @@ void require_dtype(const Table& table, const char* what, DType expected, DType g
 
 }  // namespace
 
+void check_keys(const Table& table, const Tensor& keys) {
+  require_dtype(table, "keys", table.type.key, keys.dtype());
+  (void)table.values_for(keys.shape());
+}
+
 void check_entries(const Table& table, const Tensor& keys, const Tensor& values) {
-  require_dtype(table, "keys", table.key_dtype, keys.dtype());
-  require_dtype(table, "values", table.value_dtype, values.dtype());
-  if (!(keys.shape() == values.shape())) {
+  check_keys(table, keys);
+  require_dtype(table, "values", table.type.value, values.dtype());
+  const PartialShape wanted = table.values_for(keys.shape());
+  if (values.shape() == wanted) return;
+  if (table.type.value_shape.rank() == 0 && table.type.key_shape.rank() == 0) {
     throw invalid_argument("keys and values must have one shape, got {} and {}", keys.shape().str(),
                            values.shape().str());
   }
+  throw invalid_argument("{} maps {}: to keys of shape {} belong values of shape {}, got {}", table.describe(),
+                         described(table.type), keys.shape().str(), wanted.str(), values.shape().str());
 }
+
+namespace {
+
+// The table of a handle that is known by now; null while a graph is built that gets it later.
+const Table* known_table(InferContext& c) {
+  const Tensor* handle = c.constant(0);
+  return handle ? &table_of(*handle) : nullptr;
+}
+
+void check_default(const Table& table, const Tensor& value, const Shape& values) {
+  require_dtype(table, "values", table.type.value, value.dtype());
+  if (value.shape() == table.type.value_shape || value.shape() == values) return;
+  if (table.type.value_shape.rank() == 0) {
+    throw invalid_argument("default_value must be a scalar or have the shape of the keys");
+  }
+  throw invalid_argument("default_value must have the shape of one value, {}, or of all, {}, got {}",
+                         table.type.value_shape.str(), values.str(), value.shape().str());
+}
+
+}  // namespace
 
 void register_lookup(Registry& r) {
   r.define("LookupTableFindV2")
@@ -197,15 +297,15 @@ void register_lookup(Registry& r) {
       .type("Tout", data_types)
       .in("default_value", "Tout")
       .out("values", "Tout")
-      .shape([](InferContext& c) { c.output(c.input(1)); })
+      .shape([](InferContext& c) {
+        const Table* table = known_table(c);
+        c.output(table ? table->values_for(c.input(1)) : PartialShape::unknown());
+      })
       .cpu([](KernelContext& c) {
         const Table& table = table_of(c.in(0));
-        require_dtype(table, "keys", table.key_dtype, c.in(1).dtype());
-        require_dtype(table, "values", table.value_dtype, c.in(2).dtype());
-        if (c.in(2).rank() != 0 && !(c.in(2).shape() == c.in(1).shape())) {
-          throw invalid_argument("default_value must be a scalar or have the shape of the keys");
-        }
-        if (table.fixed && !table.filled) {
+        check_keys(table, c.in(1));
+        check_default(table, c.in(2), c.out().shape());
+        if (table.type.fixed && !table.filled) {
           throw make_error(Code::failed_precondition, "{} has no contents yet: initialize it first", table.describe());
         }
         table.find(c.in(1), c.in(2), c.out());
@@ -223,7 +323,7 @@ void register_lookup(Registry& r) {
       .shape([](InferContext&) {})
       .cpu([](KernelContext& c) {
         Table& table = table_of(c.in(0));
-        if (table.fixed) {
+        if (table.type.fixed) {
           throw make_error(Code::unimplemented, "{} is fixed: nothing can be inserted", table.describe());
         }
         check_entries(table, c.in(1), c.in(2));
@@ -239,7 +339,7 @@ void register_lookup(Registry& r) {
       .shape([](InferContext&) {})
       .cpu([](KernelContext& c) {
         Table& table = table_of(c.in(0));
-        require_dtype(table, "keys", table.key_dtype, c.in(1).dtype());
+        check_keys(table, c.in(1));
         table.remove(c.in(1));
       })
       .stateful()
@@ -252,12 +352,36 @@ void register_lookup(Registry& r) {
       .cpu([](KernelContext& c) { *c.out<int64_t>() = table_of(c.in(0)).size(); })
       .stateful()
       .doc("How many keys there are.");
+
+  r.define<TableExportAttrs>("LookupTableExportV2")
+      .in("table_handle", DType::resource)
+      .out("keys", "Tkeys")
+      .out("values", "Tvalues")
+      .shape([](InferContext& c) {
+        const Table* table = known_table(c);
+        auto [keys, values] =
+            table ? table->contents_shapes() : std::pair(PartialShape::unknown(), PartialShape::unknown());
+        c.output(0, std::move(keys));
+        c.output(1, std::move(values));
+      })
+      .forwards()
+      .cpu([](KernelContext& c, const TableExportAttrs& a) {
+        const Table& table = table_of(c.in(0));
+        if (table.type.key != a.Tkeys || table.type.value != a.Tvalues) {
+          throw invalid_argument("{} maps {}, not {} to {}", table.describe(), described(table.type),
+                                 dtype_name(a.Tkeys), dtype_name(a.Tvalues));
+        }
+        auto [keys, values] = table.contents();
+        c.forward(0, keys);
+        c.forward(1, values);
+      })
+      .stateful()
+      .doc("All keys and values of a table; of a dense one, its buckets.");
 }
 
 namespace lookup {
-namespace {
 
-Tensor find(const Tensor& handle, const Operand& keys, const Tensor& default_value) {
+Tensor find(const Tensor& handle, const Operand& keys, const Operand& default_value) {
   static const Op op("LookupTableFindV2");
   return op({handle, keys, default_value});
 }
@@ -266,18 +390,9 @@ Tensor value_in(const Operand& x, DType dtype) {
   return composed(x.where(), [&] { return x.is_literal() ? x.as(dtype) : *x.tensor(); });
 }
 
-Tensor table_handle(const std::string& name, DType keys, DType values, bool fixed, const SourceSite& where) {
-  return composed(where, [&] { return handle_to_table(make_table(name, keys, values, fixed)); });
-}
-
 int64_t size_of(const Tensor& handle) {
   static const Op op("LookupTableSizeV2");
   return op({handle}).item<int64_t>();
-}
-
-void fill(const Tensor& handle, const Operand& keys, const Operand& values) {
-  static const Op op("InitializeTableV2");
-  op.many({handle, keys, values});
 }
 
 void insert_into(const Tensor& handle, const Operand& keys, const Operand& values) {
@@ -285,11 +400,44 @@ void insert_into(const Tensor& handle, const Operand& keys, const Operand& value
   op.many({handle, keys, values});
 }
 
+void remove_from(const Tensor& handle, const Operand& keys) {
+  static const Op op("LookupTableRemoveV2");
+  op.many({handle, keys});
+}
+
+std::pair<Tensor, Tensor> export_from(const Tensor& handle, const SourceSite& where) {
+  static const Op<TableExportAttrs> op("LookupTableExportV2");
+  const TableType& type = table_of(handle).type;
+  const auto parts = op.many({handle}, {.Tkeys = type.key, .Tvalues = type.value}, &where);
+  return {parts[0], parts[1]};
+}
+
+namespace {
+
+Tensor table_handle(const std::string& name, const TableType& type, const SourceSite& where) {
+  return composed(where, [&] { return handle_to_table(make_table(name, type)); });
+}
+
+void fill(const Tensor& handle, const Operand& keys, const Operand& values) {
+  static const Op op("InitializeTableV2");
+  op.many({handle, keys, values});
+}
+
+// Of a table whose values have this default.
+TableType open_type(DType key, const Tensor& default_value) {
+  const Shape& shape = default_value.shape();
+  if (shape.rank() > 1) {
+    throw invalid_argument("[MutableHashTable] default_value must be a scalar or a vector, got shape {}", shape.str());
+  }
+  return {.key = key, .value = default_value.dtype(), .value_shape = shape};
+}
+
 }  // namespace
 
 StaticHashTable::StaticHashTable(const Operand& keys, const Operand& values, const Operand& default_value,
                                  const std::string& name)
-    : handle_(table_handle(name, keys.natural_dtype(), values.natural_dtype(), true, keys.where())),
+    : handle_(table_handle(name, {.key = keys.natural_dtype(), .value = values.natural_dtype(), .fixed = true},
+                           keys.where())),
       default_(value_in(default_value, values.natural_dtype())) {
   fill(handle_, keys, values);
 }
@@ -302,20 +450,25 @@ int64_t StaticHashTable::size() const { return size_of(handle_); }
 
 MutableHashTable::MutableHashTable(DType key_dtype, DType value_dtype, const Operand& default_value,
                                    const std::string& name)
-    : handle_(table_handle(name, key_dtype, value_dtype, false, default_value.where())),
-      default_(value_in(default_value, value_dtype)) {}
-void MutableHashTable::insert(const Operand& keys, const Operand& values) { insert_into(handle_, keys, values); }
-void MutableHashTable::remove(const Operand& keys) {
-  static const Op op("LookupTableRemoveV2");
-  op.many({handle_, keys});
+    : default_(value_in(default_value, value_dtype)) {
+  handle_ = composed(default_value.where(), [&] {
+    if (default_.dtype() != value_dtype) {
+      throw invalid_argument("[MutableHashTable] default_value is {}, the values are {}", dtype_name(default_.dtype()),
+                             dtype_name(value_dtype));
+    }
+    return handle_to_table(make_table(name, open_type(key_dtype, default_)));
+  });
 }
+void MutableHashTable::insert(const Operand& keys, const Operand& values) { insert_into(handle_, keys, values); }
+void MutableHashTable::remove(const Operand& keys) { remove_from(handle_, keys); }
 Tensor MutableHashTable::lookup(const Operand& keys) const { return find(handle_, keys, default_); }
+Tensor MutableHashTable::lookup(const Operand& keys, const Operand& dynamic_default_values) const {
+  return find(handle_, keys, dynamic_default_values);
+}
 int64_t MutableHashTable::size() const { return size_of(handle_); }
-MutableHashTable::Contents MutableHashTable::export_contents(SourceSite where) const {
-  static const Op<TableExportAttrs> op("LookupTableExportV2");
-  const Table& table = table_of(handle_);
-  const auto parts = op.many({handle_}, {.Tkeys = table.key_dtype, .Tvalues = table.value_dtype}, &where);
-  return {parts[0], parts[1]};
+TableContents MutableHashTable::export_contents(SourceSite where) const {
+  const auto [keys, values] = export_from(handle_, where);
+  return {keys, values};
 }
 
 }  // namespace lookup

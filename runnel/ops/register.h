@@ -59,6 +59,7 @@ void register_linalg_solve(Registry& r);
 void register_logical(Registry& r);
 void register_lookup(Registry& r);
 void register_lookup_handles(Registry& r);
+void register_lookup_dense(Registry& r);
 void register_matmul(Registry& r);
 void register_nn_activation(Registry& r);
 void register_nn_bias(Registry& r);
