@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "runnel/base/format.h"
+#include "runnel/graph/name_scope.h"
 #include "runnel/keras/named_callable.h"
 #include "runnel/op/composed.h"
 
@@ -72,6 +73,7 @@ Loss::Loss(std::string reduction, std::string name) : reduction_(std::move(reduc
 }
 
 Tensor Loss::operator()(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight, const Tensor& mask) {
+  const NameScope scope(name_.empty() ? class_name() : name_);
   return compute_weighted_loss(name_.empty() ? class_name() : name_, call(y_true, y_pred), sample_weight, mask,
                                reduction_);
 }
