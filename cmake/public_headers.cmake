@@ -123,6 +123,7 @@ set(RUNNEL_PUBLIC_HEADERS
   runnel/summary/writer.h
   # graphs and sessions of TensorFlow 1
   runnel/compat/v1.h
+  runnel/compat/v1_summary.h
   runnel/compat/v1_train.h
   # datasets and their iterators
   runnel/data/callables.h

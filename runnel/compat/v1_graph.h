@@ -49,6 +49,7 @@ class GraphState : public std::enable_shared_from_this<GraphState> {
   std::vector<Declared> variables;
   std::map<const VariableSlot*, PartOf> parts;  // of partitioned variables
   std::vector<OpenVariableScope> variable_scopes;
+  std::map<std::string, std::vector<Tensor>> collections;
   std::mutex mutex;  // of the graph and `variables` while sessions run, on several threads
 
   const std::shared_ptr<runnel::Graph>& graph() const { return tracer.graph(); }

@@ -99,6 +99,7 @@ void register_string_text(Registry& r);
 void register_string_unicode(Registry& r);
 void register_strings(Registry& r);
 void register_summary(Registry& r);
+void register_summary_messages(Registry& r);
 void register_tensor_list_items(Registry& r);
 void register_tensor_list_whole(Registry& r);
 void register_training(Registry& r);
