@@ -58,7 +58,7 @@ size_t utf8_offset_from_end(std::string_view text, int64_t n) {
   return at;
 }
 
-Bytes cut(const Bytes& text, int64_t pos, int64_t len, bool utf8) {
+void write_cut(const Bytes& text, int64_t pos, int64_t len, bool utf8, StringWriter& writer) {
   const int64_t size = utf8 ? utf8_length(text) : static_cast<int64_t>(text.size());
   if (pos > size || pos < -size) {
     throw make_error(Code::out_of_range, "position {} is outside a string of {} {}", pos, size,
@@ -67,11 +67,11 @@ Bytes cut(const Bytes& text, int64_t pos, int64_t len, bool utf8) {
   // Less than no bytes are all that follow, less than no characters are none: as in TensorFlow.
   if (utf8) {
     const size_t from = pos < 0 ? utf8_offset_from_end(text, -pos) : utf8_offset(text, pos);
-    return text.substr(from, utf8_offset(text.view().substr(from), len));
+    return writer.part(text, from, utf8_offset(text.view().substr(from), len));
   }
   const int64_t begin = pos < 0 ? pos + size : pos;
   const int64_t rest = size - begin;
-  return text.substr(static_cast<size_t>(begin), static_cast<size_t>(len < 0 ? rest : std::min(len, rest)));
+  writer.part(text, static_cast<size_t>(begin), static_cast<size_t>(len < 0 ? rest : std::min(len, rest)));
 }
 
 // The pieces of one string: at white space when `sep` is empty, leading white space dropped (trailing too, if not cut
@@ -105,14 +105,19 @@ std::vector<Bytes> pieces_of(const Bytes& text, std::string_view sep, int64_t ma
 enum class Case { lower, upper };
 
 // ASCII letters only, other bytes stay; with encoding "utf-8" every letter.
-Bytes in_case(const Bytes& text, Case to, bool utf8) {
-  if (utf8) return to == Case::lower ? utf8_lower(text) : utf8_upper(text);
-  std::string out = text.str();
-  for (char& c : out) {
-    if (to == Case::lower && c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
-    if (to == Case::upper && c >= 'a' && c <= 'z') c = static_cast<char>(c - 32);
+void append_in_case(std::string_view bytes, Case to, bool utf8, std::string& text) {
+  if (utf8) {
+    text += to == Case::lower ? utf8_lower(bytes) : utf8_upper(bytes);
+    return;
   }
-  return out;
+  const size_t begin = text.size();
+  text += bytes;
+  const unsigned char first = to == Case::lower ? 'A' : 'a';
+  char* p = text.data() + begin;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    const bool letter = static_cast<unsigned char>(static_cast<unsigned char>(p[i]) - first) < 26;
+    p[i] = static_cast<char>(p[i] ^ (letter ? 32 : 0));
+  }
 }
 
 bool is_utf8_encoding(const std::string& encoding) {
@@ -125,7 +130,7 @@ bool is_utf8_encoding(const std::string& encoding) {
 template <Case to>
 void change_case(KernelContext& c, const EncodingAttrs& a) {
   const bool utf8 = is_utf8_encoding(a.encoding);
-  for_each_string(c, [utf8](const Bytes& s) { return in_case(s, to, utf8); });
+  for_each_string(c, [utf8](std::string_view s, std::string& text) { append_in_case(s, to, utf8, text); });
 }
 
 }  // namespace
@@ -144,14 +149,20 @@ void register_strings(Registry& r) {
         c.output(all);
       })
       .cpu([](KernelContext& c, const JoinAttrs& a) {
-        for (int64_t i = 0; i < c.out().num_elements(); ++i) {
-          std::string text;
-          for (int k = 0; k < c.num_inputs(); ++k) {
-            if (k > 0) text += a.separator;
-            text += c.in<Bytes>(k)[c.in(k).rank() == 0 ? 0 : i].view();
+        struct Joined {
+          const Bytes* strings;
+          int64_t step;
+        };
+        std::vector<Joined> operands;
+        for (int k = 0; k < c.num_inputs(); ++k) operands.push_back({c.in<Bytes>(k), c.in(k).rank() == 0 ? 0 : 1});
+        write_strings(c.out(), [&](int64_t i, StringWriter& writer) {
+          std::string_view separator;
+          for (const Joined& o : operands) {
+            writer.text().append(separator).append(o.strings[i * o.step].view());
+            separator = a.separator;
           }
-          c.out<Bytes>()[i] = std::move(text);
-        }
+          writer.end();
+        });
       })
       .doc("Joins corresponding strings of the inputs; scalars go with every element.")
       .sample({.in = {Tensor{"a", "b"}, Tensor("-"), Tensor{"c", "d"}}, .out = {Tensor{"a.-.c", "b.-.d"}}},
@@ -203,10 +214,9 @@ void register_strings(Registry& r) {
       .shape(like<0>)
       .cpu([](KernelContext& c, const UnitAttrs& a) {
         const bool utf8 = a.unit == "UTF8_CHAR";
-        for (int64_t i = 0; i < c.out().num_elements(); ++i) {
-          const Bytes& s = c.in<Bytes>(0)[i];
-          c.out<int32_t>()[i] = static_cast<int32_t>(utf8 ? utf8_length(s) : static_cast<int64_t>(s.size()));
-        }
+        for_each_number_of_string<int32_t>(c, [&](std::string_view s) {
+          return static_cast<int32_t>(utf8 ? utf8_length(s) : static_cast<int64_t>(s.size()));
+        });
       })
       .doc("The length of each string in bytes or characters.")
       .sample({.in = {Tensor{"h\xc3\xa9", ""}}, .out = {Tensor{3, 0}}})
@@ -227,13 +237,13 @@ void register_strings(Registry& r) {
       })
       .cpu([]<class T>(KernelContext& c, const UnitAttrs& a) {
         const bool utf8 = a.unit == "UTF8_CHAR";
-        const auto text = broadcast_positions(c.in(0).shape(), c.out().shape());
-        const auto pos = broadcast_positions(c.in(1).shape(), c.out().shape());
-        const auto len = broadcast_positions(c.in(2).shape(), c.out().shape());
-        for (int64_t i = 0; i < c.out().num_elements(); ++i) {
-          const auto k = static_cast<size_t>(i);
-          c.out<Bytes>()[i] = cut(c.in<Bytes>(0)[text[k]], c.in<T>(1)[pos[k]], c.in<T>(2)[len[k]], utf8);
-        }
+        const BroadcastPositions at_text(c.in(0).shape(), c.out().shape()), at_pos(c.in(1).shape(), c.out().shape());
+        const BroadcastPositions at_len(c.in(2).shape(), c.out().shape());
+        const Bytes* text = c.in<Bytes>(0);
+        const T *pos = c.in<T>(1), *len = c.in<T>(2);
+        write_strings(c.out(), [&](int64_t i, StringWriter& writer) {
+          write_cut(text[at_text[i]], pos[at_pos[i]], len[at_len[i]], utf8, writer);
+        });
       })
       .doc("`len` bytes or characters of each string from `pos` on; a negative pos counts from the end.")
       .sample({.in = {Tensor{"hello", "abc"}, Tensor(1), Tensor(2)}, .out = {Tensor{"el", "bc"}}})
@@ -274,13 +284,14 @@ void register_strings(Registry& r) {
       .out("output", DType::string)
       .shape(like<0>)
       .cpu([](KernelContext& c) {
-        for_each_string(c, [](const Bytes& s) {
-          const std::string_view v = s;
+        const Bytes* in = c.in<Bytes>(0);
+        write_strings(c.out(), [in](int64_t i, StringWriter& writer) {
+          const std::string_view v = in[i];
           size_t begin = 0;
           size_t end = v.size();
           while (begin < end && is_space(v[begin])) ++begin;
           while (end > begin && is_space(v[end - 1])) --end;
-          return s.substr(begin, end - begin);
+          writer.part(in[i], begin, end - begin);
         });
       })
       .doc("Each string without the white space at its ends.")

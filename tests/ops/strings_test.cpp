@@ -130,6 +130,53 @@ TEST(Strings, Unicode) {
   EXPECT_EQ(words(strings::unicode_transcode(Tensor{"\x3d\xd8\xde"}, "UTF-16-LE", "UTF-8")), (Words{"\xef\xbf\xbd"}));
 }
 
+// Thousands are written in chunks and share memory, long ones have their own, and single ones outlive the rest.
+TEST(Strings, ManyOfAllLengths) {
+  std::vector<std::string> given;
+  for (size_t i = 0; i < 3000; ++i) {
+    const size_t length = i % 97 == 0 ? 5000 + i : i % 5 == 0 ? 0 : i % 61;
+    std::string text;
+    for (size_t k = 0; k < length; ++k) text += static_cast<char>("aBcZ9 @[`{\xc3"[(i + k) % 11]);
+    given.push_back(text);
+  }
+  const auto ascii = [](std::string text, char first, int by) {
+    for (char& c : text) c = static_cast<char>(c >= first && c < first + 26 ? c + by : c);
+    return text;
+  };
+  const auto expected = [&](auto f) {
+    Words all;
+    for (const std::string& text : given) all.push_back(f(text));
+    return all;
+  };
+  const Tensor in = Tensor::of(given);
+  for (const int threads : {1, 2}) {
+    set_num_threads(threads);
+    EXPECT_EQ(words(strings::lower(in)), expected([&](const std::string& s) { return ascii(s, 'A', 32); }));
+    EXPECT_EQ(words(strings::upper(in)), expected([&](const std::string& s) { return ascii(s, 'a', -32); }));
+    EXPECT_EQ(words(strings::substr(in, 0, 4)), expected([](const std::string& s) { return s.substr(0, 4); }));
+    EXPECT_EQ(words(strings::substr(in, 0, 1000)), expected([](const std::string& s) { return s.substr(0, 1000); }));
+    EXPECT_EQ(words(strings::join({in, Tensor("x"), in}, "-")),
+              expected([](const std::string& s) { return s + "-x-" + s; }));
+    EXPECT_EQ(words(io::decode_base64(io::encode_base64(in))), given);
+    EXPECT_EQ(words(strings::strip(in)), expected([](std::string s) {
+                s.erase(0, s.find_first_not_of(' '));
+                return s.substr(0, s.find_last_not_of(' ') + 1);
+              }));
+  }
+  set_num_threads(2);
+  Tensor kept;
+  {
+    const Tensor all = strings::upper(in);
+    kept = gather(all, Tensor{3, 97, 2999});
+  }
+  EXPECT_EQ(words(kept), (Words{ascii(given[3], 'a', -32), ascii(given[97], 'a', -32), ascii(given[2999], 'a', -32)}));
+  // The first error is that of the first bad string, whatever thread finds one.
+  std::vector<std::string> numbers(2000, "1.5");
+  numbers[700] = "first";
+  numbers[1900] = "second";
+  EXPECT_THAT(message([&] { strings::to_number(Tensor::of(numbers)); }), HasSubstr("'first' is no float32"));
+}
+
 TEST(Strings, ANumberIsNoString) {
   EXPECT_THAT(message([] { strings::lower(Tensor{1.f}); }),
               HasSubstr("[StringLower] input must be string, got float32"));
