@@ -48,15 +48,12 @@ constexpr int64_t kWholeLine = -2;
 constexpr int64_t kLineNumber = -1;
 
 std::shared_ptr<Table> find_or_make_table(const TableAttrs& a, bool fixed) {
-  const auto make = [&](const std::string& name) { return make_table(name, a.key_dtype, a.value_dtype, fixed); };
-  if (a.shared_name.empty() && a.own) {
-    const std::lock_guard lock(a.own->mutex);
-    if (!a.own->table) a.own->table = make(a.own->node);
-    return a.own->table;
-  }
-  const std::string shown = a.shared_name.empty() ? (fixed ? "hash_table" : "MutableHashTable") : a.shared_name;
-  return std::static_pointer_cast<Table>(
-      named_resource("table", a.container, a.shared_name, [&] { return make(shown); }));
+  const std::string shown = !a.shared_name.empty() ? a.shared_name
+                            : !a.home.node.empty() ? a.home.node
+                                                   : (fixed ? "hash_table" : "MutableHashTable");
+  return std::static_pointer_cast<Table>(named_resource("table", a.home, a.container, a.shared_name, [&] {
+    return make_table(shown, a.key_dtype, a.value_dtype, fixed);
+  }));
 }
 
 template <bool fixed>
