@@ -54,6 +54,7 @@ struct ThreadContext {
   ThreadContext lent() const {
     ThreadContext clean;
     clean.cancellation = cancellation;
+    clean.worker = true;
     return clean;
   }
 };
