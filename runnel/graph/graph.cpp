@@ -94,6 +94,7 @@ std::shared_ptr<Graph> Graph::clone(std::map<const Node*, Node*>* map) const {
   auto copy = std::make_shared<Graph>(name_);
   copy->names_ = names_;
   copy->keep = keep;
+  copy->resources = resources;
   copy->plan_options = plan_options;
   for (const auto& node : nodes_) {
     copy->nodes_.push_back(std::make_unique<Node>(*node));

@@ -168,14 +168,9 @@ auto with_entries(B op, const char* key_type, const char* value_type) {
 
 std::shared_ptr<Table> find_or_make_table(const TableAttrs& a, const TableType& type, const std::string& kind,
                                           FunctionRef<std::shared_ptr<Table>(const std::string& name)> make) {
-  if (a.shared_name.empty() && a.own) {
-    const std::lock_guard lock(a.own->mutex);
-    if (!a.own->table) a.own->table = make(a.own->node);
-    return a.own->table;
-  }
-  const std::string& shown = a.shared_name.empty() ? kind : a.shared_name;
-  auto table =
-      std::static_pointer_cast<Table>(named_resource("table", a.container, a.shared_name, [&] { return make(shown); }));
+  const std::string& shown = !a.shared_name.empty() ? a.shared_name : !a.home.node.empty() ? a.home.node : kind;
+  auto table = std::static_pointer_cast<Table>(
+      named_resource("table", a.home, a.container, a.shared_name, [&] { return make(shown); }));
   if (!(table->type == type)) {
     throw invalid_argument("{} maps {}, this asks for another table from {}", table->describe(), described(table->type),
                            described(type));

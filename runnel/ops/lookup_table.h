@@ -11,6 +11,7 @@
 #include "runnel/base/function_ref.h"
 #include "runnel/op/fields.h"
 #include "runnel/op/operand.h"
+#include "runnel/ops/named_resources.h"
 #include "runnel/tensor/tensor.h"
 #include "runnel/tensor/trackable.h"
 #include "runnel/tensor/type_sets.h"
@@ -62,15 +63,6 @@ class Table : public Object, public Trackable {
   std::vector<SavableValue> savable_values() override;
 };
 
-// The table of one node of a graph that gives it no name: the node's first run makes it, later ones find it again, and
-// it goes with the attributes of the node and of its copies.
-struct NodeTable {
-  explicit NodeTable(std::string node) : node(std::move(node)) {}
-  const std::string node;
-  std::mutex mutex;
-  std::shared_ptr<Table> table;
-};
-
 // Of the ops that make tables by name.
 struct TableAttrs {
   std::string container;
@@ -78,7 +70,7 @@ struct TableAttrs {
   bool use_node_name_sharing = false;
   DType key_dtype = DType::invalid;
   DType value_dtype = DType::invalid;
-  std::shared_ptr<NodeTable> own;  // no field: it is never written, and what reads a written graph gets one of its own
+  ResourceHome home;
   static constexpr auto fields() {
     using A = TableAttrs;
     return field_list(field("container", &A::container), field("shared_name", &A::shared_name),

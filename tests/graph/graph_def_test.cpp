@@ -407,8 +407,13 @@ TEST(GraphDef, TrainsAGraphWithReferenceVariables) {
   const std::string meta =
       test::read_bytes(test::fixtures() / "onnx_tensorflow-onnx/tests/models/regression/checkpoint/model.meta");
   const std::string bytes(test::wire_messages(meta, 2).at(0));
+  std::shared_ptr<Graph> first_part;
   const auto part = [&](std::vector<std::string> outputs, std::vector<std::string> targets) {
-    return from_graph_def(bytes, {.inputs = {"X", "Y"}, .outputs = std::move(outputs), .targets = std::move(targets)});
+    auto graph = from_graph_def(
+        bytes,
+        {.inputs = {"X", "Y"}, .outputs = std::move(outputs), .targets = std::move(targets), .state_of = first_part});
+    if (!first_part) first_part = graph;
+    return graph;
   };
   const Tensor x{1.f, 2.f, 3.f}, y{3.f, 5.f, 7.f};
   const auto weights = part({"W/read", "b/read"}, {});
