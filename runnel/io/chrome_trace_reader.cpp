@@ -12,7 +12,6 @@
 namespace runnel::io {
 namespace {
 
-using profile::Event;
 using profile::Kind;
 using profile::Recording;
 using TraceJson = nlohmann::json;
@@ -148,7 +147,7 @@ class TraceReader {
     text_at(value, "name", &name);
     text_at(value, "cat", &category);
     if (category == "step_line") return;  // shows again what the events say
-    Event event;
+    profile::Event event;
     Kind kind = Kind::user;
     const bool ours = profile_kind_from_name(category, &kind);
     if (ours) {

@@ -11,7 +11,6 @@
 namespace runnel::io {
 namespace {
 
-using profile::Event;
 using profile::Kind;
 using profile::Recording;
 
@@ -29,7 +28,7 @@ class TraceWriter {
       name_line(lines_.back(), recording_.threads[t].name, t + 1, recording_.threads[t].id);
     }
     write_steps();
-    for (const Event& e : recording_.events) write_event(e);
+    for (const profile::Event& e : recording_.events) write_event(e);
     for (const profile::MemorySample& sample : recording_.memory) {
       line(R"({{"ph":"C","pid":1,"tid":0,"ts":{},"name":"memory","op":{},"args":{{"live bytes":{}}}}})",
            microseconds(sample.at_ns), quoted(sample.op), sample.live_bytes);
@@ -92,7 +91,7 @@ class TraceWriter {
     }
   }
 
-  void write_event(const Event& e) {
+  void write_event(const profile::Event& e) {
     if (e.thread >= lines_.size()) {
       throw make_error(Code::internal, "[profile] the event '{}' is of thread {}, and there are {}", e.name, e.thread,
                        lines_.size());

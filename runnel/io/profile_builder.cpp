@@ -11,7 +11,6 @@
 
 namespace runnel::io {
 
-using profile::Event;
 using profile::Kind;
 
 // Names of a few hundred characters for events of a few bytes are usual.
@@ -33,7 +32,7 @@ void ProfileBuilder::count_text(uint64_t bytes, uint64_t offset) {
   text_left_ -= bytes;
 }
 
-void ProfileBuilder::add(Event event, const ProfileMarks& marks, uint64_t offset) {
+void ProfileBuilder::add(profile::Event event, const ProfileMarks& marks, uint64_t offset) {
   if (event.end_ns < event.begin_ns) {
     fail(offset, fmt::format("the event '{}' ends before it begins", event.name.substr(0, 100)));
   }
@@ -50,7 +49,7 @@ void ProfileBuilder::take_steps_of_groups() {
     }
   }
   for (const Marked& m : marked_) {
-    Event& event = events_[m.event];
+    profile::Event& event = events_[m.event];
     const auto at = step_of_group.find(m.marks.group);
     if (event.step < 0 && m.marks.group >= 0 && at != step_of_group.end()) event.step = at->second;
   }
@@ -63,7 +62,7 @@ void ProfileBuilder::take_steps_from_around() {
   };
   std::unordered_map<uint32_t, Cover> covers;
   for (size_t i = 0; i < events_.size(); ++i) {
-    Event& event = events_[i];
+    profile::Event& event = events_[i];
     Cover& cover = covers[event.thread];
     if (event.step < 0 && event.begin_ns < cover.end && event.end_ns <= cover.end) {
       event.step = cover.step;
@@ -81,7 +80,7 @@ bool ProfileBuilder::take_steps_through_links() {
   }
   bool changed = false;
   for (const Marked& m : marked_) {
-    Event& event = events_[m.event];
+    profile::Event& event = events_[m.event];
     if (m.marks.takes_type < 0 || event.step >= 0) continue;
     const auto at = given.find({m.marks.takes_type, m.marks.takes_id});
     if (at == given.end()) continue;
@@ -99,7 +98,7 @@ void ProfileBuilder::finish(profile::Recording* recording, bool find_steps) {
     return std::tie(events_[a].begin_ns, events_[b].end_ns) < std::tie(events_[b].begin_ns, events_[a].end_ns);
   });
   std::vector<size_t> place(order.size());
-  std::vector<Event> sorted;
+  std::vector<profile::Event> sorted;
   sorted.reserve(order.size());
   for (size_t i = 0; i < order.size(); ++i) {
     place[order[i]] = i;
@@ -116,7 +115,7 @@ void ProfileBuilder::finish(profile::Recording* recording, bool find_steps) {
     constexpr int most_threads_in_a_row = 8;
     for (int i = 0; i < most_threads_in_a_row && take_steps_through_links(); ++i) take_steps_from_around();
   }
-  for (const Event& event : events_) recording->length_ns = std::max(recording->length_ns, event.end_ns);
+  for (const profile::Event& event : events_) recording->length_ns = std::max(recording->length_ns, event.end_ns);
   recording->events = std::move(events_);
 }
 

@@ -9,7 +9,6 @@
 namespace runnel::io {
 namespace {
 
-using profile::Event;
 using profile::Kind;
 using profile::Recording;
 
@@ -32,13 +31,13 @@ std::string last_part(const std::string& path) {
 }
 
 std::vector<ProfiledStage> stage_rows(const Recording& recording) {
-  const ProfileNesting nesting =
-      nest_events(recording, [](const Event& e) { return e.kind == Kind::stage || e.kind == Kind::input_wait; });
+  const ProfileNesting nesting = nest_events(
+      recording, [](const profile::Event& e) { return e.kind == Kind::stage || e.kind == Kind::input_wait; });
   const std::vector<int64_t> own = own_times(recording, nesting);
   std::map<std::string, ProfiledStage> rows;
   std::map<std::string, std::set<uint32_t>> threads;
   for (const size_t i : nesting.order) {
-    const Event& e = recording.events[i];
+    const profile::Event& e = recording.events[i];
     if (e.kind == Kind::stage) {
       ProfiledStage& row = rows[e.name];
       row.path = e.name;
@@ -46,7 +45,7 @@ std::vector<ProfiledStage> stage_rows(const Recording& recording) {
       row.own_ns += own[i];
       threads[e.name].insert(e.thread);
     } else if (nesting.around[i] >= 0) {
-      const Event& outer = recording.events[static_cast<size_t>(nesting.around[i])];
+      const profile::Event& outer = recording.events[static_cast<size_t>(nesting.around[i])];
       if (outer.kind == Kind::stage) rows[outer.name].waited_ns += e.end_ns - e.begin_ns;
     }
   }
@@ -96,7 +95,7 @@ std::string advice(const std::string& stage) {
 std::string milliseconds(int64_t ns) { return fmt::format("{:.3g} ms", static_cast<double>(ns) / 1e6); }
 
 bool has_prefetch(const Recording& recording) {
-  return std::any_of(recording.events.begin(), recording.events.end(), [](const Event& e) {
+  return std::any_of(recording.events.begin(), recording.events.end(), [](const profile::Event& e) {
     return (e.kind == Kind::stage || e.kind == Kind::input_wait) && e.name.find("Prefetch") != std::string::npos;
   });
 }

@@ -6,7 +6,6 @@
 namespace runnel::io {
 namespace {
 
-using profile::Event;
 using profile::Kind;
 
 constexpr std::array<const char*, 13> kKindNames = {"op",      "node", "chain", "group",      "run",
@@ -84,7 +83,7 @@ bool profile_kind_from_name(std::string_view name, Kind* kind) {
   return true;
 }
 
-std::string tensorflow_event_name(const Event& event) {
+std::string tensorflow_event_name(const profile::Event& event) {
   switch (event.kind) {
     case Kind::op:
     case Kind::node:
@@ -104,7 +103,7 @@ std::string tensorflow_event_name(const Event& event) {
   return event.name;
 }
 
-void take_tensorflow_name(std::string_view name, Event* event) {
+void take_tensorflow_name(std::string_view name, profile::Event* event) {
   event->op_type.clear();
   event->name = name;
   event->kind = Kind::user;

@@ -12,7 +12,6 @@
 namespace runnel::io {
 namespace {
 
-using profile::Event;
 using profile::Kind;
 using profile::Recording;
 
@@ -109,7 +108,7 @@ class StepSums {
         const auto outer = static_cast<size_t>(around);
         in_stage[i] = in_stage[outer] || recording_.events[outer].kind == Kind::stage;
       }
-      const Event& e = recording_.events[i];
+      const profile::Event& e = recording_.events[i];
       const Part part = part_of(e.kind);
       if (part == Part::none) continue;
       const int64_t step = known_.steps().empty() ? 0 : known_.of(e);
@@ -135,7 +134,7 @@ class StepSums {
 // thread counts once.
 class OuterTime {
  public:
-  void add(uint64_t sort, const Event& e, int64_t* total) {
+  void add(uint64_t sort, const profile::Event& e, int64_t* total) {
     int64_t& end = ends_[{sort, e.thread}];
     *total += std::max<int64_t>(e.end_ns - std::max(e.begin_ns, end), 0);
     end = std::max(end, e.end_ns);
@@ -151,7 +150,7 @@ std::vector<ProfiledOp> op_rows(const Recording& recording, const ProfileNesting
   std::vector<ProfiledOp> ops;
   OuterTime outer;
   for (const size_t i : nesting.order) {
-    const Event& e = recording.events[i];
+    const profile::Event& e = recording.events[i];
     if (!is_op_kind(e.kind)) continue;
     const auto [at, added] = rows.try_emplace({e.name, e.op_type, e.kind}, ops.size());
     if (added) ops.push_back({.name = e.name, .type = e.op_type, .kind = e.kind});
@@ -172,7 +171,7 @@ std::vector<ProfiledWork> work_rows(const Recording& recording, const ProfileNes
   for (const Kind kind : {Kind::tracing, Kind::pass, Kind::checkpoint, Kind::summary}) {
     ProfiledWork row{.kind = kind};
     for (const size_t i : nesting.order) {
-      const Event& e = recording.events[i];
+      const profile::Event& e = recording.events[i];
       if (e.kind != kind) continue;
       ++row.calls;
       outer.add(static_cast<uint64_t>(kind), e, &row.total_ns);
@@ -215,7 +214,7 @@ PeakShare share_of_peak(const ProfiledOp& op, const MachinePeak& peak) {
 }
 
 ProfileReport make_profile_report(const Recording& recording) {
-  const ProfileNesting nesting = nest_events(recording, [](const Event&) { return true; });
+  const ProfileNesting nesting = nest_events(recording, [](const profile::Event&) { return true; });
   ProfileReport report;
   report.host = recording.host;
   report.started_unix_ns = recording.started_unix_ns;

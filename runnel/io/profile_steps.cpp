@@ -5,13 +5,12 @@
 
 namespace runnel::io {
 
-using profile::Event;
 using profile::Kind;
 using profile::Recording;
 
 ProfileSteps::ProfileSteps(const Recording& recording) {
   for (size_t i = 0; i < recording.events.size(); ++i) {
-    const Event& e = recording.events[i];
+    const profile::Event& e = recording.events[i];
     if (e.kind == Kind::step) steps_.push_back({i, e.thread, e.begin_ns, e.end_ns, e.step});
   }
   // Outer steps come before those inside them.
@@ -33,7 +32,7 @@ ProfileSteps::ProfileSteps(const Recording& recording) {
   }
 }
 
-int64_t ProfileSteps::of(const Event& event) const {
+int64_t ProfileSteps::of(const profile::Event& event) const {
   // The last step of the list that begins no later than the event.
   const auto last_begun = [&](const std::vector<int64_t>& list) -> int64_t {
     const auto after = std::upper_bound(list.begin(), list.end(), event.begin_ns, [&](int64_t at, int64_t i) {

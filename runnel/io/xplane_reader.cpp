@@ -13,7 +13,6 @@
 namespace runnel::io {
 namespace {
 
-using profile::Event;
 using profile::Kind;
 using profile::Recording;
 using wire::Cursor;
@@ -118,7 +117,7 @@ class SpaceReader {
  private:
   struct EventName {
     std::string_view text;
-    Event event;  // what the name says
+    profile::Event event;  // what the name says
     std::vector<Stat> stats;
   };
   struct Plane {
@@ -336,7 +335,7 @@ class SpaceReader {
       take_memory(plane, stats, begin_ns, at);
       return;
     }
-    Event event = name->second.event;
+    profile::Event event = name->second.event;
     event.thread = thread;
     event.begin_ns = begin_ns;
     event.end_ns = end_ns;
@@ -354,7 +353,7 @@ class SpaceReader {
   struct EventStep {
     bool root = false, named = false;
   };
-  static void take_event_stat(const Stat& stat, Event* event, ProfileMarks* marks, EventStep* step) {
+  static void take_event_stat(const Stat& stat, profile::Event* event, ProfileMarks* marks, EventStep* step) {
     switch (stat.name) {
       case StatName::group_id: marks->group = stat.integer; break;
       case StatName::step:

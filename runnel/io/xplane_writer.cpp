@@ -13,7 +13,6 @@
 namespace runnel::io {
 namespace {
 
-using profile::Event;
 using profile::Kind;
 using profile::Recording;
 
@@ -82,13 +81,13 @@ class PlaneWriter {
     append_field(out, field, std::string_view(stat));
   }
 
-  uint64_t event_id(const Event& event) {
+  uint64_t event_id(const profile::Event& event) {
     const auto key = std::tuple(event.kind, event.name, event.op_type);
     const auto at = events_.find(key);
     if (at != events_.end()) return at->second.id;
     const uint64_t id = next_event_++;
     const std::string name = tensorflow_event_name(event);
-    Event said;
+    profile::Event said;
     take_tensorflow_name(name, &said);
     std::string bytes;
     append_varint_field(bytes, 1, id);
@@ -117,7 +116,7 @@ class PlaneWriter {
 
   // "A::B" is fed by nothing and feeds "A": the plugin knows that by numbers.
   void number_stages() {
-    for (const Event& e : recording_.events) {
+    for (const profile::Event& e : recording_.events) {
       if (e.kind == Kind::stage) stages_.try_emplace(e.name, 0);
     }
     int64_t next = 1;
@@ -130,7 +129,7 @@ class PlaneWriter {
     return at == stages_.end() ? 0 : at->second;
   }
 
-  void append_event(std::string& line, const Event& e) {
+  void append_event(std::string& line, const profile::Event& e) {
     std::string bytes;
     append_varint_field(bytes, 1, event_id(e));
     append_varint_field(bytes, 2, static_cast<uint64_t>(e.begin_ns * kPicoseconds));
@@ -160,7 +159,7 @@ class PlaneWriter {
   void write_threads(std::string& plane) {
     std::vector<std::vector<size_t>> of_thread(recording_.threads.size());
     for (size_t i = 0; i < recording_.events.size(); ++i) {
-      const Event& e = recording_.events[i];
+      const profile::Event& e = recording_.events[i];
       if (e.thread >= of_thread.size()) {
         throw make_error(Code::internal, "[profile] the event '{}' is of thread {}, and there are {}", e.name, e.thread,
                          of_thread.size());
