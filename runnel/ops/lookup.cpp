@@ -181,6 +181,8 @@ std::pair<PartialShape, PartialShape> Table::contents_shapes() const {
   return {keys, values_for(keys)};
 }
 
+std::shared_ptr<Table> Table::empty_copy() const { return make_table(name, type); }
+
 void Table::check_contents(const Tensor& keys, const Tensor& values) const { check_entries(*this, keys, values); }
 
 // The contents of a fixed table are part of the program.

@@ -53,6 +53,17 @@ class DenseTable : public Table {
     now_ = empty_buckets(buckets.initial);
   }
 
+  DenseTable(const DenseTable& other)  // without its entries
+      : Table(other.name, other.type),
+        key_width_(other.key_width_),
+        value_width_(other.value_width_),
+        empty_(other.empty_),
+        deleted_(other.deleted_),
+        max_load_factor_(other.max_load_factor_) {
+    now_ = empty_buckets(kFewestBuckets);
+  }
+  std::shared_ptr<Table> empty_copy() const override { return std::make_shared<DenseTable>(*this); }
+
   bool initialize(const Tensor&, const Tensor&) override { return false; }  // only fixed tables are asked
   std::pair<PartialShape, PartialShape> contents_shapes() const override {
     return {PartialShape{kUnknownDim, key_width_}, PartialShape{kUnknownDim, value_width_}};

@@ -49,6 +49,8 @@ class Table : public Object, public Trackable {
   // Could these be the contents of this table, as contents() gives them? An Error where they are none.
   virtual void check_contents(const Tensor& keys, const Tensor& values) const;
 
+  // Another table of that name and type.
+  virtual std::shared_ptr<Table> empty_copy() const;
   // Of a fixed table, which gets its contents once: false where it has others, of another number.
   virtual bool initialize(const Tensor& keys, const Tensor& values) = 0;
   // These contents in the place of all: nobody sees a part of them.

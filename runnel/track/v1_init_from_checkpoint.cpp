@@ -4,10 +4,10 @@
 #include <set>
 #include <utility>
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/format.h"
 #include "runnel/base/log.h"
 #include "runnel/compat/v1_graph.h"
-#include "runnel/base/caller_line.h"
 #include "runnel/io/checkpoint_names.h"
 #include "runnel/ops/control.h"
 #include "runnel/ops/variable_slot.h"
@@ -155,7 +155,7 @@ class InitFromCheckpoint {
 }  // namespace
 
 void init_from_checkpoint(const std::string& ckpt_dir_or_file, const AssignmentMap& assignment_map, SourceSite where) {
-  runnel::io::called_at(where, [&] {
+  runnel::at_caller(where, [&] {
     InitFromCheckpoint all(ckpt_dir_or_file);
     AssignmentMap sorted = assignment_map;
     std::ranges::stable_sort(sorted, {}, [](const auto& pair) { return pair.first; });
