@@ -5,6 +5,7 @@ set(RUNNEL_PUBLIC_HEADERS
   # the program's one include
   runnel/runnel.h
   # errors, files, and what all headers are written in
+  runnel/base/asked.h
   runnel/base/env.h
   runnel/base/error.h
   runnel/base/export.h

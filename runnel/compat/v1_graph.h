@@ -71,6 +71,8 @@ class GraphState : public std::enable_shared_from_this<GraphState> {
   void declare_captured();
 };
 
+// Do ops of this thread go into the body of a branch, a loop or a function of the graph?
+bool is_inside_block(const GraphState& state);
 // The graph that ops of this thread go into; an Error naming the caller when they run eagerly.
 GraphState& current_state(const char* caller);
 // The same for what adds operations to the graph itself: an Error in the body of a branch, a loop or a function too.

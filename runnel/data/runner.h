@@ -119,6 +119,8 @@ class Runner : public IteratorNode {
 
  private:
   using Lock = std::unique_lock<std::mutex>;
+  static constexpr int kMaxThreads = 64;
+  static constexpr int64_t kMaxDepth = 4096;
   void start();
   void stop();
   void spawn();
