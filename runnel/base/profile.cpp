@@ -290,19 +290,17 @@ void sample_memory(int64_t live_bytes) noexcept {
 }
 
 void Span::open(Kind kind, std::string_view name, int64_t step) {
-  recording_ = current_recording();
-  if (recording_ == 0) return;
-  event_.kind = kind;
-  event_.name = name;
-  event_.step = step;
-  event_.begin_ticks = now_ticks();
+  const uint64_t now = current_recording();
+  if (now == 0) return;
+  open_ = {.recording = now, .event = {.kind = kind, .step = step, .name = name}, .detail = ""};
+  open_->event.begin_ticks = now_ticks();
 }
 
 void Span::close() noexcept {
-  if (recording_ != current_recording()) return;
-  event_.end_ticks = now_ticks();
-  event_.payload = detail_;
-  put(event_);
+  if (open_->recording != current_recording()) return;
+  open_->event.end_ticks = now_ticks();
+  open_->event.payload = open_->detail;
+  put(open_->event);
 }
 
 ThreadName::ThreadName(const char* role, int number)

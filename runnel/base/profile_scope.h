@@ -4,6 +4,7 @@
 // is a load and a branch.
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -62,27 +63,28 @@ class Span {
       open(kind, name, step);
   }
   ~Span() {
-    if (recording_ != 0) [[unlikely]]
+    if (open_) [[unlikely]]
       close();
   }
   Span(const Span&) = delete;
   Span& operator=(const Span&) = delete;
 
   // Is it being recorded? What follows is for those that are.
-  explicit operator bool() const { return recording_ != 0; }
-  void set_name(std::string_view name) { event_.name = name; }
-  void set_detail(std::string detail) { detail_ = std::move(detail); }
-  void add_bytes(int64_t bytes) { event_.bytes += bytes; }
-  void add_flops(double flops) { event_.flops += flops; }
-  void drop() { recording_ = 0; }
+  explicit operator bool() const { return open_.has_value(); }
+  void set_detail(std::string detail) { open_->detail = std::move(detail); }
+  void add_bytes(int64_t bytes) { open_->event.bytes += bytes; }
+  void add_flops(double flops) { open_->event.flops += flops; }
 
  private:
   void open(Kind kind, std::string_view name, int64_t step);
   void close() noexcept;
 
-  uint64_t recording_ = 0;
-  RawEvent event_;
-  std::string detail_;
+  struct Open {
+    uint64_t recording;
+    RawEvent event;
+    std::string detail;
+  };
+  std::optional<Open> open_;
 };
 
 // What recordings call this thread while it lives: "pool 1". `role` must stay where it is. Threads without are "main"

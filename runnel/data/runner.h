@@ -115,7 +115,7 @@ class Runner : public IteratorNode {
 
  protected:
   bool produce(Item& out) override;
-  bool hands_over() const override { return started_; }
+  bool hands_over() const override { return !alone_; }
 
  private:
   using Lock = std::unique_lock<std::mutex>;

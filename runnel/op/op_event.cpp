@@ -42,11 +42,12 @@ struct ReadTensor {
     if (!dims.empty()) std::memcpy(dims.data(), from.data(), dims.size() * sizeof(int64_t));
     from.remove_prefix(dims.size() * sizeof(int64_t));
   }
-  Shape shape() const { return Shape(dims); }
+  bool known() const { return dtype != DType::invalid; }
+  int64_t elements() const { return known() ? Shape(dims).num_elements() : 0; }
   int64_t bytes() const {
-    return is_plain(dtype) ? shape().num_elements() * static_cast<int64_t>(dtype_size(dtype)) : 0;
+    return known() && is_plain(dtype) ? elements() * static_cast<int64_t>(dtype_size(dtype)) : 0;
   }
-  std::string text() const { return dtype == DType::invalid ? "nothing" : dtype_name(dtype) + shape().str(); }
+  std::string text() const { return known() ? dtype_name(dtype) + Shape(dims).str() : "nothing"; }
 };
 
 // "float32[50,784] float32[784,100] -> float32[50,100]"
@@ -63,7 +64,7 @@ void read_op(const void* subject, std::string_view payload, profile::Event& even
     if (i == inputs) event.detail += event.detail.empty() ? "->" : " ->";
     if (!event.detail.empty()) event.detail += ' ';
     event.detail += tensor.text();
-    if (i >= inputs) elements += static_cast<double>(tensor.shape().num_elements());
+    if (i >= inputs) elements += static_cast<double>(tensor.elements());
   }
   if (event.flops == kAllElements) event.flops = elements;
 }

@@ -164,7 +164,7 @@ void Trace::set_metadata(std::string_view key, std::string_view value) {
   if (!state_->detail.empty()) state_->detail += ' ';
   state_->detail += fmt::format("{}={}", key, value);
   if (state_->step) state_->step->set_detail(state_->detail);
-  if (state_->span) state_->span->set_detail(state_->detail);
+  if (state_->span && *state_->span) state_->span->set_detail(state_->detail);
 }
 void Trace::set_metadata(std::string_view key, int64_t value) { set_metadata(key, std::to_string(value)); }
 

@@ -68,7 +68,7 @@ TEST(PipelineProfile, OpsAndTracesInAMapAreOfItsThread) {
         GradientTape tape;
         tape.watch(x);
         const Tensor y = x * x;
-        return tape.gradient(y, x);
+        return tape.gradient(y, x).value();
       },
       {.name = "slope"});
   const auto dataset = stream(16)

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "runnel/base/profile_scope.h"
+#include "runnel/function/traced_blocks.h"
 #include "runnel/graph/graph_def.h"
+#include "runnel/graph/name_scope.h"
 #include "runnel/io/event.h"
 #include "runnel/runnel.h"
 #include "runnel/summary/profiler.h"
