@@ -117,7 +117,9 @@ set(RUNNEL_PUBLIC_HEADERS
   # summaries for TensorBoard
   runnel/summary/charts.h
   runnel/summary/hparams.h
+  runnel/summary/profiler.h
   runnel/summary/summary.h
+  runnel/summary/trace.h
   runnel/summary/writer.h
   # graphs and sessions of TensorFlow 1
   runnel/compat/v1.h

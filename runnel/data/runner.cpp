@@ -10,6 +10,7 @@
 #include "runnel/base/flush_denormals.h"
 #include "runnel/base/format.h"
 #include "runnel/base/parallel.h"
+#include "runnel/data/stage_event.h"
 #include "runnel/tensor/thread_context.h"
 
 namespace runnel::data {
@@ -168,6 +169,8 @@ int64_t Runner::expected_bytes(int64_t elements) const {
 
 void Runner::work(int number) {
   worker_of = pipeline_.get();
+  const std::string role = "pipeline " + stage_.name;
+  const profile::ThreadName name(role.c_str(), number);
   const FlushDenormals flush;
   const ContextScope<&ThreadContext::worker> working(true);
   const SerialScope parallel_over_elements;
@@ -276,7 +279,11 @@ void Runner::run_block(Block& block) {
     if (r.error || r.dropped) continue;
     if (stop_.load(std::memory_order_relaxed)) return;
     try {
+      std::optional<StageEvent> event;
+      if (profile::recording() && job_->computes()) [[unlikely]]
+        event.emplace(stage_, where_);
       job_->run(block, i);
+      if (event) event->made(r.item);
     } catch (...) {
       r.error = std::current_exception();
     }
@@ -335,6 +342,7 @@ bool Runner::retire() {
 
 bool Runner::advance() {
   if (!started_) start();
+  profile::Span wait(profile::Kind::input_wait, stage_.path, profile::current_step());
   Lock lock(mutex_);
   consumer_inside_ = true;
   const bool room = retire();
@@ -381,6 +389,7 @@ bool Runner::advance() {
   int ready = 0;
   for (const auto& b : blocks_) ready += b->done ? static_cast<int>(b->results.size()) : 0;
   stage_.ready.store(ready, std::memory_order_relaxed);
+  if (wait) wait.set_detail(fmt::format("{} of {} elements ready", ready, depth_));
   lock.unlock();
   if (room) work_.notify_all();
   return true;

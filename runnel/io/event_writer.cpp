@@ -16,6 +16,7 @@
 
 #include "runnel/base/format.h"
 #include "runnel/base/log.h"
+#include "runnel/base/profile_scope.h"
 #include "runnel/io/caller_line.h"
 #include "runnel/io/event.h"
 #include "runnel/io/record_writer.h"
@@ -230,6 +231,7 @@ struct EventWriter::State {
 
   // The thread's.
   void run() {
+    const profile::ThreadName name("summary writer");
     EventQueue taken;
     std::unique_lock lock(mutex);
     while (true) {
@@ -269,6 +271,11 @@ struct EventWriter::State {
   std::optional<Error> write_out(const EventQueue& taken, bool last) {
     try {
       if (failed_file_) return std::nullopt;  // told already
+      profile::Span span(profile::Kind::summary, "write events");
+      if (span) {
+        span.set_detail(path);
+        span.add_bytes(static_cast<int64_t>(taken.bytes.size()));
+      }
       failed_file_ = true;
       size_t at = 0;
       for (const size_t end : taken.ends) {

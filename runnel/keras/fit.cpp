@@ -18,6 +18,7 @@
 #include "runnel/op/composed.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/random_state.h"
+#include "runnel/tensor/profile_step.h"
 
 namespace runnel::keras {
 namespace {
@@ -151,8 +152,12 @@ class Fitting {
     StepLogs step;
     int64_t done = 0;
     while (how.steps <= 0 || done < how.steps) {
+      profile::StepScope in_profiles("test", done);
       const std::optional<Nest> element = iterator.next();
-      if (!element) break;
+      if (!element) {
+        in_profiles.drop();
+        break;
+      }
       if (callbacks.watches) callbacks.tell(&Callback::on_test_batch_begin, done, Logs());
       const TrainingBatch batch = unpack_batch("evaluate", *element);
       step = with_advice(data, [&] {
@@ -245,8 +250,13 @@ class Fitting {
                    FitProgress& now) {
     StepLogs step;
     while (steps < 0 || now.step < steps) {
+      profile::StepScope in_profiles("train", batches_);
       const std::optional<Nest> element = iterator.next();
-      if (!element) break;
+      if (!element) {
+        in_profiles.drop();
+        break;
+      }
+      ++batches_;
       if (callbacks.watches) callbacks.tell(&Callback::on_train_batch_begin, now.step, Logs());
       step = train_on(data, *element, class_table);
       if (callbacks.watches) callbacks.tell(&Callback::on_train_batch_end, now.step, Logs(step));
@@ -294,6 +304,7 @@ class Fitting {
 
   Model& model_;
   const FitOptions& options_;
+  int64_t batches_ = 0;  // of all epochs: the numbers of steps in profiles
   bool warned_ = false;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "runnel/base/env.h"
 #include "runnel/base/format.h"
@@ -9,7 +10,9 @@
 #include "runnel/keras/layers/embedding.h"
 #include "runnel/keras/model.h"
 #include "runnel/ops/array.h"
+#include "runnel/summary/profiler.h"
 #include "runnel/summary/summary.h"
+#include "runnel/summary/trace.h"
 #include "runnel/track/checkpoint.h"
 
 namespace runnel::keras {
@@ -77,14 +80,51 @@ ProfileBatch::ProfileBatch(int64_t first, int64_t last) : first_(first), last_(l
   }
 }
 
-TensorBoard::TensorBoard(TensorBoardOptions options) : options_(std::move(options)) {
-  if (options_.profile_batch.first() > 0) {
-    log_warning("[TensorBoard] profile_batch: profiling is not there yet, so nothing is profiled");
+TensorBoard::TensorBoard(TensorBoardOptions options) : options_(std::move(options)) {}
+
+// A training that an error ended left them on.
+TensorBoard::~TensorBoard() { drop_profile(); }
+
+bool TensorBoard::watches_batches() const {
+  return options_.update_freq.batches() > 0 || options_.write_steps_per_second || options_.profile_batch.last() > 0;
+}
+
+// With the graphs of the functions that these batches run. What another profile prevents is not worth the training.
+void TensorBoard::start_profile() {
+  summary::trace_on();
+  tracing_ = true;
+  try {
+    profiler::start(options_.log_dir, SourceSite());
+    profiling_ = true;
+  } catch (const Error& e) {
+    if (e.code() != Code::already_exists) throw;
+    log_error("[TensorBoard] profile_batch: {}", e.what());
   }
 }
 
-bool TensorBoard::watches_batches() const {
-  return options_.update_freq.batches() > 0 || options_.write_steps_per_second;
+void TensorBoard::stop_profile() {
+  const bool profiled = std::exchange(profiling_, false);
+  tracing_ = false;
+  try {
+    // First the profile: what writing the graphs takes is no part of the batches.
+    if (profiled) profiler::stop(true, SourceSite());
+    const int64_t last = options_.profile_batch.last();
+    const auto all_recorded = summary::record_if(true);
+    const auto scope = writer("train").as_default();
+    summary::trace_export(fmt::format("batch_{}", last), last, "", SourceSite());
+  } catch (const Error& e) {
+    if (!options_.keep_going) throw;
+    log_error("[TensorBoard] profile_batch: {}", e.what());
+  }
+}
+
+void TensorBoard::drop_profile() noexcept {
+  try {
+    if (std::exchange(profiling_, false)) profiler::stop(false, SourceSite());
+    if (std::exchange(tracing_, false)) summary::trace_off();
+  } catch (const std::exception& e) {
+    log_warning("[TensorBoard] {}", e.what());  // the program has ended them itself
+  }
 }
 
 summary::SummaryWriter& TensorBoard::writer(const std::string& run) {
@@ -104,12 +144,15 @@ int64_t TensorBoard::iterations() const { return model()->optimizer().iterations
 
 void TensorBoard::on_train_begin(const Logs&) {
   training_ = true;
+  drop_profile();
+  batches_ = 0;
   const auto scope = writer("train").as_default();
   if (options_.write_graph) write_model();
   if (options_.embeddings_freq > 0) write_projector();
 }
 
 void TensorBoard::on_train_end(const Logs&) {
+  if (tracing_) stop_profile();  // there were fewer batches
   training_ = false;
   close_writers();
 }
@@ -120,10 +163,14 @@ void TensorBoard::on_epoch_begin(int64_t, const Logs&) {
   epoch_begun_ = board_seconds();
 }
 
-void TensorBoard::on_train_batch_begin(int64_t, const Logs&) { batch_begun_ = board_seconds(); }
+void TensorBoard::on_train_batch_begin(int64_t, const Logs&) {
+  batch_begun_ = board_seconds();
+  if (++batches_ == options_.profile_batch.first()) start_profile();
+}
 
 void TensorBoard::on_train_batch_end(int64_t, const Logs& logs) {
   const double seconds = board_seconds() - batch_begun_;
+  if (tracing_ && batches_ >= options_.profile_batch.last()) stop_profile();
   const int64_t frequency = options_.update_freq.batches(), step = iterations();
   if (frequency == 0 || step % frequency != 0) return;
   const auto scope = writer("train").as_default(step);

@@ -26,7 +26,7 @@ class RUNNEL_API UpdateFrequency {
   int64_t batches_ = 0;
 };
 
-// Batches that are profiled: one, or from the first to the second; 0 is none.
+// Batches of a training that are profiled, counted from 1: one, or from the first to the second; 0 is none.
 class RUNNEL_API ProfileBatch {
  public:
   static constexpr const char* kTypeName = "int or pair(int)";
@@ -60,7 +60,8 @@ struct TensorBoardOptions {
         field("write_images", &O::write_images, "the weights as images too, with their histograms"),
         field("write_steps_per_second", &O::write_steps_per_second, "how fast training is"),
         field("update_freq", &O::update_freq, "\"epoch\", or how many batches are between two values of batches"),
-        field("profile_batch", &O::profile_batch, "batches to be profiled; that is not there yet"),
+        field("profile_batch", &O::profile_batch,
+              "the batch, or the first and the last one, that are profiled; 0: none"),
         field("embeddings_freq", &O::embeddings_freq, "epochs between two checkpoints for the projector; 0: none"),
         field("embeddings_metadata", &O::embeddings_metadata,
               "layer -> file with a line for each of its rows, for the projector"),
@@ -75,6 +76,7 @@ class RUNNEL_API TensorBoard : public Callback {
   static constexpr const char* kClassName = "TensorBoard";
   using Options = TensorBoardOptions;
   explicit TensorBoard(TensorBoardOptions options = {});
+  ~TensorBoard() override;
   // A template, so that settings in braces are not taken for a string.
   template <std::convertible_to<std::string> S>
   explicit TensorBoard(S log_dir) : TensorBoard(TensorBoardOptions{.log_dir = std::move(log_dir)}) {}
@@ -94,12 +96,17 @@ class RUNNEL_API TensorBoard : public Callback {
   void write_model();
   void write_weights(int64_t epoch);
   void write_projector() const;
+  void start_profile();
+  void stop_profile();
+  void drop_profile() noexcept;
 
   TensorBoardOptions options_;
   std::map<std::string, summary::SummaryWriter> writers_;  // by run
   bool training_ = false;
   int64_t iterations_before_ = 0;  // of the epoch
   double epoch_begun_ = 0, batch_begun_ = 0;
+  int64_t batches_ = 0;  // of the training
+  bool tracing_ = false, profiling_ = false;
 };
 
 }  // namespace runnel::keras

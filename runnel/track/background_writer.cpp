@@ -16,6 +16,8 @@
 
 #include "runnel/base/format.h"
 #include "runnel/base/log.h"
+#include "runnel/base/profile_scope.h"
+#include "runnel/tensor/profile_step.h"
 
 namespace runnel::train {
 namespace {
@@ -130,7 +132,10 @@ void BackgroundWriter::sync() {
                      "[checkpoint] a callback of an asynchronous save cannot wait for it: save, restore and sync are "
                      "for the thread that saves");
   }
-  if (thread_.joinable()) thread_.join();
+  if (thread_.joinable()) {
+    const profile::Span span(profile::Kind::checkpoint, "wait for the checkpoint before", profile::current_step());
+    thread_.join();
+  }
   state_->thread = std::thread::id();  // the number may be given to another thread now
   if (!state_->error) return;
   take_unseen(state_);
@@ -145,6 +150,7 @@ void BackgroundWriter::start(std::function<void()> job, std::function<void(doubl
   try {
     thread_ = std::thread(
         [state = state_, job = std::move(job), done = std::move(done), running = std::move(running)]() mutable {
+          const profile::ThreadName name("checkpoint writer");
           state->thread = std::this_thread::get_id();
           try {
             job();

@@ -3,9 +3,11 @@
 #include <algorithm>
 
 #include "runnel/base/format.h"
+#include "runnel/base/profile_scope.h"
 #include "runnel/compat/v1.h"
 #include "runnel/io/caller_line.h"
 #include "runnel/ops/variable_slot.h"
+#include "runnel/tensor/profile_step.h"
 #include "runnel/tensor/thread_context.h"
 #include "runnel/track/checkpoint_node.h"
 #include "runnel/track/checkpoint_path.h"
@@ -271,6 +273,8 @@ RestoreStatus Checkpoint::read(const std::optional<std::string>& path, const Che
                                SourceSite where) {
   return io::called_at(where, [&] {
     refuse_traces("restore");
+    profile::Span span(profile::Kind::checkpoint, "restore checkpoint", profile::current_step());
+    if (span) span.set_detail(path.value_or(""));
     node_->writer.sync();
     Env& env = *options.env;
     const auto restoration = std::make_shared<Restoration>();

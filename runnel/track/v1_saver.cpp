@@ -4,10 +4,12 @@
 
 #include "runnel/base/format.h"
 #include "runnel/base/log.h"
+#include "runnel/base/profile_scope.h"
 #include "runnel/compat/v1_graph.h"
 #include "runnel/io/caller_line.h"
 #include "runnel/io/checkpoint_names.h"
 #include "runnel/ops/variable_slot.h"
+#include "runnel/tensor/profile_step.h"
 #include "runnel/track/checkpoint_tensor.h"
 
 namespace runnel::compat::v1::train {
@@ -95,6 +97,8 @@ std::string Saver::save(Session& session, const std::string& save_path, const Gl
 }
 
 void Saver::write(Session& session, const std::string& prefix, FunctionRef<void()> and_then) const {
+  profile::Span span(profile::Kind::checkpoint, "write checkpoint", profile::current_step());
+  if (span) span.set_detail(prefix);
   // All values are of one moment, before the first is written.
   std::map<std::string, std::vector<Tensor>> now;
   for (const auto& [key, value] : values_) {

@@ -1,10 +1,12 @@
 // What a Saver reads: by its own names, and from checkpoints of objects by the names that their variables had.
 #include "runnel/base/format.h"
 #include "runnel/base/log.h"
+#include "runnel/base/profile_scope.h"
 #include "runnel/compat/v1_graph.h"
 #include "runnel/io/caller_line.h"
 #include "runnel/io/checkpoint_names.h"
 #include "runnel/ops/variable_slot.h"
+#include "runnel/tensor/profile_step.h"
 #include "runnel/track/checkpoint_tensor.h"
 #include "runnel/track/object_graph_bytes.h"
 #include "runnel/track/v1_saver.h"
@@ -47,6 +49,8 @@ void Saver::restore(Session& session, const std::optional<std::string>& save_pat
           "yet; "
           "run global_variables_initializer() then");
     }
+    profile::Span span(profile::Kind::checkpoint, "restore checkpoint", profile::current_step());
+    if (span) span.set_detail(*save_path);
     restore_values(session, *save_path);
   });
 }

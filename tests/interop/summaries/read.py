@@ -6,6 +6,7 @@ import wave
 import numpy as np
 from tensorboard.backend.event_processing import plugin_event_multiplexer
 from tensorboard.plugins.custom_scalar import layout_pb2
+from tensorboard.plugins.graph import graph_util
 from tensorboard.plugins.hparams import metadata as hparams
 from tensorboard.util import tensor_util
 import tensorflow as tf
@@ -59,6 +60,22 @@ expect('traced', float(only('run', 'inside/traced', 'scalars', 12)), 3.0)
 graph = tf.compat.v1.GraphDef.FromString(board.Graph('run').SerializeToString())
 expect('graph: scope', [node.op for node in graph.node if node.name == 'inside/WriteSummary'], ['WriteSummary'])
 expect('graph: mul', any(node.op == 'Mul' for node in graph.node), True)
+
+trace = tf.compat.v1.RunMetadata.FromString(only('run', 'trace', 'graph_run_metadata', 13).item())
+traced = [f.pre_optimization_graph for f in trace.function_graphs]
+expect('trace: functions', len(traced), 2)
+expect('trace: loops', [n.op for n in traced[1].node if 'While' in n.op], ['StatelessWhile'])
+expect('trace: library', len(traced[1].library.function), 2)
+product = {n.name: n for n in traced[1].node}['product/MatMul']
+shape = product.attr['_output_shapes'].list.shape[0]
+expect('trace: shapes', [d.size for d in shape.dim], [2, 2])
+with tf.Graph().as_default():
+    tf.import_graph_def(traced[1])  # TensorFlow takes it
+merged = graph_util.merge_graph_defs(traced)  # as the dashboard shows it
+expect('trace: merged', {n.name.split('/')[0] for n in merged.node}, {'graph_1', 'graph_2'})
+expect('trace: as it ran', 'MatMul' in str(trace.function_graphs[1].post_optimization_graph), True)
+stats = [s.node_name for d in trace.step_stats.dev_stats for s in d.node_stats]
+expect('trace: times', any('MatMul' in name for name in stats), True)
 
 start = hparams.parse_session_start_info_plugin_data(content('run', '_hparams_/session_start_info'))
 expect('hparams', {k: getattr(v, v.WhichOneof('kind')) for k, v in start.hparams.items()},

@@ -4,13 +4,17 @@
 #include <exception>
 #include <vector>
 
+#include "runnel/function/control_flow.h"
 #include "runnel/function/function.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
+#include "runnel/ops/nn.h"
 #include "runnel/ops/operators.h"
+#include "runnel/ops/reduce.h"
 #include "runnel/summary/charts.h"
 #include "runnel/summary/hparams.h"
 #include "runnel/summary/summary.h"
+#include "runnel/summary/trace.h"
 
 using namespace runnel;
 
@@ -44,6 +48,18 @@ int main(int argc, char** argv) try {
     return x * 2.f;
   });
   f(Tensor(3.f));
+  auto loop = function(
+      [](const Tensor& x) {
+        const auto inner = name_scope("product");
+        const Tensor y = nn::relu(matmul(x, x) + 1.f);
+        return while_loop([](const Tensor& z) { return reduce_sum(z) < 1000.f; },
+                          [](const Tensor& z) { return z * 2.f; }, y);
+      },
+      {.name = "loop"});
+  summary::trace_on(true, true, folder);
+  f(Tensor(3.f));
+  loop(ones({2, 2}));
+  summary::trace_export("trace", 13);
   summary::graph(f.get_concrete_function(Tensor(3.f)).graph());
   summary::hparams_session_end(summary::HParamsStatus::success, 3000);
   writer.close();
