@@ -11,14 +11,10 @@
 namespace runnel::io {
 namespace {
 
-using profile::Event;
-using profile::Kind;
-using profile::Recording;
-
 // Recordings have millions of events: their lines are put together here, and only texts go through the JSON library.
 class TraceWriter {
  public:
-  explicit TraceWriter(const Recording& recording) : recording_(recording), steps_(recording) {}
+  explicit TraceWriter(const profile::Recording& recording) : recording_(recording), steps_(recording) {}
 
   std::string text() {
     out_ = fmt::format("{{\"displayTimeUnit\":\"ns\",\"otherData\":{},\"traceEvents\":[\n", head());
@@ -29,7 +25,7 @@ class TraceWriter {
       name_line(lines_.back(), recording_.threads[t].name, t + 1, recording_.threads[t].id);
     }
     write_steps();
-    for (const Event& e : recording_.events) write_event(e);
+    for (const profile::Event& e : recording_.events) write_event(e);
     for (const profile::MemorySample& sample : recording_.memory) {
       line(R"({{"ph":"C","pid":1,"tid":0,"ts":{},"name":"memory","op":{},"args":{{"live bytes":{}}}}})",
            microseconds(sample.at_ns), quoted(sample.op), sample.live_bytes);
@@ -92,7 +88,7 @@ class TraceWriter {
     }
   }
 
-  void write_event(const Event& e) {
+  void write_event(const profile::Event& e) {
     if (e.thread >= lines_.size()) {
       throw make_error(Code::internal, "[profile] the event '{}' is of thread {}, and there are {}", e.name, e.thread,
                        lines_.size());
@@ -111,7 +107,7 @@ class TraceWriter {
          args);
   }
 
-  const Recording& recording_;
+  const profile::Recording& recording_;
   const ProfileSteps steps_;
   std::string out_;
   std::unordered_map<std::string, std::string> quoted_;
@@ -121,6 +117,6 @@ class TraceWriter {
 
 }  // namespace
 
-std::string chrome_trace_json(const Recording& recording) { return TraceWriter(recording).text(); }
+std::string chrome_trace_json(const profile::Recording& recording) { return TraceWriter(recording).text(); }
 
 }  // namespace runnel::io

@@ -1,6 +1,7 @@
 #include "runnel/io/profile_builder.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -11,8 +12,10 @@
 
 namespace runnel::io {
 
-using profile::Event;
-using profile::Kind;
+namespace {
+constexpr int64_t kLongestProfile = 100'000'000'000'000;     // of a recording: more than a day, in nanoseconds
+constexpr int64_t kLatestStart = 9'000'000'000'000'000'000;  // start: the year 2255
+}  // namespace
 
 // Names of a few hundred characters for events of a few bytes are usual.
 ProfileBuilder::ProfileBuilder(std::string path, uint64_t file_bytes)
@@ -33,7 +36,7 @@ void ProfileBuilder::count_text(uint64_t bytes, uint64_t offset) {
   text_left_ -= bytes;
 }
 
-void ProfileBuilder::add(Event event, const ProfileMarks& marks, uint64_t offset) {
+void ProfileBuilder::add(profile::Event event, const ProfileMarks& marks, uint64_t offset) {
   if (event.end_ns < event.begin_ns) {
     fail(offset, fmt::format("the event '{}' ends before it begins", event.name.substr(0, 100)));
   }
@@ -42,15 +45,45 @@ void ProfileBuilder::add(Event event, const ProfileMarks& marks, uint64_t offset
   events_.push_back(std::move(event));
 }
 
+void ProfileBuilder::begin_at_first(profile::Recording* recording) {
+  int64_t first = std::numeric_limits<int64_t>::max();
+  for (const profile::Event& event : events_) first = std::min(first, event.begin_ns);
+  for (const profile::MemorySample& sample : recording->memory) first = std::min(first, sample.at_ns);
+  const int64_t shift = first > kLongestProfile && first != std::numeric_limits<int64_t>::max() ? first : 0;
+  if (recording->started_unix_ns <= 0) recording->started_unix_ns = shift;
+  recording->started_unix_ns = std::min(recording->started_unix_ns, kLatestStart);
+  recording->length_ns = std::clamp<int64_t>(recording->length_ns, 0, kLongestProfile);
+  const auto take = [&](int64_t end_ns, const std::string& name) {
+    if (end_ns > kLongestProfile) {
+      throw Error(
+          Code::data_loss,
+          fmt::format("[profile] {}: '{}' ends more than a day after the first event", path_, name.substr(0, 100)),
+          {{.kind = ErrorFrame::Kind::file, .name = path_}});
+    }
+    recording->length_ns = std::max(recording->length_ns, end_ns);
+  };
+  for (profile::Event& event : events_) {
+    event.begin_ns -= shift;
+    event.end_ns -= shift;
+    take(event.end_ns, event.name);
+  }
+  for (profile::MemorySample& sample : recording->memory) {
+    sample.at_ns -= shift;
+    take(sample.at_ns, sample.op);
+  }
+  std::stable_sort(recording->memory.begin(), recording->memory.end(),
+                   [](const auto& a, const auto& b) { return a.at_ns < b.at_ns; });
+}
+
 void ProfileBuilder::take_steps_of_groups() {
   std::unordered_map<int64_t, int64_t> step_of_group;
   for (const Marked& m : marked_) {
-    if (m.marks.group >= 0 && events_[m.event].kind == Kind::step) {
+    if (m.marks.group >= 0 && events_[m.event].kind == profile::Kind::step) {
       step_of_group.try_emplace(m.marks.group, events_[m.event].step);
     }
   }
   for (const Marked& m : marked_) {
-    Event& event = events_[m.event];
+    profile::Event& event = events_[m.event];
     const auto at = step_of_group.find(m.marks.group);
     if (event.step < 0 && m.marks.group >= 0 && at != step_of_group.end()) event.step = at->second;
   }
@@ -63,7 +96,7 @@ void ProfileBuilder::take_steps_from_around() {
   };
   std::unordered_map<uint32_t, Cover> covers;
   for (size_t i = 0; i < events_.size(); ++i) {
-    Event& event = events_[i];
+    profile::Event& event = events_[i];
     Cover& cover = covers[event.thread];
     if (event.step < 0 && event.begin_ns < cover.end && event.end_ns <= cover.end) {
       event.step = cover.step;
@@ -81,7 +114,7 @@ bool ProfileBuilder::take_steps_through_links() {
   }
   bool changed = false;
   for (const Marked& m : marked_) {
-    Event& event = events_[m.event];
+    profile::Event& event = events_[m.event];
     if (m.marks.takes_type < 0 || event.step >= 0) continue;
     const auto at = given.find({m.marks.takes_type, m.marks.takes_id});
     if (at == given.end()) continue;
@@ -93,13 +126,14 @@ bool ProfileBuilder::take_steps_through_links() {
 }
 
 void ProfileBuilder::finish(profile::Recording* recording, bool find_steps) {
+  begin_at_first(recording);
   std::vector<size_t> order(events_.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
     return std::tie(events_[a].begin_ns, events_[b].end_ns) < std::tie(events_[b].begin_ns, events_[a].end_ns);
   });
   std::vector<size_t> place(order.size());
-  std::vector<Event> sorted;
+  std::vector<profile::Event> sorted;
   sorted.reserve(order.size());
   for (size_t i = 0; i < order.size(); ++i) {
     place[order[i]] = i;
@@ -110,13 +144,12 @@ void ProfileBuilder::finish(profile::Recording* recording, bool find_steps) {
 
   if (find_steps) {
     covers_.assign(events_.size(), false);
-    for (size_t i = 0; i < events_.size(); ++i) covers_[i] = events_[i].kind == Kind::step;
+    for (size_t i = 0; i < events_.size(); ++i) covers_[i] = events_[i].kind == profile::Kind::step;
     take_steps_of_groups();
     take_steps_from_around();
     constexpr int most_threads_in_a_row = 8;
     for (int i = 0; i < most_threads_in_a_row && take_steps_through_links(); ++i) take_steps_from_around();
   }
-  for (const Event& event : events_) recording->length_ns = std::max(recording->length_ns, event.end_ns);
   recording->events = std::move(events_);
 }
 

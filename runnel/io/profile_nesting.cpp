@@ -6,11 +6,8 @@
 
 namespace runnel::io {
 
-using profile::Event;
-using profile::Recording;
-
-ProfileNesting nest_events(const Recording& recording, FunctionRef<bool(const Event&)> counts) {
-  const std::vector<Event>& events = recording.events;
+ProfileNesting nest_events(const profile::Recording& recording, FunctionRef<bool(const profile::Event&)> counts) {
+  const std::vector<profile::Event>& events = recording.events;
   ProfileNesting nesting;
   nesting.around.assign(events.size(), -1);
   for (size_t i = 0; i < events.size(); ++i) {
@@ -29,8 +26,8 @@ ProfileNesting nest_events(const Recording& recording, FunctionRef<bool(const Ev
   return nesting;
 }
 
-std::vector<int64_t> own_times(const Recording& recording, const ProfileNesting& nesting) {
-  const std::vector<Event>& events = recording.events;
+std::vector<int64_t> own_times(const profile::Recording& recording, const ProfileNesting& nesting) {
+  const std::vector<profile::Event>& events = recording.events;
   std::vector<int64_t> own(events.size(), 0);
   for (const size_t i : nesting.order) {
     own[i] += events[i].end_ns - events[i].begin_ns;

@@ -5,14 +5,10 @@
 
 namespace runnel::io {
 
-using profile::Event;
-using profile::Kind;
-using profile::Recording;
-
-ProfileSteps::ProfileSteps(const Recording& recording) {
+ProfileSteps::ProfileSteps(const profile::Recording& recording) {
   for (size_t i = 0; i < recording.events.size(); ++i) {
-    const Event& e = recording.events[i];
-    if (e.kind == Kind::step) steps_.push_back({i, e.thread, e.begin_ns, e.end_ns, e.step});
+    const profile::Event& e = recording.events[i];
+    if (e.kind == profile::Kind::step) steps_.push_back({i, e.thread, e.begin_ns, e.end_ns, e.step});
   }
   // Outer steps come before those inside them.
   std::sort(steps_.begin(), steps_.end(), [](const Step& a, const Step& b) {
@@ -33,7 +29,7 @@ ProfileSteps::ProfileSteps(const Recording& recording) {
   }
 }
 
-int64_t ProfileSteps::of(const Event& event) const {
+int64_t ProfileSteps::of(const profile::Event& event) const {
   // The last step of the list that begins no later than the event.
   const auto last_begun = [&](const std::vector<int64_t>& list) -> int64_t {
     const auto after = std::upper_bound(list.begin(), list.end(), event.begin_ns, [&](int64_t at, int64_t i) {
@@ -45,14 +41,14 @@ int64_t ProfileSteps::of(const Event& event) const {
     const int64_t i = last_begun(own->second);
     if (i >= 0) {
       const Step& step = steps_[static_cast<size_t>(i)];
-      if (event.kind == Kind::step) {
+      if (event.kind == profile::Kind::step) {
         if (step.begin_ns == event.begin_ns && step.end_ns == event.end_ns && step.number == event.step) return i;
       } else if (event.begin_ns < step.end_ns) {
         return i;
       }
     }
   }
-  if (event.kind == Kind::step || event.step < 0) return -1;
+  if (event.kind == profile::Kind::step || event.step < 0) return -1;
   const auto numbered = by_number_.find(event.step);
   if (numbered == by_number_.end()) return -1;
   const int64_t i = last_begun(numbered->second);

@@ -2,6 +2,7 @@
 
 // A recording made by hand: four steps of a training whose every part is known.
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <tuple>
 
@@ -27,7 +28,7 @@ inline profile::Recording training_recording() {
   r.peak = {.flops_per_second = 400e9, .bytes_per_second = 20e9};
   for (int64_t k = 0; k < 4; ++k) {
     const int64_t t = k * 10 * kMs, step = 10 + k;
-    const auto at = [&](double ms) { return t + static_cast<int64_t>(ms * 10) * kMs / 10; };
+    const auto at = [&](double ms) { return t + std::llround(ms * 10) * kMs / 10; };
     r.events.push_back(
         {.name = "train", .kind = Kind::step, .begin_ns = t, .end_ns = at(8) + k * kMs / 2, .step = step});
     r.events.push_back(
