@@ -12,8 +12,6 @@
 namespace runnel::io {
 namespace {
 
-using profile::Kind;
-using profile::Recording;
 using TraceJson = nlohmann::json;
 
 constexpr int kDeepest = 16;  // of JSON in JSON; real traces have five
@@ -56,7 +54,7 @@ class TraceReader {
  public:
   TraceReader(std::string_view json, const std::string& path) : json_(json), path_(path), builder_(path, json.size()) {}
 
-  Recording read() {
+  profile::Recording read() {
     try {
       bool list_found = false;
       const TraceJson rest =
@@ -78,9 +76,6 @@ class TraceReader {
     }
     name_threads();
     builder_.finish(&recording_, !ours_);
-    recording_.length_ns = std::max(recording_.length_ns, length_ns_);
-    std::stable_sort(recording_.memory.begin(), recording_.memory.end(),
-                     [](const auto& a, const auto& b) { return a.at_ns < b.at_ns; });
     return std::move(recording_);
   }
 
@@ -136,7 +131,7 @@ class TraceReader {
 
   int64_t nanoseconds_at(const TraceJson& value, const char* name) const {
     double microseconds = 0;
-    if (!number_at(value, name, &microseconds) || microseconds < 0 || microseconds >= 1e15) {
+    if (!number_at(value, name, &microseconds) || microseconds < 0 || microseconds >= 9e15) {
       fail(fmt::format("event {} of the trace: '{}' must be a time in microseconds", count_, name));
     }
     return std::llround(microseconds * 1000);
@@ -148,7 +143,7 @@ class TraceReader {
     text_at(value, "cat", &category);
     if (category == "step_line") return;  // shows again what the events say
     profile::Event event;
-    Kind kind = Kind::user;
+    profile::Kind kind = profile::Kind::user;
     const bool ours = profile_kind_from_name(category, &kind);
     if (ours) {
       event.name = name;
@@ -169,14 +164,14 @@ class TraceReader {
       integer_at(*args, "step", &event.step);
       event.step = std::max<int64_t>(event.step, -1);
       integer_at(*args, "bytes", &event.bytes);
-      event.bytes = std::max<int64_t>(event.bytes, 0);
+      event.bytes = profile_bytes(event.bytes);
       number_at(*args, "flops", &event.flops);
       event.flops = std::max(event.flops, 0.0);
       if (!text_at(*args, "shapes", &event.detail)) text_at(*args, "detail", &event.detail);
       integer_at(*args, "group_id", &marks.group);
       int64_t number = -1;
       if (!ours && (integer_at(*args, "step_num", &number) || args->contains("step_name"))) {
-        event.kind = Kind::step;
+        event.kind = profile::Kind::step;
         event.step = std::max<int64_t>(number >= 0 ? number : marks.group, -1);
       }
     }
@@ -191,8 +186,10 @@ class TraceReader {
         !integer_at(*args, "live bytes", &sample.live_bytes)) {
       return;
     }
+    sample.live_bytes = profile_bytes(sample.live_bytes);
     sample.at_ns = nanoseconds_at(value, "ts");
     text_at(value, "op", &sample.op);
+    builder_.count_text(sample.op.size(), 0);
     recording_.memory.push_back(std::move(sample));
   }
 
@@ -203,7 +200,7 @@ class TraceReader {
     ours_ = (text_at(*head, "writer", &writer) && writer == "runnel") || ours_;
     text_at(*head, "host", &recording_.host);
     integer_at(*head, "started_unix_ns", &recording_.started_unix_ns);
-    integer_at(*head, "length_ns", &length_ns_);
+    integer_at(*head, "length_ns", &recording_.length_ns);
     integer_at(*head, "lost_events", &recording_.lost);
     recording_.lost = std::max<int64_t>(recording_.lost, 0);
     number_at(*head, "peak_flops_per_second", &recording_.peak.flops_per_second);
@@ -233,17 +230,18 @@ class TraceReader {
   std::string_view json_;
   const std::string& path_;
   ProfileBuilder builder_;
-  Recording recording_;
+  profile::Recording recording_;
   std::map<ThreadKey, ThreadNames> threads_;
   std::map<int64_t, std::string> processes_;
   std::string key_;  // of the outermost object; empty in a bare list
-  int64_t length_ns_ = 0;
   uint64_t count_ = 0;
   bool ours_ = false;
 };
 
 }  // namespace
 
-Recording parse_chrome_trace(std::string_view json, const std::string& path) { return TraceReader(json, path).read(); }
+profile::Recording parse_chrome_trace(std::string_view json, const std::string& path) {
+  return TraceReader(json, path).read();
+}
 
 }  // namespace runnel::io

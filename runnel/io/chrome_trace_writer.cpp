@@ -11,13 +11,10 @@
 namespace runnel::io {
 namespace {
 
-using profile::Kind;
-using profile::Recording;
-
 // Recordings have millions of events: their lines are put together here, and only texts go through the JSON library.
 class TraceWriter {
  public:
-  explicit TraceWriter(const Recording& recording) : recording_(recording), steps_(recording) {}
+  explicit TraceWriter(const profile::Recording& recording) : recording_(recording), steps_(recording) {}
 
   std::string text() {
     out_ = fmt::format("{{\"displayTimeUnit\":\"ns\",\"otherData\":{},\"traceEvents\":[\n", head());
@@ -110,7 +107,7 @@ class TraceWriter {
          args);
   }
 
-  const Recording& recording_;
+  const profile::Recording& recording_;
   const ProfileSteps steps_;
   std::string out_;
   std::unordered_map<std::string, std::string> quoted_;
@@ -120,6 +117,6 @@ class TraceWriter {
 
 }  // namespace
 
-std::string chrome_trace_json(const Recording& recording) { return TraceWriter(recording).text(); }
+std::string chrome_trace_json(const profile::Recording& recording) { return TraceWriter(recording).text(); }
 
 }  // namespace runnel::io

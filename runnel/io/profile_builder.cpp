@@ -1,6 +1,7 @@
 #include "runnel/io/profile_builder.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -11,7 +12,10 @@
 
 namespace runnel::io {
 
-using profile::Kind;
+namespace {
+constexpr int64_t kLongestProfile = 100'000'000'000'000;     // of a recording: more than a day, in nanoseconds
+constexpr int64_t kLatestStart = 9'000'000'000'000'000'000;  // start: the year 2255
+}  // namespace
 
 // Names of a few hundred characters for events of a few bytes are usual.
 ProfileBuilder::ProfileBuilder(std::string path, uint64_t file_bytes)
@@ -41,10 +45,40 @@ void ProfileBuilder::add(profile::Event event, const ProfileMarks& marks, uint64
   events_.push_back(std::move(event));
 }
 
+void ProfileBuilder::begin_at_first(profile::Recording* recording) {
+  int64_t first = std::numeric_limits<int64_t>::max();
+  for (const profile::Event& event : events_) first = std::min(first, event.begin_ns);
+  for (const profile::MemorySample& sample : recording->memory) first = std::min(first, sample.at_ns);
+  const int64_t shift = first > kLongestProfile && first != std::numeric_limits<int64_t>::max() ? first : 0;
+  if (recording->started_unix_ns <= 0) recording->started_unix_ns = shift;
+  recording->started_unix_ns = std::min(recording->started_unix_ns, kLatestStart);
+  recording->length_ns = std::clamp<int64_t>(recording->length_ns, 0, kLongestProfile);
+  const auto take = [&](int64_t end_ns, const std::string& name) {
+    if (end_ns > kLongestProfile) {
+      throw Error(
+          Code::data_loss,
+          fmt::format("[profile] {}: '{}' ends more than a day after the first event", path_, name.substr(0, 100)),
+          {{.kind = ErrorFrame::Kind::file, .name = path_}});
+    }
+    recording->length_ns = std::max(recording->length_ns, end_ns);
+  };
+  for (profile::Event& event : events_) {
+    event.begin_ns -= shift;
+    event.end_ns -= shift;
+    take(event.end_ns, event.name);
+  }
+  for (profile::MemorySample& sample : recording->memory) {
+    sample.at_ns -= shift;
+    take(sample.at_ns, sample.op);
+  }
+  std::stable_sort(recording->memory.begin(), recording->memory.end(),
+                   [](const auto& a, const auto& b) { return a.at_ns < b.at_ns; });
+}
+
 void ProfileBuilder::take_steps_of_groups() {
   std::unordered_map<int64_t, int64_t> step_of_group;
   for (const Marked& m : marked_) {
-    if (m.marks.group >= 0 && events_[m.event].kind == Kind::step) {
+    if (m.marks.group >= 0 && events_[m.event].kind == profile::Kind::step) {
       step_of_group.try_emplace(m.marks.group, events_[m.event].step);
     }
   }
@@ -92,6 +126,7 @@ bool ProfileBuilder::take_steps_through_links() {
 }
 
 void ProfileBuilder::finish(profile::Recording* recording, bool find_steps) {
+  begin_at_first(recording);
   std::vector<size_t> order(events_.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
@@ -109,13 +144,12 @@ void ProfileBuilder::finish(profile::Recording* recording, bool find_steps) {
 
   if (find_steps) {
     covers_.assign(events_.size(), false);
-    for (size_t i = 0; i < events_.size(); ++i) covers_[i] = events_[i].kind == Kind::step;
+    for (size_t i = 0; i < events_.size(); ++i) covers_[i] = events_[i].kind == profile::Kind::step;
     take_steps_of_groups();
     take_steps_from_around();
     constexpr int most_threads_in_a_row = 8;
     for (int i = 0; i < most_threads_in_a_row && take_steps_through_links(); ++i) take_steps_from_around();
   }
-  for (const profile::Event& event : events_) recording->length_ns = std::max(recording->length_ns, event.end_ns);
   recording->events = std::move(events_);
 }
 

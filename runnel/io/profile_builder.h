@@ -2,6 +2,7 @@
 
 // Internal: makes a Recording of the events that a file holds. In files of others events do not say their step: it
 // follows from groups, from the step around them, and from links between threads.
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -17,6 +18,9 @@ struct ProfileMarks {
   int64_t takes_type = -1, takes_id = 0;  // that it takes the same
   bool linked() const { return gives_type >= 0 || takes_type >= 0; }
 };
+
+// A number of bytes of a file that may lie: sums of these do not overflow.
+inline int64_t profile_bytes(int64_t bytes) { return std::clamp<int64_t>(bytes, 0, int64_t{1} << 50); }
 
 class ProfileBuilder {
  public:
@@ -38,6 +42,7 @@ class ProfileBuilder {
     size_t event;
     ProfileMarks marks;
   };
+  void begin_at_first(profile::Recording* recording);
   void take_steps_of_groups();
   void take_steps_from_around();
   bool take_steps_through_links();

@@ -20,13 +20,11 @@
 namespace runnel::io {
 namespace {
 
-using profile::Recording;
-
 constexpr std::string_view kXplaneEnd = ".xplane.pb";
 constexpr std::string_view kTraceEnd = ".trace.json.gz";
 constexpr std::string_view kEmptyEnd = ".profile-empty";
 
-std::string file_host(const Recording& recording) {
+std::string file_host(const profile::Recording& recording) {
   std::string host = recording.host.empty() ? "localhost" : recording.host;
   std::replace(host.begin(), host.end(), '/', '_');
   return host;
@@ -69,7 +67,7 @@ std::string literal_pattern(const std::string& path) {
 
 }  // namespace
 
-std::string write_profile_folder(const Recording& recording, const std::string& logdir, Env& env) {
+std::string write_profile_folder(const profile::Recording& recording, const std::string& logdir, Env& env) {
   const std::string host = file_host(recording);
   const std::string profiles = join_path(join_path(logdir, "plugins"), "profile");
   const std::string time = local_time_name(recording.started_unix_ns);
@@ -93,7 +91,7 @@ void require_profile_path(const std::string& path) {
       path);
 }
 
-void write_profile_file(const Recording& recording, const std::string& path, Env& env) {
+void write_profile_file(const profile::Recording& recording, const std::string& path, Env& env) {
   require_profile_path(path);
   if (path.ends_with(".pb")) {
     env.write_file(path, span_of(xspace_bytes(recording)));
@@ -104,7 +102,7 @@ void write_profile_file(const Recording& recording, const std::string& path, Env
   }
 }
 
-Recording read_profile_file(const std::string& path, Env& env) {
+profile::Recording read_profile_file(const std::string& path, Env& env) {
   std::vector<std::byte> bytes = env.read_file(path);
   if (is_gzip(bytes)) bytes = gunzip(bytes, path);
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -114,8 +112,9 @@ Recording read_profile_file(const std::string& path, Env& env) {
   // An XSpace begins with 0x0a, its first plane. For JSON that is an end of line.
   const size_t first = path.ends_with(".pb") ? std::string_view::npos : text.find_first_not_of(" \t\r\n");
   const bool json = first != std::string_view::npos && (text[first] == '{' || text[first] == '[');
-  Recording recording = json || path.ends_with(".json") || path.ends_with(".json.gz") ? parse_chrome_trace(text, path)
-                                                                                      : parse_xspace(text, path);
+  profile::Recording recording = json || path.ends_with(".json") || path.ends_with(".json.gz")
+                                     ? parse_chrome_trace(text, path)
+                                     : parse_xspace(text, path);
   if (recording.threads.empty() && recording.events.empty() && recording.memory.empty()) {
     throw Error(Code::data_loss, fmt::format("[profile] {}: there is no thread and no event in it", path),
                 {file_frame(path, 0)});

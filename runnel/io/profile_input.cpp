@@ -9,9 +9,6 @@
 namespace runnel::io {
 namespace {
 
-using profile::Kind;
-using profile::Recording;
-
 // Shares of the time of steps from which the input counts as a limit, as in TensorBoard.
 constexpr double kSomewhat = 0.05, kMostly = 0.2;
 // Stages that are nearly as busy: the one that others wait for is the limit.
@@ -30,15 +27,16 @@ std::string last_part(const std::string& path) {
   return part.substr(0, part.find_first_of("[("));
 }
 
-std::vector<ProfiledStage> stage_rows(const Recording& recording) {
-  const ProfileNesting nesting = nest_events(
-      recording, [](const profile::Event& e) { return e.kind == Kind::stage || e.kind == Kind::input_wait; });
+std::vector<ProfiledStage> stage_rows(const profile::Recording& recording) {
+  const ProfileNesting nesting = nest_events(recording, [](const profile::Event& e) {
+    return e.kind == profile::Kind::stage || e.kind == profile::Kind::input_wait;
+  });
   const std::vector<int64_t> own = own_times(recording, nesting);
   std::map<std::string, ProfiledStage> rows;
   std::map<std::string, std::set<uint32_t>> threads;
   for (const size_t i : nesting.order) {
     const profile::Event& e = recording.events[i];
-    if (e.kind == Kind::stage) {
+    if (e.kind == profile::Kind::stage) {
       ProfiledStage& row = rows[e.name];
       row.path = e.name;
       ++row.elements;
@@ -46,7 +44,7 @@ std::vector<ProfiledStage> stage_rows(const Recording& recording) {
       threads[e.name].insert(e.thread);
     } else if (nesting.around[i] >= 0) {
       const profile::Event& outer = recording.events[static_cast<size_t>(nesting.around[i])];
-      if (outer.kind == Kind::stage) rows[outer.name].waited_ns += e.end_ns - e.begin_ns;
+      if (outer.kind == profile::Kind::stage) rows[outer.name].waited_ns += e.end_ns - e.begin_ns;
     }
   }
   std::vector<ProfiledStage> stages;
@@ -94,13 +92,14 @@ std::string advice(const std::string& stage) {
 
 std::string milliseconds(int64_t ns) { return fmt::format("{:.3g} ms", static_cast<double>(ns) / 1e6); }
 
-bool has_prefetch(const Recording& recording) {
+bool has_prefetch(const profile::Recording& recording) {
   return std::any_of(recording.events.begin(), recording.events.end(), [](const profile::Event& e) {
-    return (e.kind == Kind::stage || e.kind == Kind::input_wait) && e.name.find("Prefetch") != std::string::npos;
+    return (e.kind == profile::Kind::stage || e.kind == profile::Kind::input_wait) &&
+           e.name.find("Prefetch") != std::string::npos;
   });
 }
 
-std::string words_for(const ProfiledInput& input, const Recording& recording, size_t steps) {
+std::string words_for(const ProfiledInput& input, const profile::Recording& recording, size_t steps) {
   if (input.waits == 0 && input.stages.empty()) return "";
   const int64_t each = steps > 0 ? input.waited_ns / static_cast<int64_t>(steps) : 0;
   std::string words;
@@ -128,7 +127,7 @@ std::string words_for(const ProfiledInput& input, const Recording& recording, si
 
 }  // namespace
 
-ProfiledInput report_input(const Recording& recording, const std::vector<StepTimes>& steps) {
+ProfiledInput report_input(const profile::Recording& recording, const std::vector<StepTimes>& steps) {
   ProfiledInput input;
   int64_t length = 0;
   for (const StepTimes& step : steps) {

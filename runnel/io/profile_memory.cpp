@@ -7,12 +7,9 @@
 namespace runnel::io {
 namespace {
 
-using profile::MemorySample;
-using profile::Recording;
-
 // The highest in each part of the recording; where nothing changes, what was there before.
-std::vector<int64_t> chart_of(const Recording& recording, size_t columns) {
-  const std::vector<MemorySample>& samples = recording.memory;
+std::vector<int64_t> chart_of(const profile::Recording& recording, size_t columns) {
+  const std::vector<profile::MemorySample>& samples = recording.memory;
   std::vector<int64_t> chart;
   size_t next = 0;
   int64_t live = samples.front().live_bytes;
@@ -31,8 +28,8 @@ std::vector<int64_t> chart_of(const Recording& recording, size_t columns) {
 
 }  // namespace
 
-ProfiledMemory report_memory(const Recording& recording, const std::vector<StepTimes>& steps) {
-  const std::vector<MemorySample>& samples = recording.memory;
+ProfiledMemory report_memory(const profile::Recording& recording, const std::vector<StepTimes>& steps) {
+  const std::vector<profile::MemorySample>& samples = recording.memory;
   ProfiledMemory memory;
   memory.start_bytes = samples.front().live_bytes;
   memory.end_bytes = samples.back().live_bytes;

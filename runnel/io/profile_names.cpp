@@ -6,12 +6,10 @@
 namespace runnel::io {
 namespace {
 
-using profile::Kind;
-
 constexpr std::array<const char*, 13> kKindNames = {"op",      "node", "chain", "group",      "run",
                                                     "tracing", "pass", "stage", "input_wait", "checkpoint",
                                                     "summary", "step", "user"};
-static_assert(static_cast<size_t>(Kind::user) + 1 == kKindNames.size());
+static_assert(static_cast<size_t>(profile::Kind::user) + 1 == kKindNames.size());
 
 constexpr std::string_view kStagePrefix = "Iterator::";
 constexpr std::string_view kInputWait = "IteratorGetNext:IteratorGetNext";
@@ -61,44 +59,45 @@ std::string as_free_name(std::string_view text) {
   return name;
 }
 
-const char* free_prefix(Kind kind) {
+const char* free_prefix(profile::Kind kind) {
   switch (kind) {
-    case Kind::group: return "Group: ";
-    case Kind::tracing: return "Tracing: ";
-    case Kind::pass: return "Pass: ";
-    case Kind::checkpoint: return "Checkpoint: ";
-    case Kind::summary: return "Summary: ";
+    case profile::Kind::group: return "Group: ";
+    case profile::Kind::tracing: return "Tracing: ";
+    case profile::Kind::pass: return "Pass: ";
+    case profile::Kind::checkpoint: return "Checkpoint: ";
+    case profile::Kind::summary: return "Summary: ";
     default: return "";
   }
 }
 
 }  // namespace
 
-const char* profile_kind_name(Kind kind) { return kKindNames[static_cast<size_t>(kind)]; }
+const char* profile_kind_name(profile::Kind kind) { return kKindNames[static_cast<size_t>(kind)]; }
 
-bool profile_kind_from_name(std::string_view name, Kind* kind) {
+bool profile_kind_from_name(std::string_view name, profile::Kind* kind) {
   const auto at = std::find(kKindNames.begin(), kKindNames.end(), name);
   if (at == kKindNames.end()) return false;
-  *kind = static_cast<Kind>(at - kKindNames.begin());
+  *kind = static_cast<profile::Kind>(at - kKindNames.begin());
   return true;
 }
 
 std::string tensorflow_event_name(const profile::Event& event) {
   switch (event.kind) {
-    case Kind::op:
-    case Kind::node:
+    case profile::Kind::op:
+    case profile::Kind::node:
       return as_op_name(event.name) + ":" + as_op_type(event.op_type.empty() ? event.name : event.op_type);
-    case Kind::chain: return as_op_name(event.name) + ":" + as_op_type(event.op_type.empty() ? "Chain" : event.op_type);
-    case Kind::stage: return std::string(kStagePrefix) + event.name;
-    case Kind::input_wait: return std::string(kInputWait);
-    case Kind::run: return std::string(kRunPrefix) + event.name;
-    case Kind::group:
-    case Kind::tracing:
-    case Kind::pass:
-    case Kind::checkpoint:
-    case Kind::summary: return free_prefix(event.kind) + event.name;
-    case Kind::step:
-    case Kind::user: return as_free_name(event.name);
+    case profile::Kind::chain:
+      return as_op_name(event.name) + ":" + as_op_type(event.op_type.empty() ? "Chain" : event.op_type);
+    case profile::Kind::stage: return std::string(kStagePrefix) + event.name;
+    case profile::Kind::input_wait: return std::string(kInputWait);
+    case profile::Kind::run: return std::string(kRunPrefix) + event.name;
+    case profile::Kind::group:
+    case profile::Kind::tracing:
+    case profile::Kind::pass:
+    case profile::Kind::checkpoint:
+    case profile::Kind::summary: return free_prefix(event.kind) + event.name;
+    case profile::Kind::step:
+    case profile::Kind::user: return as_free_name(event.name);
   }
   return event.name;
 }
@@ -106,15 +105,15 @@ std::string tensorflow_event_name(const profile::Event& event) {
 void take_tensorflow_name(std::string_view name, profile::Event* event) {
   event->op_type.clear();
   event->name = name;
-  event->kind = Kind::user;
+  event->kind = profile::Kind::user;
   if (name.starts_with(kStagePrefix)) {
-    event->kind = Kind::stage;
+    event->kind = profile::Kind::stage;
     event->name = name.substr(kStagePrefix.size());
     return;
   }
   for (const std::string_view prefix : kRuntimePrefixes) {
     if (!name.starts_with(prefix)) continue;
-    event->kind = Kind::run;
+    event->kind = profile::Kind::run;
     if (name.starts_with(kRunPrefix)) event->name = name.substr(kRunPrefix.size());
     return;
   }
@@ -122,7 +121,7 @@ void take_tensorflow_name(std::string_view name, profile::Event* event) {
   if (colon == std::string_view::npos) return;
   const std::string_view op_name = name.substr(0, colon), op_type = name.substr(colon + 1);
   if (!is_op_name(op_name) || !is_op_type(op_type)) return;
-  event->kind = op_type == "IteratorGetNext" ? Kind::input_wait : Kind::node;
+  event->kind = op_type == "IteratorGetNext" ? profile::Kind::input_wait : profile::Kind::node;
   event->name = op_name;
   event->op_type = op_type;
 }

@@ -6,9 +6,7 @@
 
 namespace runnel::io {
 
-using profile::Recording;
-
-ProfileNesting nest_events(const Recording& recording, FunctionRef<bool(const profile::Event&)> counts) {
+ProfileNesting nest_events(const profile::Recording& recording, FunctionRef<bool(const profile::Event&)> counts) {
   const std::vector<profile::Event>& events = recording.events;
   ProfileNesting nesting;
   nesting.around.assign(events.size(), -1);
@@ -28,7 +26,7 @@ ProfileNesting nest_events(const Recording& recording, FunctionRef<bool(const pr
   return nesting;
 }
 
-std::vector<int64_t> own_times(const Recording& recording, const ProfileNesting& nesting) {
+std::vector<int64_t> own_times(const profile::Recording& recording, const ProfileNesting& nesting) {
   const std::vector<profile::Event>& events = recording.events;
   std::vector<int64_t> own(events.size(), 0);
   for (const size_t i : nesting.order) {

@@ -12,27 +12,24 @@
 namespace runnel::io {
 namespace {
 
-using profile::Kind;
-using profile::Recording;
-
 // The parts of a step, the most important first.
 enum class Part : uint8_t { input, compute, host, none };
 
-Part part_of(Kind kind) {
+Part part_of(profile::Kind kind) {
   switch (kind) {
-    case Kind::input_wait: return Part::input;
-    case Kind::op:
-    case Kind::node:
-    case Kind::chain:
-    case Kind::group: return Part::compute;
-    case Kind::run:
-    case Kind::tracing:
-    case Kind::pass:
-    case Kind::stage:
-    case Kind::checkpoint:
-    case Kind::summary:
-    case Kind::user: return Part::host;
-    case Kind::step: return Part::none;
+    case profile::Kind::input_wait: return Part::input;
+    case profile::Kind::op:
+    case profile::Kind::node:
+    case profile::Kind::chain:
+    case profile::Kind::group: return Part::compute;
+    case profile::Kind::run:
+    case profile::Kind::tracing:
+    case profile::Kind::pass:
+    case profile::Kind::stage:
+    case profile::Kind::checkpoint:
+    case profile::Kind::summary:
+    case profile::Kind::user: return Part::host;
+    case profile::Kind::step: return Part::none;
   }
   return Part::none;
 }
@@ -54,7 +51,7 @@ int64_t covered(std::vector<Stretch>& stretches) {
 }
 
 // The thread that a recording without steps is about: the program's own.
-uint32_t main_thread(const Recording& recording) {
+uint32_t main_thread(const profile::Recording& recording) {
   for (size_t t = 0; t < recording.threads.size(); ++t) {
     if (recording.threads[t].name == "main") return static_cast<uint32_t>(t);
   }
@@ -64,7 +61,8 @@ uint32_t main_thread(const Recording& recording) {
 // The stretches of each step by part, and what they add up to.
 class StepSums {
  public:
-  StepSums(const Recording& recording, const ProfileNesting& nesting) : recording_(recording), known_(recording) {
+  StepSums(const profile::Recording& recording, const ProfileNesting& nesting)
+      : recording_(recording), known_(recording) {
     for (const ProfileSteps::Step& s : known_.steps()) {
       steps_.push_back({.name = recording.events[s.event].name,
                         .number = s.number,
@@ -106,7 +104,7 @@ class StepSums {
       const int64_t around = nesting.around[i];
       if (around >= 0) {
         const auto outer = static_cast<size_t>(around);
-        in_stage[i] = in_stage[outer] || recording_.events[outer].kind == Kind::stage;
+        in_stage[i] = in_stage[outer] || recording_.events[outer].kind == profile::Kind::stage;
       }
       const profile::Event& e = recording_.events[i];
       const Part part = part_of(e.kind);
@@ -116,14 +114,14 @@ class StepSums {
       const auto s = static_cast<size_t>(step);
       const bool own_thread = e.thread == threads_[s];
       // What other threads wait for, and their pipeline's work, is not what the step waits for.
-      if (!own_thread && (part == Part::input || e.kind == Kind::stage || in_stage[i])) continue;
+      if (!own_thread && (part == Part::input || e.kind == profile::Kind::stage || in_stage[i])) continue;
       const int64_t begin = std::max(e.begin_ns, steps_[s].begin_ns);
       const int64_t end = std::min(e.end_ns, steps_[s].begin_ns + steps_[s].length_ns);
       if (begin < end) parts_[s][static_cast<size_t>(part)].push_back({begin, end});
     }
   }
 
-  const Recording& recording_;
+  const profile::Recording& recording_;
   const ProfileSteps known_;
   std::vector<StepTimes> steps_;
   std::vector<uint32_t> threads_;
@@ -144,9 +142,9 @@ class OuterTime {
   std::map<std::pair<uint64_t, uint32_t>, int64_t> ends_;
 };
 
-std::vector<ProfiledOp> op_rows(const Recording& recording, const ProfileNesting& nesting) {
+std::vector<ProfiledOp> op_rows(const profile::Recording& recording, const ProfileNesting& nesting) {
   const std::vector<int64_t> own = own_times(recording, nesting);
-  std::map<std::tuple<std::string_view, std::string_view, Kind>, size_t> rows;
+  std::map<std::tuple<std::string_view, std::string_view, profile::Kind>, size_t> rows;
   std::vector<ProfiledOp> ops;
   OuterTime outer;
   for (const size_t i : nesting.order) {
@@ -165,10 +163,11 @@ std::vector<ProfiledOp> op_rows(const Recording& recording, const ProfileNesting
   return ops;
 }
 
-std::vector<ProfiledWork> work_rows(const Recording& recording, const ProfileNesting& nesting) {
+std::vector<ProfiledWork> work_rows(const profile::Recording& recording, const ProfileNesting& nesting) {
   std::vector<ProfiledWork> work;
   OuterTime outer;
-  for (const Kind kind : {Kind::tracing, Kind::pass, Kind::checkpoint, Kind::summary}) {
+  for (const profile::Kind kind :
+       {profile::Kind::tracing, profile::Kind::pass, profile::Kind::checkpoint, profile::Kind::summary}) {
     ProfiledWork row{.kind = kind};
     for (const size_t i : nesting.order) {
       const profile::Event& e = recording.events[i];
@@ -213,7 +212,7 @@ PeakShare share_of_peak(const ProfiledOp& op, const MachinePeak& peak) {
   return {std::max(flops, bytes), flops >= bytes};
 }
 
-ProfileReport make_profile_report(const Recording& recording) {
+ProfileReport make_profile_report(const profile::Recording& recording) {
   const ProfileNesting nesting = nest_events(recording, [](const profile::Event&) { return true; });
   ProfileReport report;
   report.host = recording.host;

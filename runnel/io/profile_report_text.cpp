@@ -11,8 +11,6 @@
 namespace runnel::io {
 namespace {
 
-using profile::Kind;
-
 // Three digits that count: "8.75 ms", "12.3 MB".
 std::string with_unit(double value, std::span<const char* const> units) {
   size_t unit = 0;
@@ -145,9 +143,12 @@ void add_ops(const ProfileReport& r, size_t most, std::string& out) {
   for (size_t i = 0; i < shown; ++i) {
     const ProfiledOp& op = r.ops[i];
     std::vector<std::string> row = {
-        shown_name(op.name, 40),  op.kind == Kind::chain && op.type.empty() ? "(chain)" : shown_name(op.type, 24),
-        fmt::to_string(op.calls), duration(op.total_ns),
-        duration(op.self_ns),     percent(ratio(op.self_ns, own))};
+        shown_name(op.name, 40),
+        op.kind == profile::Kind::chain && op.type.empty() ? "(chain)" : shown_name(op.type, 24),
+        fmt::to_string(op.calls),
+        duration(op.total_ns),
+        duration(op.self_ns),
+        percent(ratio(op.self_ns, own))};
     if (counted) row.insert(row.end(), {rate(op.flops_per_second()), rate(op.bytes_per_second())});
     if (counted && r.peak.known()) {
       const PeakShare near = share_of_peak(op, r.peak);

@@ -5,13 +5,10 @@
 
 namespace runnel::io {
 
-using profile::Kind;
-using profile::Recording;
-
-ProfileSteps::ProfileSteps(const Recording& recording) {
+ProfileSteps::ProfileSteps(const profile::Recording& recording) {
   for (size_t i = 0; i < recording.events.size(); ++i) {
     const profile::Event& e = recording.events[i];
-    if (e.kind == Kind::step) steps_.push_back({i, e.thread, e.begin_ns, e.end_ns, e.step});
+    if (e.kind == profile::Kind::step) steps_.push_back({i, e.thread, e.begin_ns, e.end_ns, e.step});
   }
   // Outer steps come before those inside them.
   std::sort(steps_.begin(), steps_.end(), [](const Step& a, const Step& b) {
@@ -44,14 +41,14 @@ int64_t ProfileSteps::of(const profile::Event& event) const {
     const int64_t i = last_begun(own->second);
     if (i >= 0) {
       const Step& step = steps_[static_cast<size_t>(i)];
-      if (event.kind == Kind::step) {
+      if (event.kind == profile::Kind::step) {
         if (step.begin_ns == event.begin_ns && step.end_ns == event.end_ns && step.number == event.step) return i;
       } else if (event.begin_ns < step.end_ns) {
         return i;
       }
     }
   }
-  if (event.kind == Kind::step || event.step < 0) return -1;
+  if (event.kind == profile::Kind::step || event.step < 0) return -1;
   const auto numbered = by_number_.find(event.step);
   if (numbered == by_number_.end()) return -1;
   const int64_t i = last_begun(numbered->second);

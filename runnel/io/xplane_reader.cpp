@@ -13,12 +13,8 @@
 namespace runnel::io {
 namespace {
 
-using profile::Kind;
-using profile::Recording;
 using wire::Cursor;
 using wire::tag;
-
-constexpr uint32_t kLineBegin = tag(3, wire::kVarint);  // timestamp_ns of XLine
 
 // The statistics that are read; the names are TensorFlow's, and ours.
 enum class StatName : uint8_t {
@@ -86,7 +82,7 @@ class SpaceReader {
  public:
   SpaceReader(std::string_view bytes, const std::string& path) : bytes_(bytes), builder_(path, bytes.size()) {}
 
-  Recording read() {
+  profile::Recording read() {
     each_field(bytes_, [&](uint32_t t, Cursor& c) {
       std::string_view text;
       if (t == tag(1, wire::kBytes)) {
@@ -101,16 +97,13 @@ class SpaceReader {
       }
       return c.skip(t);
     });
-    start_of_lines();
     for (const Plane& plane : planes_) {
       for (const std::string_view line : plane.lines) read_line(plane, line);
     }
-    builder_.finish(&recording_, !ours_);
     if (stopped_ > recording_.started_unix_ns && recording_.started_unix_ns > 0) {
-      recording_.length_ns = std::max(recording_.length_ns, stopped_ - recording_.started_unix_ns);
+      recording_.length_ns = stopped_ - recording_.started_unix_ns;
     }
-    std::stable_sort(recording_.memory.begin(), recording_.memory.end(),
-                     [](const auto& a, const auto& b) { return a.at_ns < b.at_ns; });
+    builder_.finish(&recording_, !ours_);
     return std::move(recording_);
   }
 
@@ -193,19 +186,6 @@ class SpaceReader {
     planes_.push_back(std::move(plane));
   }
 
-  // TensorFlow's times are since the start of the recording, but raw ones since 1970.
-  void start_of_lines() {
-    constexpr int64_t a_year = int64_t{365} * 24 * 3600 * 1'000'000'000;
-    for (const Plane& plane : planes_) {
-      for (const std::string_view line : plane.lines) {
-        int64_t begin_ns = 0;
-        each_field(line, [&](uint32_t t, Cursor& c) { return t == kLineBegin ? integer(c, &begin_ns) : c.skip(t); });
-        if (begin_ns > a_year && (line_start_ns_ == 0 || begin_ns < line_start_ns_)) line_start_ns_ = begin_ns;
-      }
-    }
-    if (recording_.started_unix_ns == 0) recording_.started_unix_ns = line_start_ns_;
-  }
-
   Stat read_stat(const Plane& plane, std::string_view bytes) {
     Stat stat;
     each_field(bytes, [&](uint32_t t, Cursor& c) {
@@ -286,14 +266,13 @@ class SpaceReader {
       switch (t) {
         case tag(1, wire::kVarint): return integer(c, &id);
         case tag(2, wire::kBytes): return c.bytes(&name);
-        case kLineBegin: return integer(c, &begin_ns);
+        case tag(3, wire::kVarint): return integer(c, &begin_ns);
         case tag(4, wire::kBytes): events.emplace_back(); return c.bytes(&events.back());
         case tag(10, wire::kVarint): return integer(c, &display_id);
         case tag(11, wire::kBytes): return c.bytes(&display_name);
         default: return c.skip(t);
       }
     });
-    begin_ns -= line_start_ns_;
     const bool of_memory = name == xplane::kMemoryLine && id == UINT32_MAX;
     profile::Thread thread{static_cast<uint32_t>(display_id != 0 ? display_id : id),
                            std::string(display_name.empty() ? name : display_name)};
@@ -344,7 +323,7 @@ class SpaceReader {
     for (const Stat& stat : name->second.stats) take_event_stat(stat, &event, &marks, &step);
     for (const std::string_view text : stats) take_event_stat(read_stat(plane, text), &event, &marks, &step);
     if (!ours_ && (step.named || (step.root && event.step >= 0))) {
-      event.kind = Kind::step;
+      event.kind = profile::Kind::step;
       if (event.step < 0) event.step = marks.group;
     }
     builder_.add(std::move(event), marks, offset(at));
@@ -364,7 +343,7 @@ class SpaceReader {
       case StatName::gives_id: marks->gives_id = stat.integer; break;
       case StatName::takes_type: marks->takes_type = stat.integer; break;
       case StatName::takes_id: marks->takes_id = stat.integer; break;
-      case StatName::bytes: event->bytes = std::max<int64_t>(stat.integer, 0); break;
+      case StatName::bytes: event->bytes = profile_bytes(stat.integer); break;
       case StatName::flops: event->flops = positive(stat.number); break;
       case StatName::detail: event->detail = stat.text; break;
       default: break;
@@ -375,7 +354,7 @@ class SpaceReader {
     profile::MemorySample sample{.at_ns = at_ns};
     for (const std::string_view text : stats) {
       const Stat stat = read_stat(plane, text);
-      if (stat.name == StatName::live_bytes) sample.live_bytes = stat.integer;
+      if (stat.name == StatName::live_bytes) sample.live_bytes = profile_bytes(stat.integer);
       if (stat.name == StatName::memory_op) sample.op = stat.text;
     }
     builder_.count_text(sample.op.size(), offset(at));
@@ -384,16 +363,17 @@ class SpaceReader {
 
   std::string_view bytes_;
   ProfileBuilder builder_;
-  Recording recording_;
+  profile::Recording recording_;
   bool ours_ = false;
   std::vector<Plane> planes_;
-  int64_t line_start_ns_ = 0;  // taken off the times of all lines
   int64_t stopped_ = 0;
   std::vector<std::string_view> stats_of_event_;  // one buffer for all
 };
 
 }  // namespace
 
-Recording parse_xspace(std::string_view bytes, const std::string& path) { return SpaceReader(bytes, path).read(); }
+profile::Recording parse_xspace(std::string_view bytes, const std::string& path) {
+  return SpaceReader(bytes, path).read();
+}
 
 }  // namespace runnel::io

@@ -13,15 +13,12 @@
 namespace runnel::io {
 namespace {
 
-using profile::Kind;
-using profile::Recording;
-
 constexpr int64_t kPicoseconds = 1000;  // of a nanosecond
 
 // One XPlane: names of events and statistics get numbers as they are met.
 class PlaneWriter {
  public:
-  explicit PlaneWriter(const Recording& recording) : recording_(recording), steps_(recording) {}
+  explicit PlaneWriter(const profile::Recording& recording) : recording_(recording), steps_(recording) {}
 
   std::string bytes() {
     std::string plane;
@@ -103,7 +100,7 @@ class PlaneWriter {
   }
   // Of an event that is no profile::Event.
   uint64_t plain_event_id(const char* name) {
-    const auto key = std::tuple(Kind::user, std::string(1, '\0') + name, std::string());
+    const auto key = std::tuple(profile::Kind::user, std::string(1, '\0') + name, std::string());
     const auto at = events_.find(key);
     if (at != events_.end()) return at->second.id;
     const uint64_t id = next_event_++;
@@ -117,7 +114,7 @@ class PlaneWriter {
   // "A::B" is fed by nothing and feeds "A": the plugin knows that by numbers.
   void number_stages() {
     for (const profile::Event& e : recording_.events) {
-      if (e.kind == Kind::stage) stages_.try_emplace(e.name, 0);
+      if (e.kind == profile::Kind::stage) stages_.try_emplace(e.name, 0);
     }
     int64_t next = 1;
     for (auto& [name, number] : stages_) number = next++;
@@ -135,18 +132,18 @@ class PlaneWriter {
     append_varint_field(bytes, 2, static_cast<uint64_t>(e.begin_ns * kPicoseconds));
     append_varint_field(bytes, 3, static_cast<uint64_t>((e.end_ns - e.begin_ns) * kPicoseconds));
     // The plugin works out the times of a step from all events of its group: waiting for input, else computing.
-    const bool counts =
-        is_op_kind(e.kind) || e.kind == Kind::group || e.kind == Kind::input_wait || e.kind == Kind::step;
+    const bool counts = is_op_kind(e.kind) || e.kind == profile::Kind::group || e.kind == profile::Kind::input_wait ||
+                        e.kind == profile::Kind::step;
     const int64_t group = counts ? steps_.of(e) : -1;
     if (group >= 0) append_int(bytes, 4, "group_id", group);
-    if (e.kind == Kind::step) {
+    if (e.kind == profile::Kind::step) {
       append_int(bytes, 4, "step_num", e.step);
       append_int(bytes, 4, "_r", 1);
       if (group >= 0) append_text(bytes, 4, "step_name", fmt::format("{} {}", e.name, e.step));
     } else if (e.step >= 0) {
       append_int(bytes, 4, "step", e.step);
     }
-    if (e.kind == Kind::stage) {
+    if (e.kind == profile::Kind::stage) {
       append_int(bytes, 4, "id", stages_.at(e.name));
       append_int(bytes, 4, "parent_id", consumer_of(e.name));
     }
@@ -228,9 +225,9 @@ class PlaneWriter {
     return out;
   }
 
-  const Recording& recording_;
+  const profile::Recording& recording_;
   const ProfileSteps steps_;
-  std::map<std::tuple<Kind, std::string, std::string>, EventName> events_;
+  std::map<std::tuple<profile::Kind, std::string, std::string>, EventName> events_;
   uint64_t next_event_ = 1;
   std::map<std::string, uint64_t, std::less<>> stats_;
   std::map<std::string, int64_t> stages_;
@@ -239,7 +236,7 @@ class PlaneWriter {
 
 }  // namespace
 
-std::string xspace_bytes(const Recording& recording) {
+std::string xspace_bytes(const profile::Recording& recording) {
   std::string space;
   append_field(space, 1, PlaneWriter(recording).bytes());
   if (recording.lost != 0) {
