@@ -100,8 +100,8 @@ TEST(V1Summary, NamesTagsAndCollections) {
   EXPECT_EQ(name_of(cleaned), "il_legal__");
   EXPECT_EQ(operation_of(text).type(), "TensorSummaryV2");
   const std::vector<std::string> names = graph.operations();
-  for (const char* constant : {"mean_1/tags", "fam/n/tags", "tx/tag", "tx/serialized_summary_metadata", "im/tag",
-                               "au/sample_rate"}) {
+  for (const char* constant :
+       {"mean_1/tags", "fam/n/tags", "tx/tag", "tx/serialized_summary_metadata", "im/tag", "au/sample_rate"}) {
     EXPECT_THAT(names, testing::Contains(constant));
   }
   EXPECT_EQ(get_collection(GraphKeys::SUMMARIES).size(), 9u);
@@ -122,8 +122,11 @@ TEST(V1Summary, NamesTagsAndCollections) {
   EXPECT_THAT(tags(all), ElementsAre("mean_1", "mean_2", "fam/fam/n", "fam/s/fam/n", "il_legal__", "tx", "te",
                                      "im/image", "au/audio/0"));
   expect_error([] { summary::merge({}); }, Code::invalid_argument, "no summaries to merge");
-  expect_error([&] { session.run(summary::merge({a, a}), {{x, {1.f}}}); }, Code::invalid_argument,
-               "the tag 'mean_1' stands in several");
+  expect_error(
+      [&] {
+        session.run(summary::merge({a, a}), {{x, {1.f}}});
+      },
+      Code::invalid_argument, "the tag 'mean_1' stands in several");
 }
 
 TEST(V1Summary, WhereOpsRunEagerly) {
@@ -171,8 +174,11 @@ TEST(V1Summary, FloatsAsPixels) {
   const Tensor line = reshape(cast(range(12), DType::float64) * (5.0 / 11) - 2.0, {1, 2, 2, 3});
   EXPECT_THAT(pixels(cast(line, DType::float16)), ElementsAre(43, 62, 81, 101, 120, 139, 158, 178, 197, 216, 235, 255));
   EXPECT_THAT(pixels(cast(reshape(range(3), {1, 1, 1, 3}), DType::uint8)), ElementsAre(0, 1, 2));
-  expect_error([&] { pixels(zeros({1, 1, 1, 3}), {{"bad_color", Tensor::of<uint8_t>({1, 2})}}); },
-               Code::invalid_argument, "bad_color must be a vector of uint8 with at least 3");
+  expect_error(
+      [&] {
+        pixels(zeros({1, 1, 1, 3}), {{"bad_color", Tensor::of<uint8_t>({1, 2})}});
+      },
+      Code::invalid_argument, "bad_color must be a vector of uint8 with at least 3");
   expect_error([&] { pixels(zeros({1, 0, 1, 3})); }, Code::invalid_argument, "without pixels");
 }
 

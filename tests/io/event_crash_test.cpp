@@ -62,7 +62,8 @@ TEST(EventWriter, KilledAtAnyMomentItLosesAtMostTheTail) {
     while ((status = reader.read(&event)) == EventReader::Status::event) {
       if (event.kind != EventKind::summary) continue;
       EXPECT_EQ(event.step, next);
-      visit_event_values(event.body, [&](const EventValue& value) { EXPECT_TRUE(value.body == content_of_step(next)); });
+      visit_event_values(event.body,
+                         [&](const EventValue& value) { EXPECT_TRUE(value.body == content_of_step(next)); });
       ++next;
     }
     EXPECT_TRUE(status == EventReader::Status::end || status == EventReader::Status::cut);

@@ -84,8 +84,8 @@ TEST(LayerScopes, TagsOfEagerCalls) {
   Two two({.name = "two"});
   EXPECT_THAT(tags_written([&] { two(x); }), ElementsAre("two/a/leaf@7", "two/a/leaf@7"));
   const ModelPtr model = functional_model();
-  const auto inside = std::vector<std::string>{"fm/my/in_call@7", "fm/my/sc/scoped@7", "fm/two/a/leaf@7",
-                                               "fm/two/a/leaf@7"};
+  const auto inside =
+      std::vector<std::string>{"fm/my/in_call@7", "fm/my/sc/scoped@7", "fm/two/a/leaf@7", "fm/two/a/leaf@7"};
   EXPECT_EQ(tags_written([&] { (*model)(x); }), inside);
   EXPECT_THAT(tags_written([&] {
                 const auto outer = name_scope("out");
@@ -106,7 +106,7 @@ TEST(LayerScopes, TagsAndNodesOfFunctions) {
       c = x + 1.f;
     }
     const auto z = name_scope("z");
-    return a + b + (*model)(x) * reduce_sum(c);
+    return a + b + (*model)(x)*reduce_sum(c);
   });
   EXPECT_THAT(tags_written([&] { f(x); }),
               ElementsAre("fm/my/in_call@7", "fm/my/sc/scoped@7", "fm/two/a/leaf@7", "fm/two/a/leaf@7",

@@ -148,10 +148,9 @@ TEST(TensorBoard, SummariesOfLayersAndSteps) {
     const std::string first = round == 0 ? "0" : "8", third = round == 0 ? "2" : "10";
     EXPECT_EQ(train.front(), "keras@0");
     EXPECT_EQ(train[1], "model/noted/leaf@" + first);
-    EXPECT_THAT(all_of("model/noted/leaf", train),
-                ElementsAre("model/noted/leaf@" + first, "model/noted/leaf@" + third,
-                            "model/noted/leaf@" + std::to_string(4 + 8 * round),
-                            "model/noted/leaf@" + std::to_string(6 + 8 * round)));
+    EXPECT_THAT(all_of("model/noted/leaf", train), ElementsAre("model/noted/leaf@" + first, "model/noted/leaf@" + third,
+                                                               "model/noted/leaf@" + std::to_string(4 + 8 * round),
+                                                               "model/noted/leaf@" + std::to_string(6 + 8 * round)));
     EXPECT_EQ(all_of("in_step", train).size(), 4u);
     EXPECT_THAT(all_of("own_step", train), ElementsAre("own_step@100", "own_step@100", "own_step@100", "own_step@100"));
     EXPECT_EQ(all_of("batch_loss", train).front(), "batch_loss@" + std::to_string(2 + 8 * round));
@@ -168,7 +167,8 @@ TEST(TensorBoard, SummariesOfLayersAndSteps) {
   // Afterwards nothing is left of the writers.
   model.fit(x, y, {.epochs = 1, .verbose = 0});
   TempDir alone;
-  model.evaluate(x, y, {.batch_size = 4, .verbose = 0, .callbacks = {TensorBoard({.log_dir = alone.path(), .update_freq = 1})}});
+  model.evaluate(
+      x, y, {.batch_size = 4, .verbose = 0, .callbacks = {TensorBoard({.log_dir = alone.path(), .update_freq = 1})}});
   EXPECT_THAT(all_of("in_test", test::tags_of(alone.path() + "/validation")), ElementsAre("in_test@0", "in_test@1"));
   model.evaluate(x, y, {.verbose = 0});
 }
@@ -196,7 +196,8 @@ TEST(TensorBoard, TheGraphOfTheTrainingStep) {
   Sequential model({layers::Dense({.units = 1, .input_shape = PartialShape{2}, .name = "dense"})}, {.name = "model"});
   model.compile({.optimizer = "sgd", .loss = "mse"});
   testing::internal::CaptureStdout();
-  model.fit(ones({4, 2}), zeros({4, 1}), {.epochs = 2, .verbose = 1, .callbacks = {TensorBoard({.log_dir = dir.path()})}});
+  model.fit(ones({4, 2}), zeros({4, 1}),
+            {.epochs = 2, .verbose = 1, .callbacks = {TensorBoard({.log_dir = dir.path()})}});
   testing::internal::GetCapturedStdout();
   EXPECT_THAT(test::tags_of(dir.path() + "/train"),
               testing::ElementsAre("keras@0", "graph_def", "epoch_loss@0", "epoch_loss@1"));

@@ -55,9 +55,7 @@ Decoded decoded(const std::string& path) {
       continue;
     }
     std::string content = head;
-    const auto add = [&](const io::EventValue& value) {
-      content += content_of(value, tags.emplace(value.tag).second);
-    };
+    const auto add = [&](const io::EventValue& value) { content += content_of(value, tags.emplace(value.tag).second); };
     EXPECT_TRUE(io::visit_event_values(event.body, add)) << path;
     all.events.push_back(content);
   }

@@ -56,10 +56,10 @@ struct Noted : keras::Layer {
 
 // The TensorBoard callback, with a layer that writes a summary.
 void write_keras(const std::string& folder) {
-  keras::Sequential model({std::make_shared<Noted>(keras::LayerOptions{
-                               .name = "noted", .batch_input_shape = PartialShape{-1, 3}}),
-                           keras::make<keras::layers::Dense>({.units = 2, .name = "dense"})},
-                          {.name = "model"});
+  keras::Sequential model(
+      {std::make_shared<Noted>(keras::LayerOptions{.name = "noted", .batch_input_shape = PartialShape{-1, 3}}),
+       keras::make<keras::layers::Dense>({.units = 2, .name = "dense"})},
+      {.name = "model"});
   model.compile({.optimizer = "sgd", .loss = "mse"});
   model.fit(ones({4, 3}), zeros({4, 2}),
             {.batch_size = 2,
