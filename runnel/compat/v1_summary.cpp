@@ -113,7 +113,9 @@ Tensor scalar(const std::string& name, const Operand& tensor, const SummaryOptio
   return summary_op(
       name, options.family, options.collections, tensor.where(),
       [&](const std::string& tag) { runnel::summary::scalar(tag, tensor); },
-      [&](const std::string& tag) { return call_op("ScalarSummary", {Tensor(tag), tensor.value()})[0]; });
+      [&](const std::string& tag) {
+        return call_op("ScalarSummary", {Tensor(tag), tensor.value()})[0];
+      });
 }
 
 Tensor image(const std::string& name, const Operand& tensor, int64_t max_outputs, const SummaryOptions& options) {
@@ -142,7 +144,9 @@ Tensor histogram(const std::string& name, const Operand& values, const SummaryOp
   return summary_op(
       name, options.family, options.collections, values.where(),
       [&](const std::string& tag) { runnel::summary::histogram(tag, values); },
-      [&](const std::string& tag) { return call_op("HistogramSummary", {Tensor(tag), values.value()})[0]; });
+      [&](const std::string& tag) {
+        return call_op("HistogramSummary", {Tensor(tag), values.value()})[0];
+      });
 }
 
 Tensor text(const std::string& name, const Operand& tensor, const SummaryOptions& options) {
@@ -172,7 +176,8 @@ Tensor tensor_summary(const std::string& name, const Operand& tensor, const Tens
   // TensorFlow has no other way for it: it is an op where there is a writer, too.
   return composed(tensor.where(), [&]() -> Tensor {
     if (executing_eagerly()) return call(SummaryScope(name, options.family).tag());
-    return summary_op(name, options.family, options.collections, tensor.where(), [](const std::string&) {}, call);
+    return summary_op(
+        name, options.family, options.collections, tensor.where(), [](const std::string&) {}, call);
   });
 }
 
@@ -180,9 +185,10 @@ Tensor merge(const std::vector<Tensor>& inputs, const std::vector<std::string>& 
              SourceSite where) {
   return composed(where, [&] {
     if (executing_eagerly()) {
-      throw make_error(Code::failed_precondition,
-                       "[summary::merge] ops run eagerly here, where there is nothing to merge: give values to a writer "
-                       "of runnel/summary/summary.h");
+      throw make_error(
+          Code::failed_precondition,
+          "[summary::merge] ops run eagerly here, where there is nothing to merge: give values to a writer "
+          "of runnel/summary/summary.h");
     }
     GraphState& state = building_state("summary::merge");
     if (inputs.empty()) throw invalid_argument("[summary::merge] there are no summaries to merge");

@@ -404,7 +404,8 @@ NodePtr nodes::rejection_resample(NodePtr input, KeyFn class_of, std::vector<dou
   if (target.empty() || (!initial.empty() && initial.size() != target.size())) {
     throw invalid_argument("[rejection_resample] {} target and {} initial shares", target.size(), initial.size());
   }
-  return std::make_shared<ResampleNode>(std::move(input), summary::with_kept_defaults(std::move(class_of)), std::move(target), std::move(initial),
+  return std::make_shared<ResampleNode>(std::move(input), summary::with_kept_defaults(std::move(class_of)),
+                                        std::move(target), std::move(initial),
                                         seed ? mix(static_cast<uint64_t>(*seed), 0) | 1 : draw_seed());
 }
 

@@ -299,8 +299,8 @@ NodePtr nodes::interleave(NodePtr input, ExpandFn f, const InterleaveOptions& op
 }
 
 NodePtr nodes::flat_map(NodePtr input, ExpandFn f, const Structure* structure) {
-  return std::make_shared<InterleaveNode>(std::move(input), summary::with_kept_defaults(std::move(f)), InterleaveOptions{.cycle_length = 1},
-                                          "FlatMap", structure);
+  return std::make_shared<InterleaveNode>(std::move(input), summary::with_kept_defaults(std::move(f)),
+                                          InterleaveOptions{.cycle_length = 1}, "FlatMap", structure);
 }
 
 }  // namespace runnel::data

@@ -40,8 +40,9 @@ std::string host_name() {
 
 std::string event_file_path(const std::string& logdir, const std::string& suffix) {
   static std::atomic<int64_t> number{0};  // two writers of one process must not share a file
-  return join_path(logdir, fmt::format("events.out.tfevents.{:010}.{}.{}.{}{}{}", static_cast<int64_t>(::time(nullptr)),
-                                       host_name(), ::getpid(), number++, suffix.empty() || suffix.starts_with('.') ? "" : ".", suffix));
+  return join_path(
+      logdir, fmt::format("events.out.tfevents.{:010}.{}.{}.{}{}{}", static_cast<int64_t>(::time(nullptr)), host_name(),
+                          ::getpid(), number++, suffix.empty() || suffix.starts_with('.') ? "" : ".", suffix));
 }
 
 std::unique_ptr<FileLock> folder_lock(const std::string& folder, Env& env) {

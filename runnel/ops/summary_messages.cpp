@@ -269,9 +269,8 @@ void register_summary_messages(Registry& r) {
         }
         std::string summary;
         for (int64_t i = 0; i < tags.num_elements(); ++i) {
-          append_value(summary, c.in<Bytes>(0)[i], [&](std::string& value) {
-            append_field(value, 2, static_cast<float>(c.in<T>(1)[i]));
-          });
+          append_value(summary, c.in<Bytes>(0)[i],
+                       [&](std::string& value) { append_field(value, 2, static_cast<float>(c.in<T>(1)[i])); });
         }
         *c.out<Bytes>() = Bytes(std::move(summary));
       })
@@ -305,10 +304,9 @@ void register_summary_messages(Registry& r) {
                                   "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xf0\x3f\x00\x00\x00\x00\x00\x00"
                                   "\x00\x00"sv)}})
       .sample({.in = {Tensor{"h"}, Tensor{1.f}}, .error = "tag must be a scalar"})
-      .sample({.make =
-                   [] {
-                     return std::vector{Tensor("h"), Tensor{-1.5f, 3.f, 1e10f}};
-                   }});
+      .sample({.make = [] {
+        return std::vector{Tensor("h"), Tensor{-1.5f, 3.f, 1e10f}};
+      }});
 
   r.define<ImageSummaryAttrs>("ImageSummary")
       .in_host("tag", DType::string)
@@ -318,8 +316,9 @@ void register_summary_messages(Registry& r) {
       .cpu([]<class T>(KernelContext& c, const ImageSummaryAttrs& a) {
         *c.out<Bytes>() = Bytes(image_summary<T>(scalar_text(c, 0, "tag"), c.in(1), a));
       })
-      .doc("A Summary message with the first max_images images, as PNG. Numbers that are no uint8 are scaled; pixels "
-           "that are not finite get bad_color.")
+      .doc(
+          "A Summary message with the first max_images images, as PNG. Numbers that are no uint8 are scaled; pixels "
+          "that are not finite get bad_color.")
       .sample({.make =
                    [] {
                      return std::vector{Tensor("i"), Tensor::of<float>({0.f, 1.f, 2.f, 3.f}, {2, 1, 2, 1})};
@@ -396,8 +395,9 @@ void register_summary_messages(Registry& r) {
       .shape(scalar_shape)
       .cpu([](KernelContext& c) { *c.out<Bytes>() = Bytes(merged_summaries(c)); })
       .doc("One Summary message with the values of several.")
-      .sample({.in = {one, message_of("\x0a\x08\x0a\x01\x62\x15\x00\x00\x00\x40"sv)},
-               .out = {message_of("\x0a\x08\x0a\x01\x61\x15\x00\x00\x80\x3f\x0a\x08\x0a\x01\x62\x15\x00\x00\x00\x40"sv)}})
+      .sample(
+          {.in = {one, message_of("\x0a\x08\x0a\x01\x62\x15\x00\x00\x00\x40"sv)},
+           .out = {message_of("\x0a\x08\x0a\x01\x61\x15\x00\x00\x80\x3f\x0a\x08\x0a\x01\x62\x15\x00\x00\x00\x40"sv)}})
       .sample({.in = {one, one}, .error = "the tag 'a' stands in several"})
       .sample({.in = {Tensor("no summary")}, .error = "input 0 is no Summary"});
 }
