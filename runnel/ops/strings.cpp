@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <limits>
 
 #include "runnel/base/format.h"
 #include "runnel/base/utf8.h"
@@ -74,32 +75,69 @@ void write_cut(const Bytes& text, int64_t pos, int64_t len, bool utf8, StringWri
   writer.part(text, static_cast<size_t>(begin), static_cast<size_t>(len < 0 ? rest : std::min(len, rest)));
 }
 
-// The pieces of one string: at white space when `sep` is empty, leading white space dropped (trailing too, if not cut
-// short by maxsplit).
-std::vector<Bytes> pieces_of(const Bytes& text, std::string_view sep, int64_t maxsplit) {
-  if (maxsplit == 0) return {text};
-  std::vector<Bytes> pieces;
-  const std::string_view all = text;
+// The pieces of one string, f(begin, size): at white space when `sep` is empty, leading white space dropped (trailing
+// too, if not cut short by maxsplit).
+template <class F>
+void for_each_piece(std::string_view all, std::string_view sep, int64_t maxsplit, const F& f) {
+  if (maxsplit == 0) return f(0, all.size());
   size_t at = 0;
-  auto more = [&] { return maxsplit < 0 || static_cast<int64_t>(pieces.size()) < maxsplit; };
+  int64_t left = maxsplit < 0 ? std::numeric_limits<int64_t>::max() : maxsplit;
   if (!sep.empty()) {
-    for (size_t hit; more() && (hit = all.find(sep, at)) != std::string_view::npos; at = hit + sep.size()) {
-      pieces.push_back(text.substr(at, hit - at));
+    for (size_t hit; left > 0 && (hit = all.find(sep, at)) != std::string_view::npos; at = hit + sep.size(), --left) {
+      f(at, hit - at);
     }
-    pieces.push_back(text.substr(at, all.size() - at));
-    return pieces;
+    return f(at, all.size() - at);
   }
   const auto skip_space = [&] {
     while (at < all.size() && is_space(all[at])) ++at;
   };
-  for (skip_space(); at < all.size() && more(); skip_space()) {
+  for (skip_space(); at < all.size() && left > 0; skip_space(), --left) {
     size_t end = at;
     while (end < all.size() && !is_space(all[end])) ++end;
-    pieces.push_back(text.substr(at, end - at));
+    f(at, end - at);
     at = end;
   }
-  if (!more()) pieces.push_back(text.substr(at, all.size() - at));  // also when nothing is left, as TensorFlow does
-  return pieces;
+  if (left == 0) f(at, all.size() - at);  // also when nothing is left, as TensorFlow does
+}
+
+void split_strings(KernelContext& c, int64_t maxsplit) {
+  struct Piece {
+    int64_t row, column;
+    size_t begin, size;
+  };
+  const int64_t n = c.in(0).num_elements();
+  const Bytes* in = c.in<Bytes>(0);
+  const std::string_view sep = *c.in<Bytes>(1);
+  std::vector<std::vector<Piece>> found(static_cast<size_t>((n + kStringGrain - 1) / kStringGrain));
+  parallel_for(n, kStringGrain, [&](int64_t begin, int64_t end) {
+    std::vector<Piece>& pieces = found[static_cast<size_t>(begin / kStringGrain)];
+    for (int64_t row = begin; row < end; ++row) {
+      int64_t column = 0;
+      for_each_piece(in[row], sep, maxsplit, [&](size_t at, size_t size) {
+        pieces.push_back({row, column++, at, size});
+      });
+    }
+  });
+  std::vector<int64_t> first{0};  // of each chunk
+  int64_t most = 0;
+  for (const std::vector<Piece>& pieces : found) {
+    first.push_back(first.back() + static_cast<int64_t>(pieces.size()));
+    for (const Piece& p : pieces) most = std::max(most, p.column + 1);
+  }
+  auto* indices = c.allocate(0, Shape{first.back(), 2}).mutable_data<int64_t>();
+  auto* values = c.allocate(1, Shape{first.back()}).mutable_data<Bytes>();
+  parallel_for(static_cast<int64_t>(found.size()), 1, [&](int64_t chunk, int64_t) {
+    const auto k = static_cast<size_t>(chunk);
+    StringWriter writer(values + first[k]);
+    int64_t* index = indices + 2 * first[k];
+    for (const Piece& p : found[k]) {
+      *index++ = p.row;
+      *index++ = p.column;
+      writer.part(in[p.row], p.begin, p.size);
+    }
+    writer.flush();
+  });
+  c.forward(2, Tensor{n, most});
 }
 
 enum class Case { lower, upper };
@@ -183,22 +221,7 @@ void register_strings(Registry& r) {
         c.output(1, PartialShape{kUnknownDim});
         c.output(2, PartialShape{2});
       })
-      .cpu([](KernelContext& c, const StringSplitAttrs& a) {
-        std::vector<int64_t> indices;
-        std::vector<Bytes> values;
-        int64_t most = 0;
-        for (int64_t i = 0; i < c.in(0).num_elements(); ++i) {
-          int64_t k = 0;
-          for (Bytes& piece : pieces_of(c.in<Bytes>(0)[i], *c.in<Bytes>(1), a.maxsplit)) {
-            indices.insert(indices.end(), {i, k++});
-            values.push_back(std::move(piece));
-          }
-          most = std::max(most, k);
-        }
-        c.forward(0, Tensor::of<int64_t>(indices, Shape{static_cast<int64_t>(values.size()), 2}));
-        c.forward(1, Tensor::of<Bytes>(values));
-        c.forward(2, Tensor{c.in(0).num_elements(), most});
-      })
+      .cpu([](KernelContext& c, const StringSplitAttrs& a) { split_strings(c, a.maxsplit); })
       .doc("The pieces of each string between separators, as a sparse matrix of strings.")
       .sample({.in = {Tensor{"a b", " c "}, Tensor("")},
                .out = {Tensor{{int64_t{0}, int64_t{0}}, {int64_t{0}, int64_t{1}}, {int64_t{1}, int64_t{0}}},

@@ -335,6 +335,37 @@ TEST(VmathBits, Avx512GivesThoseOfAvx2) {
   EXPECT_EQ(sums_of_bits("avx512"), avx2);
 }
 
+// Exp and Log of doubles, against long double.
+TEST(Vmath, DoublesWithinUlp) {
+  const auto error = [](double got, long double exact) -> double {
+    const auto rounded = static_cast<double>(exact);
+    if (std::isnan(rounded)) return std::isnan(got) ? 0 : INFINITY;
+    if (std::isinf(rounded) || std::isinf(got)) return got == rounded ? 0 : INFINITY;
+    const int exponent = std::max(std::ilogb(rounded == 0 ? 5e-324 : rounded), -1022);
+    return static_cast<double>(std::abs(static_cast<long double>(got) - exact) / std::ldexp(1.0L, exponent - 52));
+  };
+  std::vector<double> x = {0,      -0.0,   1,      -1,     INFINITY, -INFINITY, NAN,
+                           5e-324, 1e-310, 709.78, 709.79, -745.1,   -745.2,    1e300};
+  uint64_t state = 1;
+  for (int i = 0; i < 300000; ++i) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    const double unit = static_cast<double>(state >> 11) * 0x1p-53;  // in [0, 1)
+    x.insert(x.end(), {std::bit_cast<double>(state ^ state >> 29), unit * 1600 - 800, unit * 2 - 1, 1 + unit * 0x1p-8,
+                       1 - unit * 0x1p-8, 0.5 + unit, 100 * unit});
+  }
+  std::vector<double> y(x.size());
+  const auto n = static_cast<int64_t>(x.size());
+  const NoAttrs none;
+  unary_kernel<Exp, double, double>()(x.data(), y.data(), n, &none);  // the pool would count denormals as 0
+  for (size_t i = 0; i < x.size(); ++i) {
+    ASSERT_LE(error(y[i], std::exp(static_cast<long double>(x[i]))), 1.01) << "exp(" << x[i] << ") = " << y[i];
+  }
+  unary_kernel<Log, double, double>()(x.data(), y.data(), n, &none);
+  for (size_t i = 0; i < x.size(); ++i) {
+    ASSERT_LE(error(y[i], std::log(static_cast<long double>(x[i]))), 1) << "log(" << x[i] << ") = " << y[i];
+  }
+}
+
 TEST(Vmath, FunctorsServeEveryFloatingType) {
   const int64_t n = 50000;
   std::vector<double> d(n), dy(n);

@@ -1,6 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <limits>
 
 #include "runnel/runnel.h"
@@ -90,6 +93,20 @@ TEST(Strings, Numbers) {
   EXPECT_THAT(message([] { strings::to_number(""); }), HasSubstr("'' is no float32"));
   EXPECT_THAT(strings::to_number(Tensor{"0x1f", "-0x1F", "0x.8", "1e-60", "-1e60"}).to_vector<float>(),
               ElementsAre(31.f, -31.f, .5f, 0.f, -std::numeric_limits<float>::infinity()));
+  // Short numbers are read in another way than long ones: the same value to the last bit.
+  for (const double value :
+       {0.1, -0.3, 1234.567, 0.000001, 16777217.0, 9999999.0, 0.7, 123456.7, 8.5899346, -0.0, 33333.33}) {
+    for (const char* spec : {"%.0f", "%.1f", "%.3f", "%.7f", "%.12f", "%.15f"}) {
+      char text[64];
+      std::snprintf(text, sizeof text, spec, value);
+      const auto same = [](auto a, auto b) { return a == b && std::signbit(a) == std::signbit(b); };
+      EXPECT_TRUE(same(strings::to_number(text).item<float>(), std::strtof(text, nullptr))) << text;
+      EXPECT_TRUE(same(strings::to_number(text, float64).item<double>(), std::strtod(text, nullptr))) << text;
+    }
+  }
+  for (const char* text : {"1.2.3", "--1", "1-", ".", "1 2", "-"}) {
+    EXPECT_THAT(message([&] { strings::to_number(text); }), HasSubstr("is no float32"));
+  }
   for (const char* text : {"0x-5", "-0x-5", "0xinf", "0xnan", "0x", "0x+1"}) {
     EXPECT_THAT(message([&] { strings::to_number(text); }), HasSubstr("is no float32"));
   }

@@ -1,5 +1,5 @@
-// The double vector of one instruction set, for functions of float vectors that want more digits on the way: D holds as
-// many bytes as F, so half as many numbers, L as many int64. Include it in a file of foreach_isa.h.
+// The double vector of one instruction set: D holds as many bytes as F, so half as many numbers, L as many int64.
+// Include it in a file of foreach_isa.h.
 
 typedef double D __attribute__((vector_size(W * 4)));
 typedef int64_t L __attribute__((vector_size(W * 4)));
@@ -22,6 +22,8 @@ VFN F joined(D low, D high) {
 }
 VFN D fma(D a, D b, D c) { return _mm512_fmadd_pd(a, b, c); }  // one rounding
 VFN bool all(L mask) { return _mm512_movepi64_mask((__m512i)mask) == 0xff; }
+VFN D load(const double* p) { return _mm512_loadu_pd(p); }
+VFN void store(double* p, D x) { _mm512_storeu_pd(p, x); }
 VFN bool any(L mask) { return _mm512_movepi64_mask((__m512i)mask) != 0; }
 #elif RUNNEL_ISA_AVX2
 VFN D low_half(F x) { return _mm256_cvtps_pd(_mm256_castps256_ps128(x)); }
@@ -29,6 +31,8 @@ VFN D high_half(F x) { return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)); }
 VFN F joined(D low, D high) { return _mm256_set_m128(_mm256_cvtpd_ps(high), _mm256_cvtpd_ps(low)); }
 VFN D fma(D a, D b, D c) { return _mm256_fmadd_pd(a, b, c); }  // one rounding
 VFN bool all(L mask) { return _mm256_movemask_pd((D)mask) == 0xf; }
+VFN D load(const double* p) { return _mm256_loadu_pd(p); }
+VFN void store(double* p, D x) { _mm256_storeu_pd(p, x); }
 VFN bool any(L mask) { return _mm256_movemask_pd((D)mask) != 0; }
 #else
 VFN D low_half(F x) { return _mm_cvtps_pd(x); }
@@ -36,8 +40,31 @@ VFN D high_half(F x) { return _mm_cvtps_pd(_mm_movehl_ps(x, x)); }
 VFN F joined(D low, D high) { return _mm_movelh_ps(_mm_cvtpd_ps(low), _mm_cvtpd_ps(high)); }
 VFN D fma(D a, D b, D c) { return a * b + c; }  // two roundings
 VFN bool all(L mask) { return _mm_movemask_pd((D)mask) == 0x3; }
+VFN D load(const double* p) { return _mm_loadu_pd(p); }
+VFN void store(double* p, D x) { _mm_storeu_pd(p, x); }
 VFN bool any(L mask) { return _mm_movemask_pd((D)mask) != 0; }
 #endif
+
+// The first n elements, fewer than a vector; the other lanes are 0.
+VFN D load_n(const double* p, int64_t n) {
+  D x = {};
+  for (int64_t i = 0; i < n; ++i) x[i] = p[i];
+  return x;
+}
+VFN void store_n(double* p, D x, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) p[i] = x[i];
+}
+// All lanes, in a fixed order: halves are folded onto each other.
+VFN double sum(D x) {
+  for (int half = W / 4; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) x[i] += x[i + half];
+  }
+  return x[0];
+}
+
+// For what is written once for float and double.
+template <class T>
+inline constexpr int kLanes = sizeof(T) == sizeof(float) ? W : W / 2;
 
 VFN D poly(D x, double a, double b) { return fma(splat(b), x, splat(a)); }
 template <class... C>
