@@ -84,7 +84,16 @@ def of_every_dtype():
 def tables():
     words = tf.lookup.experimental.MutableHashTable(tf.string, tf.int64, -1)
     words.insert(tf.constant(['a', 'b', 'c']), tf.constant([1, 2, 3], tf.int64))
-    return {'words': words}
+    vectors = tf.lookup.experimental.MutableHashTable(tf.int64, tf.float32, [0., 0.])
+    vectors.insert(tf.constant([7, 5], tf.int64), tf.constant([[3., 4.], [1., 2.]]))
+    dense = tf.lookup.experimental.DenseHashTable(tf.string, tf.int64, -1, empty_key='', deleted_key='$',
+                                                  initial_num_buckets=8)
+    dense.insert(tf.constant([f'key {i}' for i in range(10)]), tf.range(10, dtype=tf.int64))
+    dense.remove(tf.constant(['key 3']))
+    pairs = tf.lookup.experimental.DenseHashTable(tf.int32, tf.float32, [0., 0.], empty_key=[0, 0], deleted_key=[0, -1],
+                                                  initial_num_buckets=4)
+    pairs.insert(tf.constant([[1, 2], [2, 1], [-3, 4]]), tf.constant([[1., 2.], [3., 4.], [5., 6.]]))
+    return {'words': words, 'vectors': vectors, 'dense': dense, 'pairs': pairs}
 
 
 def generators():
