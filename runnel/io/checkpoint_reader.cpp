@@ -117,6 +117,19 @@ struct CheckpointReader::State {
     return *file;
   }
 
+  void open_shards() {
+    std::set<int> met;
+    const auto open = [&](const CheckpointEntry& entry) {
+      if (has_parts(entry) || !met.insert(entry.shard).second) return;
+      try {
+        shard(entry);
+      } catch (const Error&) {  // as the header says
+      }
+    };
+    for (const CheckpointEntry& entry : entries) open(entry);
+    for (const auto& [key, part] : parts) open(part);
+  }
+
   void check_stored(const CheckpointEntry& entry) {
     const uint64_t size = shard(entry).size();
     if (entry.offset > size || entry.size > size - entry.offset) {
@@ -260,6 +273,7 @@ const CheckpointEntry& CheckpointReader::entry(std::string_view key) const {
                    entries().size(), prefix());
 }
 
+void CheckpointReader::open_shards() const { state_->open_shards(); }
 void CheckpointReader::check(const CheckpointEntry& entry) const { state_->check(entry); }
 
 void CheckpointReader::read(const CheckpointEntry& entry, std::span<std::byte> out) const {

@@ -277,6 +277,7 @@ RestoreStatus Checkpoint::read(const std::optional<std::string>& path, const Che
     restoration->checkpoint = node_;
     if (path) {
       restoration->reader = std::make_shared<const io::CheckpointReader>(without_saved_model(*path, env), env);
+      restoration->reader->open_shards();  // values may wait for a long time, and older checkpoints are removed
       restoration->saved = saved_graph(restoration->reader);
       restoration->saved->restore(node_->root(), node_->attached());
     }
