@@ -56,6 +56,16 @@ TEST(Safety, AFailedSaveLeavesTheOlderCheckpointAndTheNumber) {
   EXPECT_GT(failures, 5);
 }
 
+TEST(Safety, AFailedCallbackDoesNotTakeTheNumberBack) {
+  const TempDir dir;
+  Checkpoint checkpoint({{"v", Variable(1.f)}});
+  const CheckpointOptions failing{
+      .experimental_write_callbacks = {[](const std::string&) { throw Error(Code::unavailable, "nobody listens"); }}};
+  expect_error([&] { checkpoint.save(dir.file("ckpt"), failing); }, Code::unavailable, "nobody listens");
+  EXPECT_EQ(latest_checkpoint(dir.path()), dir.file("ckpt-1"));
+  EXPECT_EQ(checkpoint.save(dir.file("ckpt")), dir.file("ckpt-2"));
+}
+
 TEST(Safety, TheLatestIsFoundOrMissedAsTensorFlowDoes) {
   const TempDir dir;
   const auto state_file = [&](const std::string& text) { std::ofstream(dir.file("checkpoint")) << text; };
