@@ -99,6 +99,8 @@ struct DenseBuckets {
 std::string described(const TableType& type);
 // An empty table that is not dense; an Error when there are none of this type.
 std::shared_ptr<Table> make_table(const std::string& name, const TableType& type);
+// The type of one that is dense.
+TableType dense_type(DType value, const PartialShape& value_shape, const Tensor& empty_key);
 // One that is dense. Neither of the two keys may be a key of it.
 std::shared_ptr<Table> make_dense_table(const std::string& name, DType value, const PartialShape& value_shape,
                                         const Tensor& empty_key, const Tensor& deleted_key,
@@ -111,6 +113,7 @@ Table& table_of(const Tensor& handle);
 // Are keys and values of the table's dtypes and, where there are two, are their shapes those of a table of its type?
 void check_entries(const Table& table, const Tensor& keys, const Tensor& values);
 void check_keys(const Table& table, const Tensor& keys);
+void require_dtype(const Table& table, const char* what, DType expected, DType got);
 
 // The functions of tables that can change, for the classes that users have (ops/lookup.h).
 namespace lookup {

@@ -122,7 +122,10 @@ void Saver::write(Session& session, const std::string& prefix, FunctionRef<void(
 
 void Saver::record(const std::string& prefix, const SaverSave& options) {
   if (options_.max_to_keep > 0) {
-    std::erase_if(kept_, [&](const Kept& each) { return each.prefix == prefix; });
+    // Also where the state file could not be written before: what is saved now is not removed.
+    for (std::vector<Kept>* each : {&kept_, &to_remove_}) {
+      std::erase_if(*each, [&](const Kept& old) { return io::is_same_checkpoint(old.prefix, prefix); });
+    }
     kept_.push_back({prefix, seconds_since_1970()});
     if (kept_.size() > static_cast<size_t>(options_.max_to_keep)) {
       to_remove_.push_back(kept_.front());

@@ -291,6 +291,21 @@ TEST(AsyncSave, ExitWaits) {
   EXPECT_EQ(step_in(*latest_checkpoint(dir.path())), 1);
 }
 
+TEST(AsyncSave, ACallbackMayEndTheProgram) {
+  const TempDir dir;
+  EXPECT_EXIT(
+      {
+        ::alarm(30);  // where it waits for itself
+        auto* const s = new SavedValues;
+        s->set(1);
+        s->checkpoint.save(dir.file("m"), {.experimental_enable_async_checkpoint = true,
+                                           .experimental_write_callbacks = {[](const std::string&) { std::exit(3); }}});
+        s->checkpoint.sync();
+      },
+      ::testing::ExitedWithCode(3), "");
+  EXPECT_EQ(step_in(*latest_checkpoint(dir.path())), 1);
+}
+
 TEST(AsyncSave, ExitTellsOfAFailure) {
   const TempDir dir;
   EXPECT_EXIT(
