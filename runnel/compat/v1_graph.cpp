@@ -120,6 +120,15 @@ void GraphState::declare(const Variable& variable, const Tensor& initial_value) 
   variables.push_back({variable, initializer, read});
 }
 
+void GraphState::set_initial_value(const Variable& variable, const Tensor& value) {
+  declared(variable);  // an Error where it is none of this graph
+  variable.assign(value);
+  name_last(variable.name() + "/Assign");
+  for (Declared& each : variables) {
+    if (&each.variable.slot() == &variable.slot()) each.initializer = last();
+  }
+}
+
 const GraphState::Declared& GraphState::declared(const Variable& variable) {
   declare_captured();
   for (const Declared& each : variables) {

@@ -184,14 +184,14 @@ class Session::State {
     if (value.dtype() != DType::resource) return value;
     if (const auto* slot = referred_as<const VariableSlot>(value)) return own(*slot);
     const auto* table = referred_as<const Table>(value);
-    return table && !table->fixed ? own(*table) : value;
+    return table && !table->type.fixed ? own(*table) : value;
   }
   Tensor own(const Table& table) {
     Tensor& own = tables_[&table];
     if (!own.defined()) {
-      auto copy = make_table(table.name, table.key_dtype, table.value_dtype, false);
+      auto copy = table.empty_copy();
       const auto [keys, values] = table.contents();  // of before: nodes of the graph change those of sessions
-      copy->insert(keys, values);
+      copy->replace(keys, values);
       own = handle_to_table(std::move(copy));
     }
     return own;

@@ -10,6 +10,7 @@
 #include "runnel/base/flush_denormals.h"
 #include "runnel/base/format.h"
 #include "runnel/base/parallel.h"
+#include "runnel/data/stage_event.h"
 #include "runnel/tensor/thread_context.h"
 
 namespace runnel::data {
@@ -144,6 +145,8 @@ int64_t Runner::expected_bytes(int64_t elements) const {
 
 void Runner::work(int number) {
   worker_of = pipeline_.get();
+  const std::string role = "pipeline " + stage_.name;
+  const profile::ThreadName name(role.c_str(), number);
   const FlushDenormals flush;
   const ContextScope<&ThreadContext::worker> working(true);
   const SerialScope parallel_over_elements;
@@ -252,7 +255,11 @@ void Runner::run_block(Block& block) {
     if (r.error || r.dropped) continue;
     if (stop_.load(std::memory_order_relaxed)) return;
     try {
+      std::optional<StageEvent> event;
+      if (profile::recording() && job_->computes()) [[unlikely]]
+        event.emplace(stage_, where_);
       job_->run(block, i);
+      if (event) event->made(r.item);
     } catch (...) {
       r.error = std::current_exception();
     }

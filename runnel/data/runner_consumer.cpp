@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runnel/base/format.h"
 #include "runnel/base/parallel.h"
 #include "runnel/data/runner.h"
+#include "runnel/data/stage_event.h"
 
 namespace runnel::data {
 namespace {
@@ -64,6 +66,7 @@ bool Runner::retire() {
 
 bool Runner::advance() {
   if (!started_) start();
+  profile::Span wait(profile::Kind::input_wait, stage_.path, profile::current_step());
   Lock lock(mutex_);
   consumer_inside_ = true;
   const bool room = retire();
@@ -110,6 +113,7 @@ bool Runner::advance() {
   int ready = 0;
   for (const auto& b : blocks_) ready += b->done ? static_cast<int>(b->results.size()) : 0;
   stage_.ready.store(ready, std::memory_order_relaxed);
+  if (wait) wait.set_detail(fmt::format("{} of {} elements ready", ready, depth_));
   lock.unlock();
   if (room) work_.notify_all();
   return true;

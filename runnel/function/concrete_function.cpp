@@ -2,6 +2,7 @@
 
 #include "runnel/base/format.h"
 #include "runnel/function/call_key.h"
+#include "runnel/function/called_graphs.h"
 #include "runnel/graph/call.h"
 #include "runnel/graph/graph_function.h"
 #include "runnel/op/composed.h"
@@ -73,6 +74,7 @@ std::vector<Tensor> ConcreteFunction::operator()(const std::vector<Tensor>& para
                                n.shape().str(), function_detail::tensor_text(parameters[i]));
       }
     }
+    function_detail::note_call(function_);
     return call_function(function_, all);
   });
 }

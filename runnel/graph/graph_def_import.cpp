@@ -2,6 +2,7 @@
 #include <google/protobuf/stubs/logging.h>
 #include <runnel_pb/graph.pb.h>
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <map>
@@ -274,9 +275,12 @@ void complete_control_flow(const OpDef& op, const pb::NodeDef& def, void* values
 
 // Where the node finds the variable, table or writer that it names.
 void give_home(const OpDef& op, const ResourceHome& home, void* attrs) {
+  constexpr const char* kTables[] = {"HashTableV2", "MutableHashTableV2", "MutableHashTableOfTensorsV2",
+                                     "MutableDenseHashTableV2"};
   if (op.name == "VarHandleOp") static_cast<VariableHandleAttrs*>(attrs)->home = home;
-  if (op.name == "HashTableV2" || op.name == "MutableHashTableV2") static_cast<TableAttrs*>(attrs)->home = home;
   if (op.name == "SummaryWriter") static_cast<SummaryWriterAttrs*>(attrs)->home = home;
+  const bool is_table = std::ranges::any_of(kTables, [&](const char* table) { return op.name == table; });
+  if (is_table) static_cast<TableAttrs*>(attrs)->home = home;
 }
 
 SharedAttrs Importer::attrs_of(const OpDef& op, const pb::NodeDef& def) {

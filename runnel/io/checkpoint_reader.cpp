@@ -118,6 +118,19 @@ struct CheckpointReader::State {
     return *file;
   }
 
+  void open_shards() {
+    std::set<int> met;
+    const auto open = [&](const CheckpointEntry& entry) {
+      if (has_parts(entry) || !met.insert(entry.shard).second) return;
+      try {
+        shard(entry);
+      } catch (const Error&) {  // as the header says
+      }
+    };
+    for (const CheckpointEntry& entry : entries) open(entry);
+    for (const auto& [key, part] : parts) open(part);
+  }
+
   void check_stored(const CheckpointEntry& entry) {
     const uint64_t size = shard(entry).size();
     if (entry.offset > size || entry.size > size - entry.offset) {
@@ -262,6 +275,8 @@ const CheckpointEntry& CheckpointReader::entry(std::string_view key, SourceSite 
                      key, entries().size(), prefix());
   });
 }
+
+void CheckpointReader::open_shards() const { state_->open_shards(); }
 
 void CheckpointReader::check(const CheckpointEntry& entry, SourceSite where) const {
   at_caller(where, [&] { state_->check(entry); });

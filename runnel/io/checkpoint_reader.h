@@ -48,6 +48,9 @@ class RUNNEL_API CheckpointReader {
   const CheckpointEntry& entry(
       std::string_view key, SourceSite where = SourceSite::current()) const;  // an Error (not_found) if there is none
 
+  // Opens the files of the values, so that they can be read after others have taken their names or they were removed.
+  // What cannot be opened is left: reading says why.
+  void open_shards() const;
   // Throws what reading would throw, but looks at sizes only: call it before memory is taken for the value.
   void check(const CheckpointEntry& entry, SourceSite where = SourceSite::current()) const;
   // The elements of a tensor of numbers, row by row as in memory: `out` has exactly its size (byte_size). The checksum

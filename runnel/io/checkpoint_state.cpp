@@ -153,13 +153,9 @@ std::string write_checkpoint_state(const std::string& dir, const CheckpointState
     }
     std::string text = checkpoint_state_text(written);
     const std::string path = join_path(dir, options.latest_filename);
-    const std::string temporary = write_temporary(path, as_bytes(text), env);
-    try {
-      env.rename(temporary, path);
-    } catch (...) {
-      remove_quietly(temporary, env);
-      throw;
-    }
+    TemporaryFile file(path, env);
+    file.write(as_bytes(text));
+    file.rename_to(path);
     env.sync_dir(dir);
     return text;
   });

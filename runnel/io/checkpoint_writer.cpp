@@ -35,7 +35,7 @@ std::vector<int64_t> to_vector(std::span<const int64_t> shape) { return {shape.b
 struct CheckpointWriter::State {
   Env& env;
   std::string prefix;
-  std::string data_path;  // until finish()
+  std::unique_ptr<TemporaryFile> data;  // until finish()
   std::unique_ptr<WritableFile> file;
   std::string gathered;
   std::map<std::string, CheckpointEntry> entries;
@@ -50,14 +50,9 @@ struct CheckpointWriter::State {
     attempt([&] {
       create_synced_dirs(parent_dir(prefix), env);
       remove_leftovers(parent_dir(prefix), env);
-      data_path = temporary_path(checkpoint_shard_path(prefix, 0, 1));
-      file = env.create(data_path);
+      data = std::make_unique<TemporaryFile>(checkpoint_shard_path(prefix, 0, 1), env);
+      file = env.create(data->path());
     });
-  }
-  ~State() {
-    if (finished) return;
-    file.reset();
-    remove_quietly(data_path, env);
   }
 
   // Runs a step that may fail halfway; the files are then of no use.
@@ -185,7 +180,7 @@ struct CheckpointWriter::State {
       file->sync();
       file->close();
       file.reset();
-      lock = commit_checkpoint(prefix, data_path, env, [&](const ShardName& shard) {
+      lock = commit_checkpoint(prefix, *data, env, [&](const ShardName& shard) {
         std::map<std::string, std::string> table;
         table[""] = header_bytes({.num_shards = shard.shards});
         for (auto& [key, entry] : entries) {

@@ -119,7 +119,6 @@ struct EventReader::State {
 
   Status read(Event* event) {
     bad_event.reset();
-    const RecordPosition at = records->position();
     ByteSpan record;
     switch (records->read(&record)) {
       case RecordReader::Status::end: return Status::end;
@@ -127,7 +126,11 @@ struct EventReader::State {
       case RecordReader::Status::record: break;
     }
     if (parse_event({reinterpret_cast<const char*>(record.data()), record.size()}, event)) return Status::event;
-    bad_event = {.code = Code::data_loss, .what = "the record is no event", .offset = at.offset, .record = at.record};
+    const RecordPosition behind = records->position();
+    bad_event = {.code = Code::data_loss,
+                 .what = "the record is no event",
+                 .offset = behind.offset - record.size() - kRecordHeader - kRecordFooter,
+                 .record = behind.record - 1};
     return Status::damaged;
   }
 };

@@ -17,6 +17,7 @@
 #include "runnel/base/caller_line.h"
 #include "runnel/base/format.h"
 #include "runnel/base/log.h"
+#include "runnel/base/profile_scope.h"
 #include "runnel/io/event.h"
 #include "runnel/io/record_writer.h"
 
@@ -39,8 +40,9 @@ std::string host_name() {
 
 std::string event_file_path(const std::string& logdir, const std::string& suffix) {
   static std::atomic<int64_t> number{0};  // two writers of one process must not share a file
-  return join_path(logdir, fmt::format("events.out.tfevents.{:010}.{}.{}.{}{}{}", static_cast<int64_t>(::time(nullptr)),
-                                       host_name(), ::getpid(), number++, suffix.starts_with('.') ? "" : ".", suffix));
+  return join_path(
+      logdir, fmt::format("events.out.tfevents.{:010}.{}.{}.{}{}{}", static_cast<int64_t>(::time(nullptr)), host_name(),
+                          ::getpid(), number++, suffix.empty() || suffix.starts_with('.') ? "" : ".", suffix));
 }
 
 std::unique_ptr<FileLock> folder_lock(const std::string& folder, Env& env) {
@@ -230,6 +232,7 @@ struct EventWriter::State {
 
   // The thread's.
   void run() {
+    const profile::ThreadName name("summary writer");
     EventQueue taken;
     std::unique_lock lock(mutex);
     while (true) {
@@ -269,6 +272,11 @@ struct EventWriter::State {
   std::optional<Error> write_out(const EventQueue& taken, bool last) {
     try {
       if (failed_file_) return std::nullopt;  // told already
+      profile::Span span(profile::Kind::summary, "write events");
+      if (span) {
+        span.set_detail(path);
+        span.add_bytes(static_cast<int64_t>(taken.bytes.size()));
+      }
       failed_file_ = true;
       size_t at = 0;
       for (const size_t end : taken.ends) {

@@ -150,13 +150,10 @@ void Hdf5Writer::finish(SourceSite where) {
       if (s.lib.H5Fget_file_image(s.file, bytes.data(), bytes.size()) < 0) throw s.failure("", "cannot be finished");
     }
     // Under names that are known, so that the next file of the folder clears away what a killed program left.
-    const std::string dir = parent_dir(s.path), temporary = write_temporary(s.path, bytes, s.env);
-    try {
-      s.env.rename(temporary, s.path);
-    } catch (...) {
-      remove_quietly(temporary, s.env);
-      throw;
-    }
+    const std::string dir = parent_dir(s.path);
+    TemporaryFile written(s.path, s.env);
+    written.write(bytes);
+    written.rename_to(s.path);
     s.env.sync_dir(dir);
     remove_leftovers(dir, s.env);
   });

@@ -54,7 +54,7 @@ const double* Monitor::find(const Logs& logs, const char* callback) {
 }
 
 EarlyStopping::EarlyStopping(EarlyStoppingOptions options, SourceSite where)
-    : options_(std::move(options)), monitor_(options_.monitor, options_.mode, options_.min_delta) {}
+    : options_(std::move(options)), monitor_(options_.monitor, options_.mode, options_.min_delta, where) {}
 
 void EarlyStopping::on_train_begin(const Logs&) {
   wait_ = stopped_epoch_ = best_epoch_ = 0;

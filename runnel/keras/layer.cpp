@@ -7,6 +7,7 @@
 
 #include "runnel/base/format.h"
 #include "runnel/base/stack.h"
+#include "runnel/graph/name_scope.h"
 #include "runnel/graph/tracer.h"
 #include "runnel/keras/call_scope.h"
 #include "runnel/keras/functional.h"
@@ -165,6 +166,7 @@ Nest Layer::run(const Nest& given, const CallArgs& args) {
   refuse_moved_from();
   if (is_described(given)) return record_call(*this, given, args);
   ensure_prepared();
+  const ReopenedScope scope_of_names(name());
   const auto to_compute_dtype = [&](const Tensor& t) {
     if (!autocast_ || !t.defined() || !is_float(t.dtype()) || t.dtype() == compute_dtype()) return t;
     const Tensor brought = cast(t, compute_dtype());
@@ -217,6 +219,7 @@ Nest Layer::run(const Nest& given, const CallArgs& args) {
 void Layer::ensure_prepared() {
   if (prepared_) return;
   const OutsideTrace outside;  // what it makes outlives the trace, as weights do
+  static_cast<void>(name());   // chosen now: later calls come from many threads
   prepare();
   prepared_ = true;
 }

@@ -5,6 +5,7 @@
 
 #include "runnel/base/caller_line.h"
 #include "runnel/base/format.h"
+#include "runnel/graph/name_scope.h"
 #include "runnel/keras/named_callable.h"
 #include "runnel/op/composed.h"
 
@@ -76,6 +77,7 @@ Loss::Loss(std::string reduction, std::string name, SourceSite where)
 
 Tensor Loss::operator()(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight, const Tensor& mask,
                         SourceSite where) {
+  const NameScope scope(name_.empty() ? class_name() : name_);
   return composed(where, [&] {
     return compute_weighted_loss(name_.empty() ? class_name() : name_, call(y_true, y_pred), sample_weight, mask,
                                  reduction_);

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <atomic>
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <iosfwd>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -80,6 +82,10 @@ class RUNNEL_API Model : public Layer {
   // checkpoint that has nothing for this model is an Error. Files of HDF5 need a model that has its weights. Where
   // something does not fit, no weight has changed.
   train::RestoreStatus load_weights(const std::string& filepath, const LoadWeightsOptions& options = {},
+                                    SourceSite where = SourceSite::current());
+  // Of what latest_checkpoint gives. Nothing, as there is no checkpoint yet, is an Error.
+  template <std::same_as<std::optional<std::string>> Latest>
+  train::RestoreStatus load_weights(const Latest& latest, const LoadWeightsOptions& options = {},
                                     SourceSite where = SourceSite::current());
 
   // --- training ---
@@ -182,6 +188,11 @@ class RUNNEL_API Model : public Layer {
   std::function<Nest(const Nest&)> prediction_;
   std::atomic<uint64_t> seen_change_{0};  // the last_change() when steps and predictions were found to be up to date
 };
+
+template <>
+RUNNEL_API train::RestoreStatus Model::load_weights(const std::optional<std::string>& latest,
+                                                    const LoadWeightsOptions& options, SourceSite where);
+
 using ModelPtr = std::shared_ptr<Model>;
 
 // A model of the same layers with weights of its own, freshly initialised. Functional and sequential models only.

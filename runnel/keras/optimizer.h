@@ -183,8 +183,11 @@ class RUNNEL_API Optimizer : public Trackable, public std::enable_shared_from_th
   Optimizer(const LearningRate& learning_rate, OptimizerOptions options, Layout layout, const SourceSite& where = {});
   // Another optimizer around this one, with the same variables.
   Optimizer(const Optimizer& inner, std::string name);
-  // The optimizer inside has made variables: gives them what waits for them here.
-  void settle_inner() { state_.settle_children(); }
+  // Makes the slots of the optimizer inside, and gives them what waits for them here. As in Keras their names do not
+  // begin with the name of that optimizer.
+  void build_inner(Optimizer& inner, const std::vector<Variable>& variables);
+  // What the names of slots begin with: "Adam/".
+  const std::string& slot_scope() const { return state_.slot_scope; }
 
   // Makes the slots with add_slots.
   virtual void create_slots() {}
@@ -218,6 +221,7 @@ class RUNNEL_API Optimizer : public Trackable, public std::enable_shared_from_th
  private:
   struct Settings {
     OptimizerOptions options;
+    std::string slot_scope;
     Variable iterations;
     Variable learning_rate;
     std::shared_ptr<const LearningRate::Schedule> schedule;

@@ -4,8 +4,10 @@
 
 #include "runnel/base/caller_line.h"
 #include "runnel/base/format.h"
+#include "runnel/base/profile_scope.h"
 #include "runnel/compat/v1.h"
 #include "runnel/ops/variable_slot.h"
+#include "runnel/tensor/profile_step.h"
 #include "runnel/tensor/thread_context.h"
 #include "runnel/track/checkpoint_node.h"
 #include "runnel/track/checkpoint_path.h"
@@ -193,10 +195,16 @@ std::string Checkpoint::save_numbered(const std::string& prefix, std::optional<i
   const int64_t before = current_number(counter);
   put_number(counter, before + 1);
   const std::string path = fmt::format("{}-{}", prefix, number.value_or(before + 1));
+  // Where a callback fails after that, the number is used up: the next save would replace what is the latest.
+  const auto is_saved = std::make_shared<bool>(false);
+  hooks.in_place = [is_saved, in_place = std::move(hooks.in_place)](const std::string& saved) {
+    in_place(saved);
+    *is_saved = true;
+  };
   try {
     write_files(path, options, capture_now, std::move(hooks));
   } catch (...) {
-    put_number(counter, before);
+    if (!*is_saved) put_number(counter, before);
     throw;
   }
   return path;
@@ -271,12 +279,15 @@ RestoreStatus Checkpoint::read(const std::optional<std::string>& path, const Che
                                SourceSite where) {
   return at_caller(where, [&] {
     refuse_traces("restore");
+    profile::Span span(profile::Kind::checkpoint, "restore checkpoint", profile::current_step());
+    if (span) span.set_detail(path.value_or(""));
     node_->writer.sync();
     Env& env = *options.env;
     const auto restoration = std::make_shared<Restoration>();
     restoration->checkpoint = node_;
     if (path) {
       restoration->reader = std::make_shared<const io::CheckpointReader>(without_saved_model(*path, env), env);
+      restoration->reader->open_shards();  // values may wait for a long time, and older checkpoints are removed
       restoration->saved = saved_graph(restoration->reader);
       restoration->saved->restore(node_->root(), node_->attached());
     }
