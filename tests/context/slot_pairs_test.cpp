@@ -20,6 +20,7 @@
 #include "runnel/runnel.h"
 #include "runnel/summary/summary.h"
 #include "runnel/tensor/output_destination.h"
+#include "runnel/tensor/profile_step.h"
 #include "runnel/tensor/thread_context.h"
 
 namespace runnel {
@@ -101,6 +102,11 @@ const std::map<std::string, std::function<void(const Body&)>>& setters() {
        [](const Body& body) {
          Around layer(body);
          layer(Tensor(1.f), {.training = true});
+       }},
+      {"step",
+       [](const Body& body) {
+         const profile::StepScope scope("train", 1);
+         body();
        }},
       {"worker",
        [](const Body& body) {
@@ -221,6 +227,7 @@ const Slot kSlots[] = {
     {"call_site", "composed", pointer<&ThreadContext::call_site>, "hhhhkhhhk"},
     {"name_scope", "name scope", pointer<&ThreadContext::name_scope>, "hkhhkhhkk"},
     {"summary", "summaries", pointer<&ThreadContext::summary>, "kkhhkhhkk"},
+    {"step", "step", pointer<&ThreadContext::step>, "kkkhkkhkk"},
     {"layer_call", "layer", pointer<&ThreadContext::layer_call>, "kkhhkhhhk"},
     {"training", "layer", flag<&ThreadContext::training>, "kkhhkhhkk"},
     {"masks", "layer", pointer<&ThreadContext::masks>, "kkhhkhhkk"},
@@ -256,9 +263,9 @@ INSTANTIATE_TEST_SUITE_P(All, SlotPairs, testing::ValuesIn(kSlots),
 TEST(SlotTable, HasEverySlot) {
   // All but tape_level, which goes with the recorder.
   [[maybe_unused]] const auto& [interceptor, recorder, tape_level, handle_log, destination, random, cancellation,
-                                tracing, graph, layer_call, masks, call_site, name_scope, summary, worker, training] =
-      thread_context();
-  constexpr size_t members = 16;
+                                tracing, graph, layer_call, masks, call_site, name_scope, summary, step, worker,
+                                training] = thread_context();
+  constexpr size_t members = 17;
   EXPECT_EQ(std::size(kSlots), members - 1);
 }
 
