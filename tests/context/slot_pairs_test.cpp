@@ -15,12 +15,11 @@
 #include "runnel/graph/tracer.h"
 #include "runnel/keras/call_scope.h"
 #include "runnel/keras/keras.h"
-#include "runnel/op/composed.h"
 #include "runnel/op/random_context.h"
 #include "runnel/runnel.h"
+#include "runnel/summary/profiler.h"
 #include "runnel/summary/summary.h"
 #include "runnel/tensor/output_destination.h"
-#include "runnel/tensor/profile_step.h"
 #include "runnel/tensor/thread_context.h"
 
 namespace runnel {
@@ -87,7 +86,12 @@ const std::map<std::string, std::function<void(const Body&)>>& setters() {
          const auto scope = graph.as_default();
          body();
        }},
-      {"composed", [](const Body& body) { composed(SourceSite("user.cpp", "main", 7), body); }},
+      {"composed",
+       [](const Body& body) {
+         const SourceSite call("user.cpp", "main", 7);
+         const ContextScope<&ThreadContext::call_site> scope(&call);
+         body();
+       }},
       {"name scope",
        [](const Body& body) {
          const auto scope = name_scope("outer");
@@ -105,7 +109,7 @@ const std::map<std::string, std::function<void(const Body&)>>& setters() {
        }},
       {"step",
        [](const Body& body) {
-         const profile::StepScope scope("train", 1);
+         const profiler::Trace step("train", 1);
          body();
        }},
       {"worker",
