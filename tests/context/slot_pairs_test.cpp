@@ -88,8 +88,8 @@ const std::map<std::string, std::function<void(const Body&)>>& setters() {
        }},
       {"composed",
        [](const Body& body) {
-         const SourceSite call("user.cpp", "main", 7);
-         const ContextScope<&ThreadContext::call_site> scope(&call);
+         const SourceSite site("user.cpp", "main", 7);
+         const ContextScope<&ThreadContext::call_site> scope(&site);
          body();
        }},
       {"name scope",
