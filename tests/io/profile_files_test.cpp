@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "runnel/base/format.h"
 #include "runnel/io/chrome_trace.h"
 #include "runnel/io/event_reader.h"
 #include "runnel/io/gzip.h"
