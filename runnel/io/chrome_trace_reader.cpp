@@ -138,7 +138,7 @@ class TraceReader {
   }
 
   void take_event(const TraceJson& value) {
-    std::string name, category, text;
+    std::string name, category;
     text_at(value, "name", &name);
     text_at(value, "cat", &category);
     if (category == "step_line") return;  // shows again what the events say
@@ -150,6 +150,8 @@ class TraceReader {
       event.kind = kind;
       ours_ = true;
     } else {
+      const auto args = value.find("args");  // TensorFlow shows the type of an op and has the name here
+      if (args != value.end() && args->is_object()) text_at(*args, "long_name", &name);
       take_tensorflow_name(name, &event);
     }
     ThreadNames& line = thread(thread_of(value));

@@ -129,6 +129,8 @@ TEST(ProfileFiles, NamesAreThoseThatTensorBoardKnows) {
   EXPECT_EQ(event.kind, profile::Kind::node);
   EXPECT_EQ(event.name, "gradient_tape/model_3/MatMul_1");
   EXPECT_EQ(event.op_type, "MatMul");
+  take_tensorflow_name("IteratorGetNextOp::DoCompute", &event);
+  EXPECT_EQ(event.kind, profile::Kind::input_wait);
   take_tensorflow_name("convert_to_tensor", &event);
   EXPECT_EQ(event.kind, profile::Kind::user);
   EXPECT_EQ(event.op_type, "");
