@@ -402,7 +402,7 @@ TEST(ProfileFiles, BothFilesOfTensorFlowSayTheSame) {
     std::sort(names.begin(), names.end());
     return names;
   };
-  EXPECT_EQ(nodes(space).size(), 36u);
+  EXPECT_EQ(nodes(space).size(), 34u);
   EXPECT_EQ(nodes(trace), nodes(space));
   int in_step = 0;
   for (const profile::Event& e : space.events) in_step += e.kind == profile::Kind::node && e.step >= 0;
