@@ -134,7 +134,8 @@ class TraceReader {
     if (!number_at(value, name, &microseconds) || microseconds < 0 || microseconds >= 9e15) {
       fail(fmt::format("event {} of the trace: '{}' must be a time in microseconds", count_, name));
     }
-    return std::llround(microseconds * 1000);
+    const double whole = std::floor(microseconds);  // apart, for times since 1970 have no digits to spare
+    return static_cast<int64_t>(whole) * 1000 + std::llround((microseconds - whole) * 1000);
   }
 
   void take_event(const TraceJson& value) {

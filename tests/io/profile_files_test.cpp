@@ -327,7 +327,7 @@ TEST(ProfileFiles, DamageInXspaceHasAnOffset) {
   std::string early = space;
   early.replace(early.size() - 2, 2, "\x12\x00", 2);  // its third field is no number
   expect_error([&] { parse_xspace(early, "f.pb"); }, Code::data_loss, "at byte 6");
-  expect_error([&] { parse_xspace("hello world", "f.pb"); }, Code::data_loss, "f.pb: at byte 0: no XSpace");
+  expect_error([&] { parse_xspace("hello world", "f.pb"); }, Code::data_loss, "f.pb: at byte 2: no XSpace");
 }
 
 TEST(ProfileFiles, DamagedTraceIsAnError) {
