@@ -92,7 +92,7 @@ bool IteratorNode::timed_next(Item& out) {
 int64_t IteratorNode::next_batch(int64_t n, Item& out, std::exception_ptr& error) {
   const int64_t start = stats_ != nullptr ? now_ns() : 0;
   std::optional<StageEvent> event;
-  if (profile::recording() && stats_ != nullptr) event.emplace(*stats_, where_);
+  if (profile::recording() && stats_ != nullptr && !hands_over()) event.emplace(*stats_, where_);
   const int64_t got = produce_batch(n, out, error);
   if (event && got > 0) event->made(out);
   if (stats_ != nullptr) {

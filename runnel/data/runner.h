@@ -115,10 +115,12 @@ class Runner : public IteratorNode {
 
  protected:
   bool produce(Item& out) override;
-  bool hands_over() const override { return started_; }
+  bool hands_over() const override { return !alone_; }
 
  private:
   using Lock = std::unique_lock<std::mutex>;
+  static constexpr int kMaxThreads = 64;
+  static constexpr int64_t kMaxDepth = 4096;
   void start();
   void stop();
   void spawn();

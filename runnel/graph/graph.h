@@ -14,6 +14,7 @@
 namespace runnel {
 
 class Graph;
+class ResourceSpace;  // ops/named_resources.h
 struct Node;
 
 // One output of a node.
@@ -98,6 +99,8 @@ class RUNNEL_API Graph : public std::enable_shared_from_this<Graph> {
 
   // Functions that nodes refer to weakly.
   std::vector<std::shared_ptr<const FunctionBody>> keep;
+  // Of a graph that was read: where its nodes find what they name.
+  std::shared_ptr<const ResourceSpace> resources;
 
   // Does running it do more than compute its outputs?
   bool is_stateful() const;

@@ -9,7 +9,9 @@
 #include "runnel/base/log.h"
 #include "runnel/keras/layers/embedding.h"
 #include "runnel/keras/model.h"
+#include "runnel/keras/training.h"
 #include "runnel/ops/array.h"
+#include "runnel/ops/operators.h"
 #include "runnel/summary/profiler.h"
 #include "runnel/summary/summary.h"
 #include "runnel/summary/trace.h"
@@ -138,6 +140,21 @@ summary::SummaryWriter& TensorBoard::writer(const std::string& run) {
 void TensorBoard::close_writers() {
   for (const auto& [run, writer] : writers_) writer.close();
   writers_.clear();
+  steps_.clear();
+}
+
+TensorBoard::BatchSummaries::BatchSummaries(const summary::SummaryWriter& writer, const Variable& step,
+                                            int64_t frequency)
+    : writer_(writer, step), condition_([step, frequency] { return step % frequency == 0; }) {}
+
+std::unique_ptr<TensorBoard::BatchSummaries> TensorBoard::batch_summaries(const std::string& run) {
+  return std::make_unique<BatchSummaries>(writer(run), step_of(run), options_.update_freq.batches());
+}
+
+Variable TensorBoard::step_of(const std::string& run) {
+  Variable& step = steps_[run];
+  if (!step.defined()) step = Variable(int64_t{0}, {.name = run + "_step", .trainable = false});
+  return step;
 }
 
 int64_t TensorBoard::iterations() const { return model()->optimizer().iterations().value().item<int64_t>(); }
@@ -146,6 +163,7 @@ void TensorBoard::on_train_begin(const Logs&) {
   training_ = true;
   drop_profile();
   batches_ = 0;
+  graph_is_due_ = options_.write_graph;
   const auto scope = writer("train").as_default();
   if (options_.write_graph) write_model();
   if (options_.embeddings_freq > 0) write_projector();
@@ -171,8 +189,12 @@ void TensorBoard::on_train_batch_begin(int64_t, const Logs&) {
 void TensorBoard::on_train_batch_end(int64_t, const Logs& logs) {
   const double seconds = board_seconds() - batch_begun_;
   if (tracing_ && batches_ >= options_.profile_batch.last()) stop_profile();
-  const int64_t frequency = options_.update_freq.batches(), step = iterations();
-  if (frequency == 0 || step % frequency != 0) return;
+  write_train_graph();
+  const int64_t frequency = options_.update_freq.batches();
+  const TrainFunction* const trained = TrainFunction::of(*model());
+  if (frequency == 0 || !trained || trained->batches % frequency != 0) return;
+  const int64_t step = trained->batches;
+  const auto all_recorded = summary::record_if(true);
   const auto scope = writer("train").as_default(step);
   if (options_.write_steps_per_second) summary::scalar("batch_steps_per_second", 1 / seconds);
   for (const auto& [name, value] : logs) summary::scalar("batch_" + name, value);
@@ -180,6 +202,7 @@ void TensorBoard::on_train_batch_end(int64_t, const Logs& logs) {
 
 void TensorBoard::on_test_end(const Logs& logs) {
   {
+    const auto all_recorded = summary::record_if(true);
     const auto scope = writer("validation").as_default(iterations());
     for (const auto& [name, value] : logs) summary::scalar("evaluation_" + name + "_vs_iterations", value);
   }
@@ -189,6 +212,7 @@ void TensorBoard::on_test_end(const Logs& logs) {
 void TensorBoard::on_epoch_end(int64_t epoch, Logs& logs) {
   constexpr std::string_view validation = "val_";
   const auto all_recorded = summary::record_if(true);
+  if (params().verbose == 1) write_train_graph();  // there Keras looks at batches
   for (const auto& [name, value] : logs) {
     const bool validates = name.starts_with(validation);
     const auto scope = writer(validates ? "validation" : "train").as_default(epoch);
@@ -213,6 +237,22 @@ void TensorBoard::on_epoch_end(int64_t epoch, Logs& logs) {
 void TensorBoard::write_model() {
   if (model()->is_functional() || model()->class_name() == "Sequential") {
     summary::keras_model("keras", model()->to_json(), 0);
+  }
+}
+
+// Once a step was traced: at the first batch that somebody looks at, as in Keras. A step that runs eagerly has none.
+void TensorBoard::write_train_graph() {
+  if (!std::exchange(graph_is_due_, false)) return;
+  const TrainFunction* const trained = TrainFunction::of(*model());
+  const std::shared_ptr<const Graph> graph = trained ? trained->graph.lock() : nullptr;
+  if (!graph) return;
+  const auto all_recorded = summary::record_if(true);
+  const auto scope = writer("train").as_default();
+  try {
+    summary::graph(*graph);
+  } catch (const Error& e) {
+    if (e.code() != Code::unimplemented) throw;
+    log_warning("[TensorBoard] the graph of the training step is not written: {}", e.what());
   }
 }
 

@@ -3,6 +3,7 @@
 #include <concepts>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -56,7 +57,7 @@ struct TensorBoardOptions {
     return field_list(
         field("log_dir", &O::log_dir, "the folder; runs are its folders train and validation"),
         field("histogram_freq", &O::histogram_freq, "epochs between two histograms of the weights; 0: none"),
-        field("write_graph", &O::write_graph, "the model's layers and how they are connected"),
+        field("write_graph", &O::write_graph, "the model's layers, and the graph of the training step"),
         field("write_images", &O::write_images, "the weights as images too, with their histograms"),
         field("write_steps_per_second", &O::write_steps_per_second, "how fast training is"),
         field("update_freq", &O::update_freq, "\"epoch\", or how many batches are between two values of batches"),
@@ -89,11 +90,26 @@ class RUNNEL_API TensorBoard : public Callback {
   void on_test_end(const Logs& logs) override;
   bool watches_batches() const override;
 
+  // What fit and evaluate do for it: while batches run, the writer of the run is the default of the thread, so that
+  // summaries of layers and steps are recorded, at every update_freq-th batch, with the number of the batch as step.
+  class RUNNEL_API BatchSummaries {
+   public:
+    BatchSummaries(const summary::SummaryWriter& writer, const Variable& step, int64_t frequency);
+
+   private:
+    summary::DefaultWriter writer_;
+    summary::RecordIf condition_;
+  };
+  bool records_batches() const { return options_.update_freq.batches() > 0; }
+  std::unique_ptr<BatchSummaries> batch_summaries(const std::string& run);
+  Variable step_of(const std::string& run);
+
  private:
   summary::SummaryWriter& writer(const std::string& run);
   void close_writers();
   int64_t iterations() const;
   void write_model();
+  void write_train_graph();
   void write_weights(int64_t epoch);
   void write_projector() const;
   void start_profile();
@@ -102,7 +118,9 @@ class RUNNEL_API TensorBoard : public Callback {
 
   TensorBoardOptions options_;
   std::map<std::string, summary::SummaryWriter> writers_;  // by run
+  std::map<std::string, Variable> steps_;                  // by run
   bool training_ = false;
+  bool graph_is_due_ = false;
   int64_t iterations_before_ = 0;  // of the epoch
   double epoch_begun_ = 0, batch_begun_ = 0;
   int64_t batches_ = 0;  // of the training

@@ -217,8 +217,8 @@ void run_where_inputs_are(const OpDef& op, Inputs inputs, const void* attrs, Ten
 }
 
 // A call that no trace takes, with inputs on the host or elsewhere, in a profile. False where a graph took it.
-[[gnu::noinline, gnu::cold]] bool run_in_profile(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outputs,
-                                                 int num_outputs, const SourceSite& where) {
+[[gnu::noinline]] bool run_in_profile(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outputs,
+                                      int num_outputs, const SourceSite& where) {
   if (Interceptor* owner = owner_of(inputs)) {
     owner->call(op, inputs, attrs, outputs, num_outputs, user_line(where));
     return false;

@@ -96,8 +96,9 @@ bool SummaryResource::write_event(int64_t step, io::EventKind kind, std::string_
   return events().write(event, SourceSite());
 }
 
-std::shared_ptr<SummaryResource> named_summary(const std::string& container, const std::string& name) {
-  return std::static_pointer_cast<SummaryResource>(named_resource("summary writer", container, name, [&] {
+std::shared_ptr<SummaryResource> named_summary(const std::string& container, const std::string& name,
+                                               const ResourceHome& home) {
+  return std::static_pointer_cast<SummaryResource>(named_resource("summary writer", home, container, name, [&] {
     auto made = std::make_shared<SummaryResource>();
     if (!name.empty()) {
       static const int hooked = std::atexit(close_named_writers);

@@ -41,14 +41,16 @@ void append_number(std::string& out, uint32_t field, int64_t value) {
   append_varint(out, static_cast<uint64_t>(value));
 }
 
-// A FunctionGraphs message: the graph as it was traced, and as it runs.
-std::string function_graphs(const GraphFunction& f) {
+// Into a RunMetadata message: the graph as it runs, and a FunctionGraphs message with that and with the graph as it was
+// traced. TensorFlow repeats it so, too.
+void append_graphs(std::string& run_metadata, const GraphFunction& f) {
   const std::string runs = f.planned_graph().to_shown_graph_def(true);
-  std::string message;
-  io::append_field(message, 1, runs);
-  io::append_field(message, 2, f.graph().to_shown_graph_def());
-  io::append_field(message, 3, runs);
-  return message;
+  std::string graphs;
+  io::append_field(graphs, 1, runs);
+  io::append_field(graphs, 2, f.graph().to_shown_graph_def());
+  io::append_field(graphs, 3, runs);
+  io::append_field(run_metadata, 3, runs);
+  io::append_field(run_metadata, 4, graphs);
 }
 
 // A NodeExecStats message.
@@ -125,9 +127,7 @@ void trace_export(std::string_view name, const Step& step, const std::string& pr
       recording = profiler::end_recording(profiler::Owner::trace).recording;
       io::append_field(message, 1, step_stats(*recording));
     }
-    for (const GraphFunctionPtr& f : function_detail::collected_calls()) {
-      io::append_field(message, 4, function_graphs(*f));
-    }
+    for (const GraphFunctionPtr& f : function_detail::collected_calls()) append_graphs(message, *f);
     // With a profile it is what TensorFlow writes so, too: the graphs and what was measured.
     if (ended.graph && !ended.profiler) {
       run_metadata_graphs(name, message, step);

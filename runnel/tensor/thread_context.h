@@ -59,6 +59,7 @@ struct ThreadContext {
     ThreadContext clean;
     clean.cancellation = cancellation;
     clean.step = step;
+    clean.worker = true;
     return clean;
   }
 };
