@@ -62,9 +62,14 @@ std::vector<ProfiledStage> stage_rows(const profile::Recording& recording) {
 // The stage whose threads work most of the time.
 int64_t busiest(const std::vector<ProfiledStage>& stages) {
   double most = 0;
-  for (const ProfiledStage& s : stages) most = std::max(most, s.busy);
+  const auto counts = [](const ProfiledStage& s) {
+    return s.own_ns > 0 && s.path != "Model";  // the root of TensorFlow's pipelines: it only waits for the others
+  };
+  for (const ProfiledStage& s : stages) {
+    if (counts(s)) most = std::max(most, s.busy);
+  }
   for (size_t i = 0; i < stages.size(); ++i) {  // the deepest come first
-    if (stages[i].own_ns > 0 && stages[i].busy >= most * kNearly) return static_cast<int64_t>(i);
+    if (counts(stages[i]) && stages[i].busy >= most * kNearly) return static_cast<int64_t>(i);
   }
   return -1;
 }
@@ -116,13 +121,14 @@ std::string words_for(const ProfiledInput& input, const profile::Recording& reco
     return prefetches ? words : words + " To do: " + prefetch + ".";
   }
   const ProfiledStage& stage = input.stages[static_cast<size_t>(input.bottleneck)];
-  words +=
-      fmt::format(" The slowest stage is {} ({}): {} for each element on {} thread{}, busy {:.0f}% of the time.",
-                  last_part(stage.path), stage.path, milliseconds(stage.own_ns / std::max<int64_t>(stage.elements, 1)),
-                  stage.threads, stage.threads == 1 ? "" : "s", stage.busy * 100);
+  const std::string name = last_part(stage.path);
+  words += fmt::format(" The slowest stage is {}{}: {} for each element on {} thread{}, busy {:.0f}% of the time.",
+                       name, name == stage.path ? "" : fmt::format(" ({})", stage.path),
+                       milliseconds(stage.own_ns / std::max<int64_t>(stage.elements, 1)), stage.threads,
+                       stage.threads == 1 ? "" : "s", stage.busy * 100);
   words += " To do: ";
   if (!prefetches) words += prefetch + "; then ";
-  return words + advice(last_part(stage.path)) + ".";
+  return words + advice(name) + ".";
 }
 
 }  // namespace

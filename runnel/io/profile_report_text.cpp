@@ -183,12 +183,12 @@ void add_input(const ProfiledInput& input, std::string& out) {
   out += line + "\n";
   if (input.stages.empty()) return;
   TextTable table(1);
-  table.row({"stage", "elements", "own time", "per element", "threads", "busy", "waited"});
+  table.row({"stage", "elements", "own time", "per element", "threads", "busy", "waited", ""});
   for (size_t i = 0; i < input.stages.size(); ++i) {
     const ProfiledStage& s = input.stages[i];
     table.row({shown_name(s.path, 48), fmt::to_string(s.elements), duration(s.own_ns),
                duration(s.own_ns / std::max<int64_t>(s.elements, 1)), fmt::to_string(s.threads), percent(s.busy),
-               duration(s.waited_ns) + (static_cast<int64_t>(i) == input.bottleneck ? "  <- slowest" : "           ")});
+               duration(s.waited_ns), static_cast<int64_t>(i) == input.bottleneck ? "<- slowest" : ""});
   }
   out += table.text();
 }
@@ -202,7 +202,7 @@ void add_memory(const ProfileReport& r, std::string& out) {
   const std::string top = amount(m.peak_bytes);
   if (m.peak_bytes > 0) {
     for (int row = rows; row > 0; --row) {
-      std::string line = fmt::format("  {:>9} |", row == rows ? top : row == 1 ? "0" : "");
+      std::string line = fmt::format("  {:>9} |", row == rows ? top : "");
       for (const int64_t bytes : m.chart) {
         // A row is filled from its middle on.
         const double level = static_cast<double>(bytes) / static_cast<double>(m.peak_bytes) * rows;
@@ -212,7 +212,7 @@ void add_memory(const ProfileReport& r, std::string& out) {
       out += line + "\n";
     }
     const std::string end = duration(r.length_ns);
-    out += fmt::format("  {:>9} +{}\n", "", std::string(m.chart.size(), '-'));
+    out += fmt::format("  {:>9} +{}\n", 0, std::string(m.chart.size(), '-'));
     out += fmt::format("  {:>9}  0{:>{}}\n", "", end, m.chart.size() - 1);
   }
   TextTable table(1);

@@ -7,6 +7,7 @@ import json
 import math
 import pathlib
 import sys
+import types
 
 from tensorboard.backend.event_processing import plugin_event_multiplexer
 from tensorboard.plugins import base_plugin
@@ -41,7 +42,9 @@ def check_runs():
     board.AddRunsFromDirectory(str(folder))
     board.Reload()
     expect('runs of TensorBoard', sorted(board.Runs()), ['made', 'recorded'])
-    plugin = profile_plugin.ProfilePlugin(base_plugin.TBContext(logdir=str(folder), multiplexer=board))
+    flags = types.SimpleNamespace(master_tpu_unsecure_channel='')
+    plugin = profile_plugin.ProfilePlugin(
+        base_plugin.TBContext(logdir=str(folder), multiplexer=board, flags=flags))
     runs = sorted(plugin.generate_runs())
     expect('runs of the plugin', [run.split('/')[0] for run in runs], ['made', 'recorded'])
     for run in runs:
