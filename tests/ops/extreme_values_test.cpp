@@ -11,7 +11,7 @@
 namespace runnel {
 namespace {
 
-constexpr int32_t kLeast = std::numeric_limits<int32_t>::min(), kMost = std::numeric_limits<int32_t>::max();
+constexpr int32_t kSmallest = std::numeric_limits<int32_t>::min(), kLargest = std::numeric_limits<int32_t>::max();
 
 int32_t scattered(const char* op, int32_t value, int32_t update) {
   const Variable v(Tensor{value});
@@ -20,10 +20,10 @@ int32_t scattered(const char* op, int32_t value, int32_t update) {
 }
 
 TEST(ExtremeValues, ScatteredIntegersWrapAround) {
-  EXPECT_EQ(scattered("ResourceScatterAdd", kMost, 1), kLeast);
-  EXPECT_EQ(scattered("ResourceScatterSub", 3, kLeast), kLeast + 3);
-  EXPECT_EQ(scattered("ResourceScatterMul", kMost, 2), -2);
-  EXPECT_EQ(scattered("ResourceScatterDiv", kLeast, -1), kLeast);
+  EXPECT_EQ(scattered("ResourceScatterAdd", kLargest, 1), kSmallest);
+  EXPECT_EQ(scattered("ResourceScatterSub", 3, kSmallest), kSmallest + 3);
+  EXPECT_EQ(scattered("ResourceScatterMul", kLargest, 2), -2);
+  EXPECT_EQ(scattered("ResourceScatterDiv", kSmallest, -1), kSmallest);
   EXPECT_EQ(scattered("ResourceScatterDiv", 7, -1), -7);
 }
 
