@@ -85,9 +85,8 @@ class RUNNEL_API Sequential : public Model {
 
 // make<Sequential>({Flatten(), Dense(10)})
 template <std::same_as<Sequential> S>
-Shared<S> make(std::initializer_list<LayerArg> layers, LayerOptions options = {},
-               CallSite where = CallSite(SourceSite::current())) {
-  return std::make_shared<S>(layers, std::move(options), where);
+Shared<S> make(std::initializer_list<LayerArg> layers, LayerOptions options = {}) {
+  return std::make_shared<S>(layers, std::move(options));
 }
 
 }  // namespace runnel::keras

@@ -85,7 +85,6 @@ TEST(KerasCallerLines, Models) {
   EXPECT_NAMES_THIS_LINE(Sequential({Tensor(1.f), Dense(1)}));
   EXPECT_NAMES_THIS_LINE(Sequential({Dense({.units = 1, .name = "a"}), Dense({.units = 1, .name = "a"})}));
   EXPECT_NAMES_THIS_LINE(Sequential(std::vector<LayerPtr>{nullptr}));
-  EXPECT_NAMES_THIS_LINE(make<Sequential>({LayerPtr()}));
   EXPECT_NAMES_THIS_LINE(Dense(1).compute_output_shape({2, -1, -1, kUnknownDim}));
   EXPECT_NAMES_THIS_LINE(Dense(1).build_from_shapes(PartialShape{2, kUnknownDim}));
   EXPECT_NAMES_THIS_LINE(Hears().model());
