@@ -95,8 +95,6 @@ std::string advice(const std::string& stage) {
   return "put cache() behind it if its elements fit into memory";
 }
 
-std::string milliseconds(int64_t ns) { return fmt::format("{:.3g} ms", static_cast<double>(ns) / 1e6); }
-
 bool has_prefetch(const profile::Recording& recording) {
   return std::any_of(recording.events.begin(), recording.events.end(), [](const profile::Event& e) {
     return (e.kind == profile::Kind::stage || e.kind == profile::Kind::input_wait) &&
@@ -109,11 +107,11 @@ std::string words_for(const ProfiledInput& input, const profile::Recording& reco
   const int64_t each = steps > 0 ? input.waited_ns / static_cast<int64_t>(steps) : 0;
   std::string words;
   if (input.share < kSomewhat) {
-    return fmt::format("The input keeps up: a step waits {} for it, {:.1f}% of its time.", milliseconds(each),
+    return fmt::format("The input keeps up: a step waits {} for it, {:.1f}% of its time.", profile_duration(each),
                        input.share * 100);
   }
   words = fmt::format("The steps wait for input{}: {} each, {:.0f}% of their time.",
-                      input.share < kMostly ? ", somewhat" : "", milliseconds(each), input.share * 100);
+                      input.share < kMostly ? ", somewhat" : "", profile_duration(each), input.share * 100);
   const bool prefetches = has_prefetch(recording);
   const std::string prefetch = "end the pipeline with prefetch(data::AUTOTUNE), so that it works while a step computes";
   if (input.bottleneck < 0) {
@@ -124,10 +122,15 @@ std::string words_for(const ProfiledInput& input, const profile::Recording& reco
   const std::string name = last_part(stage.path);
   words += fmt::format(" The slowest stage is {}{}: {} for each element on {} thread{}, busy {:.0f}% of the time.",
                        name, name == stage.path ? "" : fmt::format(" ({})", stage.path),
-                       milliseconds(stage.own_ns / std::max<int64_t>(stage.elements, 1)), stage.threads,
+                       profile_duration(stage.own_ns / std::max<int64_t>(stage.elements, 1)), stage.threads,
                        stage.threads == 1 ? "" : "s", stage.busy * 100);
   words += " To do: ";
-  if (!prefetches) words += prefetch + "; then ";
+  if (!prefetches) return words + prefetch + "; then " + advice(name) + ".";
+  if (stage.busy < input.share / 2) {
+    return words +
+           "find out what its threads wait for: they do not work most of the time in which the steps wait. It may be a "
+           "processor (other programs, fewer of them than threads), files or locks.";
+  }
   return words + advice(name) + ".";
 }
 
