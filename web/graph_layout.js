@@ -97,7 +97,7 @@ function order(layers, edges) {
     for (const layer of sweep % 2 === 0 ? layers : [...layers].reverse()) {
       const middle = new Map(layer.map(child => {
         const list = near.get(child) || [];
-        return [child, list.length === 0 ? place.get(child) || 0 : list.reduce((sum, one) => sum + (place.get(one) || 0), 0) / list.length];
+        return [child, list.length === 0 ? place.get(child) || 0 : list.reduce((/** @type {number} */ sum, /** @type {Scope} */ one) => sum + (place.get(one) || 0), 0) / list.length];
       }));
       layer.sort((a, b) => (middle.get(a) || 0) - (middle.get(b) || 0));
       number(layer);
