@@ -17,7 +17,7 @@ Json json_number(float v);  // as short as a float allows: 0.1, not 0.1000000014
 void append_number(std::string& out, double v);
 void append_number(std::string& out, float v);
 // A text from a file; what is no UTF-8 is replaced.
-std::string json_text(const Json& json);
+RUNNEL_API std::string json_text(const Json& json);
 void append_quoted(std::string& out, const std::string& text);
 
 Response json_response(const Json& json);

@@ -60,7 +60,8 @@ struct OneRun {
   TempDir dir;
   OneRun() {
     append_file(dir.file(kRunFile), version_record() + scalar_record(0, 0.1f) + scalar_record(1, 1.f / 0.f) +
-                                        scalar_record(2, 2, "a,b \"<script>") + image_record(4, "\x89PNG\r\n\x1a\nrest") +
+                                        scalar_record(2, 2, "a,b \"<script>") +
+                                        image_record(4, "\x89PNG\r\n\x1a\nrest") +
                                         image_record(5, "<html><script>alert(1)</script>"));
   }
 };
@@ -181,7 +182,8 @@ TEST(Api, ReadsEveryPluginOfTheFixtures) {
   EXPECT_EQ(histogram.size(), 20u);
   EXPECT_EQ(histogram[19]["shape"], json::array({668, 3}));
   EXPECT_NEAR(histogram[19]["values"][0].get<double>(), -58.828, 1e-3);
-  EXPECT_THAT(x.values(x.id(".", "notes/text_summary"))[0]["texts"][0].get<std::string>(), HasSubstr("**hello** world"));
+  EXPECT_THAT(x.values(x.id(".", "notes/text_summary"))[0]["texts"][0].get<std::string>(),
+              HasSubstr("**hello** world"));
   const json curve = x.values(x.id(".", "pr"))[0];
   EXPECT_EQ(curve["shape"], json::array({6, 127}));
   EXPECT_EQ(curve["values"][0], 98.0);
@@ -230,8 +232,8 @@ TEST(Guard, AnswersOnlyUnderItsOwnNames) {
   for (const char* host : {"localhost:6006", "LOCALHOST:6006", "127.0.0.1:6006", "127.0.0.1", "[::1]:6006"}) {
     EXPECT_FALSE(refused(local, host)) << host;
   }
-  for (const char* host : {"", "evil.example:6006", "localhost.evil.example", "127.0.0.1.evil.example", "192.168.0.2:6006",
-                           "127.evil.example", "[::1", "::1.evil.example"}) {
+  for (const char* host : {"", "evil.example:6006", "localhost.evil.example", "127.0.0.1.evil.example",
+                           "192.168.0.2:6006", "127.evil.example", "[::1", "::1.evil.example"}) {
     EXPECT_TRUE(refused(local, host)) << host;
   }
   EXPECT_FALSE(refused(local, "localhost:6006", "http://localhost:6006"));

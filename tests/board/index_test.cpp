@@ -74,7 +74,8 @@ TEST(Index, FollowsAFileByteByByte) {
     append_file(w.file("run"), bytes.substr(i, 1));
     w.index.refresh();
     const auto info = w.index.find("run", "loss");
-    EXPECT_EQ(info ? info->count : 0, i + 1 < first ? 0 : (i + 1 - version_record().size()) / (first - version_record().size()))
+    EXPECT_EQ(info ? info->count : 0,
+              i + 1 < first ? 0 : (i + 1 - version_record().size()) / (first - version_record().size()))
         << i;
   }
   EXPECT_THAT(w.steps("run"), ElementsAre(0, 1, 2));

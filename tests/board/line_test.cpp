@@ -14,7 +14,9 @@ namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-LinePoint point_at(int64_t step, float value) { return {.step = step, .wall = static_cast<double>(step), .value = value}; }
+LinePoint point_at(int64_t step, float value) {
+  return {.step = step, .wall = static_cast<double>(step), .value = value};
+}
 
 std::vector<LinePoint> walk(size_t n) {
   std::mt19937 random(5);

@@ -53,7 +53,9 @@ struct RawConnection {
   RawConnection(const RawConnection&) = delete;
   RawConnection& operator=(const RawConnection&) = delete;
   ~RawConnection() { ::close(socket); }
-  void send(const std::string& text) const { static_cast<void>(::send(socket, text.data(), text.size(), MSG_NOSIGNAL)); }
+  void send(const std::string& text) const {
+    static_cast<void>(::send(socket, text.data(), text.size(), MSG_NOSIGNAL));
+  }
   std::string read_until(const std::string& text) const {
     std::string got;
     char buffer[4096];
@@ -84,7 +86,8 @@ TEST(Server, ServesThePage) {
   const auto script = s.client.Get("/main.js");
   ASSERT_TRUE(script);
   EXPECT_EQ(script->get_header_value("Content-Type"), "text/javascript; charset=utf-8");
-  for (const char* path : {"/../server.cpp", "/%2e%2e/%2e%2e/etc/passwd", "//etc/passwd", "/main.js/", "/%00", "/tsconfig.json"}) {
+  for (const char* path :
+       {"/../server.cpp", "/%2e%2e/%2e%2e/etc/passwd", "//etc/passwd", "/main.js/", "/%00", "/tsconfig.json"}) {
     const auto none = s.client.Get(path);
     ASSERT_TRUE(none) << path;
     EXPECT_EQ(none->status, 404) << path;
@@ -150,14 +153,14 @@ TEST(Server, SurvivesBadRequests) {
   Served s;
   std::string ranges = "Range: bytes=0-0";
   while (ranges.size() < 7000) ranges += ",1-2";
-  for (const std::string& text : {
-           std::string("\r\n\r\n"), std::string("GET\r\n\r\n"), std::string("GET / HTTP/9.9\r\n\r\n"),
-           std::string(100'000, 'x'), "GET /" + std::string(20'000, 'a') + " HTTP/1.1\r\nHost: localhost\r\n\r\n",
-           request_text("/main.js", ranges + "\r\n"), request_text("/main.js", "Range: bytes=9-1\r\n"),
-           request_text("/main.js", "Range: bytes=99999999999999999999-\r\n"),
-           request_text("/main.js", "Content-Length: 99999999999999999999\r\n"),
-           request_text("/api/lines?series=%ff%fe&%00=%zz&=&&"), std::string("\x16\x03\x01\x02\x00\x01\x00", 7),
-           "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\nx"}) {
+  for (const std::string& text :
+       {std::string("\r\n\r\n"), std::string("GET\r\n\r\n"), std::string("GET / HTTP/9.9\r\n\r\n"),
+        std::string(100'000, 'x'), "GET /" + std::string(20'000, 'a') + " HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        request_text("/main.js", ranges + "\r\n"), request_text("/main.js", "Range: bytes=9-1\r\n"),
+        request_text("/main.js", "Range: bytes=99999999999999999999-\r\n"),
+        request_text("/main.js", "Content-Length: 99999999999999999999\r\n"),
+        request_text("/api/lines?series=%ff%fe&%00=%zz&=&&"), std::string("\x16\x03\x01\x02\x00\x01\x00", 7),
+        "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\nx"}) {
     const RawConnection bad(s.server.port());
     bad.send(text);
     ::shutdown(bad.socket, SHUT_WR);

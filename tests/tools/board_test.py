@@ -4,11 +4,8 @@
 Where TensorFlow's files are there, what it answers is compared with the table that TensorBoard's own reader made.
 """
 import csv
-import json
 import os
 import pathlib
-import re
-import select
 import shutil
 import signal
 import socket
@@ -16,63 +13,16 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
-import urllib.parse
-import urllib.request
+
+from board_program import Board, fixtures
 
 RUNNEL, ROOT = sys.argv[1], pathlib.Path(sys.argv[2])
 faults = []
 
 
-def fixtures():
-    if 'RUNNEL_FIXTURES' in os.environ:
-        return pathlib.Path(os.environ['RUNNEL_FIXTURES'])
-    for folder in [ROOT, *ROOT.parents]:
-        if (folder / 'shared/fixtures').is_dir():
-            return folder / 'shared/fixtures'
-    return None
-
-
 def expect(what, got, wanted):
     if got != wanted:
         faults.append(f'{what}: {got!r}, expected {wanted!r}')
-
-
-class Board:
-    """The program while it runs; `url` is where it says it is."""
-
-    def __init__(self, *arguments):
-        self.process = subprocess.Popen([RUNNEL, 'board', *map(str, arguments)], stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, text=True)
-        ready, _, _ = select.select([self.process.stdout], [], [], 60)
-        line = self.process.stdout.readline() if ready else ''
-        found = re.search(r'http://localhost:\d+/', line)
-        if not found:
-            self.process.kill()
-            sys.exit(f'the board did not start: {line!r} {self.process.stderr.read()!r}')
-        self.url = found[0]
-        self.port = int(self.url.rsplit(':', 1)[1][:-1])
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.kill()
-        self.process.wait()
-
-    def get(self, path, **parameters):
-        query = '?' + urllib.parse.urlencode(parameters) if parameters else ''
-        with urllib.request.urlopen(self.url + path + query, timeout=60) as response:
-            return json.load(response)
-
-    def loaded(self, ready=lambda index: True):
-        """The index once the files have been read."""
-        for _ in range(400):
-            index = self.get('api/index')
-            if not index['loading'] and ready(index):
-                return index
-            time.sleep(0.05)
-        sys.exit(f'the board does not show what is expected: {index}')
 
 
 def free_port():
@@ -83,7 +33,7 @@ def free_port():
 
 def check_ports(folder):
     port = free_port()
-    with Board('--logdir', folder / 'nothing here', '--port', port) as first:
+    with Board(RUNNEL, '--logdir', folder / 'nothing here', '--port', port) as first:
         expect('the port asked for', first.port, port)
         index = first.loaded()
         expect('an absent folder', (index['series'], index['complaints']), ([], []))
@@ -100,11 +50,11 @@ def check_ports(folder):
 
 
 def check_growth(folder):
-    source = fixtures() / 'handbook/docs/_static/code/zh/tools/tensorboard/tensorboard'
+    source = fixtures(ROOT) / 'handbook/docs/_static/code/zh/tools/tensorboard/tensorboard'
     file = next(source.glob('events*'))
     content = file.read_bytes()
     (folder / 'run').mkdir()
-    with Board('--logdir', folder) as board:
+    with Board(RUNNEL, '--logdir', folder) as board:
         board.loaded()
         with open(folder / 'run' / file.name, 'wb') as out:
             out.write(content[:300000])
@@ -125,7 +75,7 @@ def check_growth(folder):
 def check_fixtures(folder):
     """Every row of what TensorBoard says of the fixtures."""
     rows = 0
-    with Board('--logdir', folder) as board:
+    with Board(RUNNEL, '--logdir', folder) as board:
         index = board.loaded()
         known = {(series['run'], series['tag']): series for series in index['series']}
         files = {}
@@ -156,11 +106,11 @@ def check_fixtures(folder):
 def main():
     with tempfile.TemporaryDirectory() as name:
         check_ports(pathlib.Path(name))
-        if fixtures() is None:
+        if fixtures(ROOT) is None:
             print('the fixtures are missing: only a part was tested')
         else:
             check_growth(pathlib.Path(name))
-            check_fixtures(fixtures())
+            check_fixtures(fixtures(ROOT))
     print(*faults, sep='\n')
     sys.exit(1 if faults else 0)
 
