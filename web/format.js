@@ -16,7 +16,7 @@ export function short(v, digits = 5) {
   if (v === 0) return '0';
   const size = Math.abs(v);
   if (size >= 1e-4 && size < 1e7) return String(Number(v.toPrecision(digits)));
-  return v.toExponential(Math.max(0, digits - 2)).replace(/\.?0+e/, 'e');
+  return v.toExponential(Math.max(0, digits - 1)).replace(/\.?0+e/, 'e');
 }
 
 /** @param {number} n */
@@ -37,9 +37,10 @@ export function duration(seconds) {
   const s = Math.abs(seconds);
   if (s < 1) return `${sign}${Math.round(s * 1000)} ms`;
   if (s < 60) return `${sign}${Number(s.toPrecision(3))} s`;
-  if (s < 3600) return `${sign}${Math.floor(s / 60)} min ${Math.round(s % 60)} s`;
-  if (s < 86400) return `${sign}${Math.floor(s / 3600)} h ${Math.round(s % 3600 / 60)} min`;
-  return `${sign}${Math.floor(s / 86400)} d ${Math.round(s % 86400 / 3600)} h`;
+  const units = s < 3600 ? [60, 'min', 1, 's'] : s < 86400 ? [3600, 'h', 60, 'min'] : [86400, 'd', 3600, 'h'];
+  const small = Math.round(s / Number(units[2])), many = Number(units[0]) / Number(units[2]);
+  const rest = small % many;
+  return `${sign}${Math.floor(small / many)} ${units[1]}${rest > 0 ? ` ${rest} ${units[3]}` : ''}`;
 }
 
 /** @param {number} wall seconds since 1970 */

@@ -6,7 +6,7 @@ export function linearTicks(low, high, most) {
   const raw = (high - low) / Math.max(1, most);
   if (!(raw > 0) || !Number.isFinite(raw)) return [{at: low, text: short(low)}];
   const power = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 5, 10].map(m => m * power).find(s => s >= raw * 0.999) || raw;
+  const step = [1, 2, 5, 10].map(m => m * power).find(s => s >= raw * 0.75) || raw;
   const ticks = [];
   const digits = Math.max(1, Math.ceil(Math.log10(Math.max(Math.abs(low), Math.abs(high)) / step + 1)) + 1);
   for (let k = Math.ceil(low / step - 1e-9); k * step <= high + step * 1e-9; k++) {

@@ -44,13 +44,14 @@ Request request_of(const httplib::Request& from) {
 }
 
 void fill(httplib::Response& to, Response&& from) {
-  to.status = from.status;
+  if (from.status != 200) to.status = from.status;  // else the library says 200, or 206 for a part
   for (const auto& [name, value] : safe_headers()) to.set_header(name, value);
   for (const auto& [name, value] : from.headers) to.set_header(name, value);
   if (!from.stream) {
-    to.set_content(from.body, from.type);
+    to.set_content(std::move(from.body), from.type);
     return;
   }
+  to.status = 200;
   to.set_chunked_content_provider(from.type, [body = std::move(from.body), stream = std::move(from.stream)](
                                                  size_t, httplib::DataSink& sink) mutable {
     bool more = true;
@@ -86,6 +87,8 @@ struct Server::State {
     http.set_keep_alive_timeout(2);
     http.set_keep_alive_max_count(1000);
     http.set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
+      // The library compresses whatever it may, with brotli's slowest setting: seconds for what takes a millisecond.
+      const_cast<httplib::Request&>(request).headers.erase("Accept-Encoding");
       answer(request_of(request), request, response);
       return httplib::Server::HandlerResponse::Handled;
     });
