@@ -1,6 +1,6 @@
 // Cards in groups that open and close. A card asks for its values when it is seen, and again when they have changed
 // and it is still seen.
-import {el} from './dom.js';
+import {el, swatch} from './dom.js';
 import {store} from './store.js';
 
 /**
@@ -146,22 +146,28 @@ export function showProblem(node, problem) {
 }
 
 /**
- * The first part of a tag, or the tag.
+ * The group of a tag: its first part. Tags of one part share a group.
  * @param {string} tag
  */
 export function prefix(tag) {
   const slash = tag.indexOf('/');
-  return slash > 0 ? tag.slice(0, slash) : tag;
+  return slash > 0 ? tag.slice(0, slash) : 'Tags';
 }
 
 /**
- * Cards of one tag and run each, in a group for each tag.
+ * Cards of one tag and run each, the runs of a tag side by side.
  * @param {string[]} plugins
  * @returns {Group[]}
  */
 export function planByTag(plugins) {
-  return [...store.byTag(plugins)].map(([tag, list]) =>
-    ({group: tag, cards: list.map(series => ({key: String(series.id), series: [series]}))}));
+  /** @type {Map<string, Group>} */
+  const groups = new Map();
+  for (const [tag, list] of store.byTag(plugins)) {
+    const group = groups.get(prefix(tag)) || {group: prefix(tag), cards: []};
+    groups.set(group.group, group);
+    group.cards.push(...list.map(series => ({key: String(series.id), series: [series]})));
+  }
+  return [...groups.values()];
 }
 
 /**
@@ -188,11 +194,10 @@ export function tagFilter() {
 }
 
 /**
- * The name and colour of a run, for cards.
- * @param {string} run
+ * The tag of a card, and the run with its colour.
+ * @param {Series} series
  */
-export function runLabel(run) {
-  const mark = el('span', {class: 'swatch'});
-  mark.style.background = store.colourOf(run);
-  return el('div', {class: 'run'}, mark, el('span', {class: 'name', text: run, title: run}));
+export function cardHeading(series) {
+  return el('div', {class: 'heading'}, el('h3', {text: series.tag, title: [series.tag, series.description].filter(Boolean).join('\n')}),
+    el('div', {class: 'run'}, swatch(store.colourOf(series.run)), el('span', {class: 'name', text: series.run, title: series.run})));
 }

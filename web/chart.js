@@ -8,16 +8,17 @@ import {linearTicks, logTicks, relativeTicks, wallTicks} from './ticks.js';
  * @typedef {{line: Line, index: number, distance: number}} Hit
  */
 
-const LEFT = 52, RIGHT = 10, TOP = 8, BOTTOM = 22;
+const AXES = {left: 52, right: 10, top: 8, bottom: 22}, BARE = {left: 4, right: 4, top: 4, bottom: 4};
 
 export class LineChart {
   /**
    * @param {HTMLElement} box
-   * @param {{zoomed?: (range: [number, number] | null) => void, tip?: (hits: Hit[], x: number, event: PointerEvent | null) => void}} [calls]
+   * @param {{bare?: boolean, zoomed?: (range: [number, number] | null) => void, tip?: (hits: Hit[], x: number, event: PointerEvent | null) => void}} [calls]
    */
   constructor(box, calls = {}) {
     this.box = box;
     this.calls = calls;
+    this.margin = calls.bare ? BARE : AXES;  // bare: without axes
     this.canvas = document.createElement('canvas');
     // What follows the pointer is drawn above the lines, which are many.
     this.front = document.createElement('canvas');
@@ -142,11 +143,11 @@ export class LineChart {
   }
 
   /** @param {number} x */
-  toX(x) { return LEFT + (x - this.xRange[0]) / (this.xRange[1] - this.xRange[0]) * (this.width - LEFT - RIGHT); }
+  toX(x) { return this.margin.left + (x - this.xRange[0]) / (this.xRange[1] - this.xRange[0]) * (this.width - this.margin.left - this.margin.right); }
   /** @param {number} px */
-  fromX(px) { return this.xRange[0] + (px - LEFT) / (this.width - LEFT - RIGHT) * (this.xRange[1] - this.xRange[0]); }
+  fromX(px) { return this.xRange[0] + (px - this.margin.left) / (this.width - this.margin.left - this.margin.right) * (this.xRange[1] - this.xRange[0]); }
   /** @param {number} y a value, or its logarithm */
-  toY(y) { return this.height - BOTTOM - (y - this.yRange[0]) / (this.yRange[1] - this.yRange[0]) * (this.height - TOP - BOTTOM); }
+  toY(y) { return this.height - this.margin.bottom - (y - this.yRange[0]) / (this.yRange[1] - this.yRange[0]) * (this.height - this.margin.top - this.margin.bottom); }
 
   paint() {
     this.width = this.box.clientWidth;
@@ -155,10 +156,10 @@ export class LineChart {
     const g = this.begin(this.canvas);
     if (this.stale) this.findRanges();
     this.stale = false;
-    this.paintAxes(g);
+    if (!this.calls.bare) this.paintAxes(g);
     g.save();
     g.beginPath();
-    g.rect(LEFT, TOP - 2, this.width - LEFT - RIGHT, this.height - TOP - BOTTOM + 4);
+    g.rect(this.margin.left - 4, this.margin.top - 4, this.width - this.margin.left - this.margin.right + 8, this.height - this.margin.top - this.margin.bottom + 8);
     g.clip();
     for (const line of this.lines) {
       if (line.smooth) this.paintLine(g, line, line.ys, 0.28, 1);
@@ -173,7 +174,7 @@ export class LineChart {
     this.paintHover(g);
     if (this.drag && !this.panning) {
       g.fillStyle = 'rgb(80 140 255 / 22%)';
-      g.fillRect(Math.min(...this.drag), TOP, Math.abs(this.drag[1] - this.drag[0]), this.height - TOP - BOTTOM);
+      g.fillRect(Math.min(...this.drag), this.margin.top, Math.abs(this.drag[1] - this.drag[0]), this.height - this.margin.top - this.margin.bottom);
     }
   }
 
@@ -184,7 +185,7 @@ export class LineChart {
     g.font = '11px system-ui, sans-serif';
     g.lineWidth = 1;
     const kind = this.options.xKind;
-    const many = Math.max(2, Math.floor((this.width - LEFT) / 90));
+    const many = Math.max(2, Math.floor((this.width - this.margin.left) / 90));
     const xTicks = (kind === 'wall' ? wallTicks : kind === 'relative' ? relativeTicks : linearTicks)(...this.xRange, many);
     const yTicks = (this.options.logY ? logTicks : linearTicks)(...this.yRange, Math.max(2, Math.floor(this.height / 45)));
     g.strokeStyle = grid;
@@ -193,18 +194,18 @@ export class LineChart {
     g.textAlign = 'center';
     for (const tick of xTicks) {
       const x = Math.round(this.toX(tick.at)) + 0.5;
-      if (x < LEFT - 1 || x > this.width - RIGHT + 1) continue;
-      stroke(g, x, TOP, x, this.height - BOTTOM);
+      if (x < this.margin.left - 1 || x > this.width - this.margin.right + 1) continue;
+      stroke(g, x, this.margin.top, x, this.height - this.margin.bottom);
       const half = g.measureText(tick.text).width / 2;
-      g.fillText(tick.text, Math.min(x, this.width - half - 2), this.height - BOTTOM + 6);
+      g.fillText(tick.text, Math.min(x, this.width - half - 2), this.height - this.margin.bottom + 6);
     }
     g.textAlign = 'right';
     g.textBaseline = 'middle';
     for (const tick of yTicks) {
       const y = Math.round(this.toY(tick.at)) + 0.5;
-      if (y < TOP - 1 || y > this.height - BOTTOM + 1) continue;
-      stroke(g, LEFT, y, this.width - RIGHT, y);
-      g.fillText(tick.text, LEFT - 6, y);
+      if (y < this.margin.top - 1 || y > this.height - this.margin.bottom + 1) continue;
+      stroke(g, this.margin.left, y, this.width - this.margin.right, y);
+      g.fillText(tick.text, this.margin.left - 6, y);
     }
   }
 
@@ -247,11 +248,11 @@ export class LineChart {
       const x = this.toX(line.xs[i]);
       if (x - last < 7) continue;
       last = x;
-      const y = this.height - BOTTOM - 5, up = line.ys[i] === Infinity;
+      const y = this.height - this.margin.bottom - 5, up = line.ys[i] === Infinity;
       g.beginPath();
-      g.moveTo(x - 4, up ? TOP + 6 : y + 3);
-      g.lineTo(x + 4, up ? TOP + 6 : y + 3);
-      g.lineTo(x, up ? TOP : y - 4);
+      g.moveTo(x - 4, up ? this.margin.top + 6 : y + 3);
+      g.lineTo(x + 4, up ? this.margin.top + 6 : y + 3);
+      g.lineTo(x, up ? this.margin.top : y - 4);
       g.fill();
     }
   }
@@ -260,10 +261,10 @@ export class LineChart {
   paintHover(g) {
     if (this.hover === null) return;
     const x = this.toX(this.hover);
-    if (x < LEFT || x > this.width - RIGHT) return;
+    if (x < this.margin.left || x > this.width - this.margin.right) return;
     g.strokeStyle = getComputedStyle(this.box).getPropertyValue('--soft');
     g.lineWidth = 1;
-    stroke(g, Math.round(x) + 0.5, TOP, Math.round(x) + 0.5, this.height - BOTTOM);
+    stroke(g, Math.round(x) + 0.5, this.margin.top, Math.round(x) + 0.5, this.height - this.margin.bottom);
     for (const {line, index} of this.hits(this.hover, null)) {
       const y = this.yOf((line.smooth || line.ys)[index]);
       if (!Number.isFinite(y)) continue;

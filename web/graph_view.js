@@ -180,7 +180,7 @@ export class GraphView {
     g.lineTo(x1, y1);
     g.lineTo(x1 + 3.5, y1 - 6);
     g.stroke();
-    if (edge.shape && this.scale > 0.6) {
+    if (edge.shape && edge.shape !== '[]' && this.scale > 0.6) {
       g.font = '10px system-ui, sans-serif';
       g.textAlign = 'left';
       g.fillStyle = this.soft || '';

@@ -1,6 +1,6 @@
 // The tab of histograms: the newest in front of the older ones, or bands of percentiles over the steps.
 import {ask} from './api.js';
-import {CardList, emptyTab, planByTag, runLabel, tagFilter} from './cards.js';
+import {CardList, emptyTab, planByTag, cardHeading, tagFilter} from './cards.js';
 import {el} from './dom.js';
 import {numberOf, short, whole} from './format.js';
 import {store} from './store.js';
@@ -26,7 +26,7 @@ class HistogramCard {
     this.rows = [];
     /** @type {Map<string, Histogram>} */
     this.known = new Map();
-    this.head = el('div');
+    this.head = el('div', {class: 'heading'});
     this.note = el('span', {class: 'note'});
     this.canvas = el('canvas', {role: 'img'});
     this.box = el('div', {class: 'chart'}, this.canvas);
@@ -56,7 +56,7 @@ class HistogramCard {
   show([series]) {
     this.id = series.id;
     this.colour = store.colourOf(series.run);
-    this.head.replaceChildren(runLabel(series.run));
+    this.head.replaceChildren(cardHeading(series));
     this.canvas.setAttribute('aria-label', `histograms of ${series.tag} of ${series.run}`);
   }
 
@@ -182,13 +182,15 @@ class HistogramCard {
     g.textAlign = 'center';
     g.textBaseline = 'alphabetic';
     for (const tick of linearTicks(first, last, Math.floor(width / 90))) g.fillText(tick.text, toX(tick.at), height - 6);
-    const lines = rows.map(row => PERCENTILES.map(p => percentile(row, p)));
+    // One step alone is as wide as the chart.
+    const points = rows.map(row => ({x: toX(row.step), values: PERCENTILES.map(p => percentile(row, p))}));
+    if (points.length === 1) points.splice(0, 1, {...points[0], x: left}, {...points[0], x: width - right});
     const n = PERCENTILES.length;
     g.fillStyle = this.colour;
     for (let b = 0; b < Math.floor(n / 2); b++) {
       g.beginPath();
-      rows.forEach((row, i) => g.lineTo(toX(row.step) - (rows.length === 1 ? 20 : 0), toY(lines[i][b])));
-      for (let i = rows.length - 1; i >= 0; i--) g.lineTo(toX(rows[i].step) + (rows.length === 1 ? 20 : 0), toY(lines[i][n - 1 - b]));
+      for (const point of points) g.lineTo(point.x, toY(point.values[b]));
+      for (const point of [...points].reverse()) g.lineTo(point.x, toY(point.values[n - 1 - b]));
       g.globalAlpha = 0.2;
       g.fill();
     }
@@ -196,7 +198,7 @@ class HistogramCard {
     g.strokeStyle = this.colour;
     g.lineWidth = 1.6;
     g.beginPath();
-    rows.forEach((row, i) => g.lineTo(toX(row.step), toY(lines[i][(n - 1) / 2])));
+    for (const point of points) g.lineTo(point.x, toY(point.values[(n - 1) / 2]));
     g.stroke();
   }
 }

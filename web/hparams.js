@@ -102,7 +102,8 @@ class Table {
   }
 
   drawAxes() {
-    const columns = this.columns().slice(0, 14), sessions = this.sessions();
+    const sessions = this.sessions();
+    const columns = this.columns().filter(column => sessions.some((/** @type {any} */ one) => valueOf(one, column) !== null)).slice(0, 14);
     this.axes.replaceChildren();
     if (columns.length < 2 || sessions.length === 0) {
       this.axesCard.hidden = true;
@@ -142,7 +143,8 @@ class Table {
       g.fillRect(xOf(i), 26, 1, height - 60);
       for (const {place, text} of places[i].marks) g.fillText(text, xOf(i) + 2, yOf(place) + (place > 0.5 ? -5 : 13));
       g.fillStyle = css.getPropertyValue('--text');
-      g.fillText(column.title.length > 22 ? column.title.slice(0, 21) + '…' : column.title, xOf(i), height - 5);
+      const room = Math.floor((width - 120) / (columns.length - 1) / 6.2);
+      g.fillText(column.title.length > room ? `${column.title.slice(0, room - 1)}…` : column.title, xOf(i), height - 5);
     });
   }
 }

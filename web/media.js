@@ -1,6 +1,6 @@
 // The tabs of images and audio: a card for each tag and run, with a slider over every step.
 import {ask, mediaUrl} from './api.js';
-import {CardList, emptyTab, planByTag, runLabel, tagFilter} from './cards.js';
+import {CardList, emptyTab, planByTag, cardHeading, tagFilter} from './cards.js';
 import {el} from './dom.js';
 import {bytes} from './format.js';
 import {Stepper} from './stepper.js';
@@ -17,7 +17,7 @@ class MediaCard {
     this.image = image;
     this.id = 0;
     this.at = '';
-    this.head = el('div');
+    this.head = el('div', {class: 'heading'});
     this.content = el('div', {class: image ? 'pictures' : ''});
     this.facts = el('div', {class: 'note'});
     this.stepper = new Stepper(place => this.showPlace(place));
@@ -41,9 +41,8 @@ class MediaCard {
   /** @param {Series[]} series */
   show([series]) {
     this.id = series.id;
-    this.head.replaceChildren(runLabel(series.run));
+    this.head.replaceChildren(cardHeading(series));
     this.node.dataset.run = series.run;
-    this.node.title = series.description || '';
   }
 
   async load() { await this.stepper.load(this.id); }

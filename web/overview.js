@@ -32,7 +32,7 @@ class RunTile {
     this.label = el('div', {class: 'note'});
     this.node = el('article', {class: 'card', 'data-run': run}, el('div', {class: 'title'}, swatch(store.colourOf(run)),
       el('h3', {text: run, title: run}), this.state), this.label, this.box, this.facts);
-    this.chart = new LineChart(this.box);
+    this.chart = new LineChart(this.box, {bare: true});
     this.drawn = '';
   }
 

@@ -26,7 +26,7 @@ class ScalarCard {
     this.series = [];
     /** @type {any[]} */
     this.answers = [];
-    this.pin = el('button', {class: 'quiet', title: 'Pin to the top', 'aria-label': 'Pin', text: '📌', onclick: () => this.togglePin()});
+    this.pin = el('button', {class: 'quiet', title: 'Pin to the top', 'aria-label': 'Pin', text: 'Pin', onclick: () => this.togglePin()});
     this.note = el('span', {class: 'note'});
     this.menu = el('select', {'aria-label': 'Save', title: 'Save', onchange: () => this.save()});
     this.box = el('div', {class: 'chart'});
@@ -66,7 +66,7 @@ class ScalarCard {
     this.note.textContent = odd > 0 ? `⚠ ${whole(odd)} not finite` : '';
     this.note.title = 'Values that are NaN or infinite, drawn as triangles';
     this.node.querySelector('h3').title = [this.tag, ...new Set(series.map(one => one.description).filter(Boolean))].join('\n');
-    this.menu.replaceChildren(el('option', {text: '⭳', value: ''}), el('option', {text: 'PNG', value: 'png'}),
+    this.menu.replaceChildren(el('option', {text: 'Save', value: ''}), el('option', {text: 'PNG', value: 'png'}),
       ...series.slice(0, 100).flatMap(one => ['csv', 'json'].map(kind =>
         el('option', {text: `${kind.toUpperCase()}: ${one.run}`, value: `${kind} ${one.id}`}))));
   }
@@ -181,7 +181,7 @@ function plan() {
   /** @type {Map<string, import('./cards.js').Group>} */
   const groups = new Map();
   if (pins.length > 0) {
-    groups.set('📌', {group: 'Pinned', cards: pins.map(tag => ({key: `pin ${tag}`, series: tags.get(tag) || []}))});
+    groups.set(' pinned', {group: 'Pinned', cards: pins.map(tag => ({key: `pin ${tag}`, series: tags.get(tag) || []}))});
   }
   for (const [tag, series] of tags) {
     const name = prefix(tag);

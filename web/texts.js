@@ -1,6 +1,6 @@
 // The tab of texts: Markdown, with a slider over every step.
 import {ask} from './api.js';
-import {CardList, emptyTab, planByTag, runLabel, tagFilter} from './cards.js';
+import {CardList, emptyTab, planByTag, cardHeading, tagFilter} from './cards.js';
 import {el} from './dom.js';
 import {markdown} from './markdown.js';
 import {Stepper} from './stepper.js';
@@ -17,7 +17,7 @@ class TextCard {
     this.at = '';
     /** @type {any} */
     this.value = null;
-    this.head = el('div');
+    this.head = el('div', {class: 'heading'});
     this.content = el('div');
     this.stepper = new Stepper(place => this.showPlace(place));
     this.node = el('article', {class: 'card'}, el('div', {class: 'title'}, this.head), this.stepper.node, this.content);
@@ -28,7 +28,7 @@ class TextCard {
   /** @param {Series[]} series */
   show([series]) {
     this.id = series.id;
-    this.head.replaceChildren(runLabel(series.run));
+    this.head.replaceChildren(cardHeading(series));
   }
 
   async load() { await this.stepper.load(this.id); }

@@ -123,7 +123,7 @@ void EventTail::take_event(const io::Event& event, uint64_t offset, Batch& batch
     if (at == tags_.end()) {
       batch.tags.push_back(tag_info(point));
       scalar_.push_back(batch.tags.back().is_scalar());
-      at = tags_.emplace(point.tag, static_cast<uint32_t>(tags_.size())).first;
+      at = tags_.emplace(point.tag, static_cast<uint32_t>(scalar_.size() - 1)).first;
     }
     Sample sample{.tag = at->second, .point = {.step = event.step, .wall = event.wall_time}, .offset = offset};
     if (scalar_[at->second] && !(point.value != nullptr && read_scalar(*point.value, &sample.point.value))) {

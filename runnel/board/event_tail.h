@@ -1,9 +1,10 @@
 #pragma once
 
-#include <map>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "runnel/base/env.h"
@@ -67,7 +68,11 @@ class RUNNEL_API EventTail {
   uint64_t position_ = 0;
   bool stuck_ = false;             // nothing behind the position can be found, as far as the file goes now
   std::string head_, last_bytes_;  // the first bytes of the file, and those before the position
-  std::map<std::string, uint32_t, std::less<>> tags_;
+  struct TextHash {
+    using is_transparent = void;  // looks up views without a copy
+    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  };
+  std::unordered_map<std::string, uint32_t, TextHash, std::equal_to<>> tags_;
   std::vector<bool> scalar_;  // by tag
   std::string complaint_;
 };

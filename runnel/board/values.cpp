@@ -95,7 +95,10 @@ Numbers numbers_of(const io::EventPoint& point) {
     std::vector<double> rows = io::histogram_rows(histogram);
     return {.shape = {static_cast<int64_t>(rows.size() / 3), 3}, .values = std::move(rows)};
   }
-  if (point.value == nullptr || point.value->kind != io::ValueKind::tensor) throw damaged_value(point, "tensor");
+  if (point.value == nullptr) throw make_error(Code::invalid_argument, "'{}' holds bytes, no numbers", point.tag);
+  if (point.value->kind == io::ValueKind::simple_value) return {.shape = {}, .values = {point.value->simple_value}};
+  if (point.value->kind == io::ValueKind::none) return {.shape = {0}, .values = {}};  // all is in the metadata
+  if (point.value->kind != io::ValueKind::tensor) throw damaged_value(point, "value");
   const Tensor t = tensor_of(point.value->body);
   if (!has_numbers(t)) {
     throw make_error(Code::invalid_argument, "the value of '{}' holds {}, no numbers", point.tag,
