@@ -17,7 +17,7 @@ inline std::vector<std::vector<int64_t>> checkpoint_shapes() {
     shapes.push_back({1024, 4096});
     shapes.push_back({4096});
     shapes.push_back({4096, 1024});
-    for (int i = 0; i < 3; ++i) shapes.push_back({});
+    for (int i = 0; i < 3; ++i) shapes.emplace_back();
   }
   for (int i = 0; i < 4; ++i) shapes.push_back({3, 3, 256, 1000});
   return shapes;

@@ -15,7 +15,8 @@ CHECKPOINT = ["ckpt_save_1gb", "ckpt_restore_1gb"]
 # What is added to the name of the case for the opponent, where it has several ways.
 OPPONENT_CASE = {"_vs_eager": "_eager", "_vs_channels_last": "_channels_last", "_vs_sequential": "_sequential",
                  "_vs_grid": "_grid", "_vs_worst": "_worst", "_vs_2m": "_2m", "_vs_own_float32": "_float32",
-                 "_vs_plain": "_plain", "_vs_copy": "_copy", "_vs_1m": "_1m", "_vs_frames": "_frames"}
+                 "_vs_plain": "_plain", "_vs_copy": "_copy", "_vs_1m": "_1m", "_vs_frames": "_frames",
+                 "_vs_off": "_off"}
 
 # Cases whose number is one of bytes, the same in every run: printed in megabytes.
 BYTES = {"cnn_step_peak_graph", "cnn_step_peak_eager", "ckpt_async_cnn_peak"}
@@ -27,6 +28,7 @@ FAMILIES = [
     ("eager", "", "torch_eager", 2.8, ["eager_add10"]),
     ("eager", "", "torch_eager", 3.4, ["eager_add10_recording"]),
     ("eager", "", "torch_eager", 3.5, ["eager_chain_backward"]),
+    ("eager", "_vs_off", None, 1 / 1.15, ["eager_add10_profiled"]),
     ("nn", "", "torch_nn", 0.95, MATMUL + CONV),
     ("nn", "_vs_limit", "limit_nn", 0.90, MATMUL + CONV),
     ("nn", "_threads", None, 1.7, ["matmul_1024"] + [f"conv2d_{shape}_{what}" for shape in ("image1", "image2")

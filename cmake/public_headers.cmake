@@ -5,6 +5,7 @@ set(RUNNEL_PUBLIC_HEADERS
   # the program's one include
   runnel/runnel.h
   # errors, files, and what all headers are written in
+  runnel/base/asked.h
   runnel/base/env.h
   runnel/base/error.h
   runnel/base/export.h
@@ -119,10 +120,13 @@ set(RUNNEL_PUBLIC_HEADERS
   # summaries for TensorBoard
   runnel/summary/charts.h
   runnel/summary/hparams.h
+  runnel/summary/profiler.h
   runnel/summary/summary.h
+  runnel/summary/trace.h
   runnel/summary/writer.h
   # graphs and sessions of TensorFlow 1
   runnel/compat/v1.h
+  runnel/compat/v1_summary.h
   runnel/compat/v1_train.h
   # datasets and their iterators
   runnel/data/callables.h
@@ -144,6 +148,7 @@ set(RUNNEL_PUBLIC_HEADERS
   runnel/track/checkpoint_contents.h
   runnel/track/checkpoint_manager.h
   runnel/track/checkpoint_options.h
+  runnel/track/checkpoints_iterator.h
   runnel/track/foreign_iterator.h
   runnel/track/restore_status.h
   runnel/track/snapshot.h

@@ -1,6 +1,7 @@
 // Trains the handbook's network on MNIST and writes what TensorBoard shows of it: the loss of every batch, histograms
-// of the weights, the graph of a step, and pictures of digits it takes for others. usage: mnist_tensorboard
-// [--log_dir=tensorboard] [--num_batches=1200]     then: runnel events ls tensorboard
+// of the weights, the graph of a step, pictures of digits it takes for others, and a profile of twenty steps. usage:
+// mnist_tensorboard [--log_dir=tensorboard] [--num_batches=1200]
+// then: runnel events ls tensorboard; runnel profile tensorboard
 #include <cstdio>
 #include <exception>
 #include <vector>
@@ -8,7 +9,9 @@
 #include "examples/mnist_loader.h"
 #include "examples/mnist_models.h"
 #include "examples/options.h"
+#include "runnel/summary/profiler.h"
 #include "runnel/summary/summary.h"
+#include "runnel/summary/trace.h"
 
 using namespace runnel;
 
@@ -31,6 +34,7 @@ struct Mistakes {
 int main(int argc, char** argv) try {
   const Options options(argc, argv, {{"log_dir", "tensorboard"}, {"num_batches", "1200"}});
   const int num_batches = options.number("num_batches"), batch_size = 50;
+  const int profiled_from = 10;  // the first steps trace and fill caches
 
   mnist::MLP model;
   mnist::MNISTLoader data_loader;
@@ -46,16 +50,22 @@ int main(int argc, char** argv) try {
     return loss;
   });
 
+  summary::trace_on();  // the graphs of the functions that run
   for (int batch_index = 0; batch_index < num_batches; ++batch_index) {
+    if (batch_index == profiled_from) profiler::start(options.text("log_dir"));
+    if (batch_index == profiled_from + 20) profiler::stop();
+    const profiler::Trace step("train", batch_index);
     const auto [x, y] = data_loader.get_batch(batch_size);
     const Tensor loss = train_step(x, y);
     const auto scope = summary_writer.as_default(batch_index);  // the writer, and the step of what follows
     summary::scalar("loss", loss);
-    if (batch_index == 0) summary::graph(train_step.get_concrete_function(x, y).graph());
+    if (batch_index == 0) summary::trace_export("train_step");
     if (batch_index % 100 != 0) continue;
     std::printf("batch %d: loss %f\n", batch_index, static_cast<double>(loss.item<float>()));
     for (const Variable& weight : model.variables()) summary::histogram(weight.name(), weight);
   }
+
+  if (num_batches > profiled_from && num_batches <= profiled_from + 20) profiler::stop();
 
   const Mistakes mistakes(model, data_loader);
   const auto scope = summary_writer.as_default(num_batches);

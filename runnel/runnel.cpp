@@ -67,6 +67,7 @@ void register_all_ops(Registry& r) {
   register_logical(r);
   register_lookup(r);
   register_lookup_handles(r);
+  register_lookup_dense(r);
   register_matmul(r);
   register_nn_activation(r);
   register_nn_bias(r);
@@ -107,6 +108,7 @@ void register_all_ops(Registry& r) {
   register_string_unicode(r);
   register_strings(r);
   register_summary(r);
+  register_summary_messages(r);
   register_tensor_list_items(r);
   register_tensor_list_whole(r);
   register_training(r);

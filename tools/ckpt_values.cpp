@@ -123,7 +123,7 @@ std::vector<std::byte> npy_bytes(DType dtype, const std::vector<int64_t>& shape,
 ValueDifference difference(DType dtype, ByteSpan a, ByteSpan b) {
   return with_type(dtype, [&]<class T>(T) {
     ValueDifference found;
-    if (std::memcmp(a.data(), b.data(), a.size()) == 0) return found;
+    if (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0) return found;
     for (size_t i = 0; i < a.size() / sizeof(T); ++i) {
       if (std::memcmp(a.data() + i * sizeof(T), b.data() + i * sizeof(T), sizeof(T)) == 0) continue;
       const T x = element<T>(a, i), y = element<T>(b, i);

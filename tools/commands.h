@@ -17,6 +17,7 @@ void add_data(CLI::App& app);
 void add_events(CLI::App& app);
 void add_keras(CLI::App& app);
 void add_ops(CLI::App& app);
+void add_profile(CLI::App& app);
 void add_records(CLI::App& app);
 void add_version(CLI::App& app);
 

@@ -22,7 +22,8 @@ std::string full_name(const CLI::App& app) {
 // Exit status: 0 done, 1 the work failed, 2 the command line was wrong.
 int main(int argc, char** argv) try {
   CLI::App app{
-      "Runnel, a deep-learning framework: checkpoints, datasets, records and information from the command line",
+      "Runnel, a deep-learning framework: checkpoints, datasets, records, profiles and information from the command "
+      "line",
       "runnel"};
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
@@ -33,6 +34,7 @@ int main(int argc, char** argv) try {
   runnel::tools::add_events(app);
   runnel::tools::add_keras(app);
   runnel::tools::add_ops(app);
+  runnel::tools::add_profile(app);
   runnel::tools::add_records(app);
   runnel::tools::add_version(app);
   try {

@@ -1,5 +1,5 @@
 // Single ops, for bench/ops: reads calls from standard input, a line each (bench/ops.txt says how), and writes the
-// seconds of one call. --list writes calls of the elementwise ops; --threads N.
+// seconds of one call. --list writes calls of the elementwise ops; --threads N, --seconds S for one measurement.
 #include <charconv>
 #include <iostream>
 #include <sstream>
@@ -138,16 +138,18 @@ void list_elementwise() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  double seconds = 0.06;
   for (int i = 1; i < argc; ++i) {
     if (!std::strcmp(argv[i], "--list")) {
       list_elementwise();
       return 0;
     }
     if (!std::strcmp(argv[i], "--threads") && i + 1 < argc) set_num_threads(std::atoi(argv[++i]));
+    if (!std::strcmp(argv[i], "--seconds") && i + 1 < argc) seconds = std::atof(argv[++i]);
   }
   for (std::string line; std::getline(std::cin, line);) {
     try {
-      std::printf("%.9e\n", bench::measure(call_of(line), 0.06));
+      std::printf("%.9e\n", bench::measure(call_of(line), seconds));
     } catch (const std::exception& e) {
       std::printf("error %s\n", std::string(e.what()).substr(0, std::string(e.what()).find('\n')).c_str());
     }

@@ -7,6 +7,7 @@
 #include "runnel/autodiff/tape_state.h"
 #include "runnel/base/format.h"
 #include "runnel/base/stack.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/op/owned_symbol.h"
 #include "runnel/op/unrecorded.h"
@@ -146,15 +147,19 @@ GradientTape::GradientTape(const GradientTapeOptions& options) : state_(std::mak
 
 GradientTape::~GradientTape() { state_->end(); }
 
-void GradientTape::watch(const Tensor& tensor) {
-  if (!is_differentiable(tensor.dtype())) {
-    throw invalid_argument("[GradientTape] watch: {} tensors have no derivative; floating dtypes have",
-                           dtype_name(tensor.dtype()));
+void GradientTape::watch(const Tensor& tensor, SourceSite where) {
+  if (!is_differentiable(tensor.dtype(where))) {
+    throw at_line(invalid_argument("[GradientTape] watch: {} tensors have no derivative; floating dtypes have",
+                                   dtype_name(tensor.dtype())),
+                  where);
   }
-  state_->watch(tensor);
+  at_caller(where, [&] { state_->watch(tensor); });
 }
 
-void GradientTape::watch(const Variable& variable) { state_->watch(variable.handle()); }
+void GradientTape::watch(const Variable& variable, SourceSite where) {
+  variable.slot(where);  // an Error of one that was never made
+  at_caller(where, [&] { state_->watch(variable.handle()); });
+}
 
 Tensor GradSource::zeros() const { return zeros_like(variable_.defined() ? variable_.value() : key_); }
 
@@ -167,34 +172,34 @@ std::string GradSource::described() const {
 std::vector<Gradient> GradientTape::gradient(const std::vector<Tensor>& targets, const std::vector<GradSource>& sources,
                                              const std::vector<Tensor>& output_gradients,
                                              UnconnectedGradients unconnected, SourceSite where) {
-  const State::Question question(*state_, "gradient()");
-  require_unspent(where);
-  for (size_t i = 0; i < targets.size(); ++i) {
-    if (!targets[i].defined()) throw invalid_argument("[GradientTape] target {} refers to nothing{}", i, where.at());
-    if (i < output_gradients.size() && output_gradients[i].defined() &&
-        !output_gradients[i].partial_shape().compatible_with(targets[i].partial_shape())) {
-      throw invalid_argument("[GradientTape] the output gradient has shape {}, the target {}{}",
-                             output_gradients[i].partial_shape().str(), targets[i].partial_shape().str(), where.at());
+  return composed(where, [&] {
+    const State::Question question(*state_, "gradient()");
+    require_unspent();
+    for (size_t i = 0; i < targets.size(); ++i) {
+      if (!targets[i].defined()) throw invalid_argument("[GradientTape] target {} refers to nothing", i);
+      if (i < output_gradients.size() && output_gradients[i].defined() &&
+          !output_gradients[i].partial_shape().compatible_with(targets[i].partial_shape())) {
+        throw invalid_argument("[GradientTape] the output gradient has shape {}, the target {}",
+                               output_gradients[i].partial_shape().str(), targets[i].partial_shape().str());
+      }
     }
-  }
-  std::optional<Pause> pause;
-  if (state_->was_made_here()) pause.emplace(*this);  // elsewhere the question itself keeps steps away
-  const Finish finish_at_end(*this);
-  std::vector<Gradient> result = state_->gradient(targets, sources, output_gradients, !state_->options().persistent);
-  for (size_t i = 0; i < result.size(); ++i) {
-    if (result[i].defined()) continue;
-    result[i] = unconnected == UnconnectedGradients::zero ? Gradient(sources[i].zeros())
-                                                          : Gradient::none_of(sources[i].described());
-  }
-  return result;
+    std::optional<Pause> pause;
+    if (state_->was_made_here()) pause.emplace(*this);  // elsewhere the question itself keeps steps away
+    const Finish finish_at_end(*this);
+    std::vector<Gradient> result = state_->gradient(targets, sources, output_gradients, !state_->options().persistent);
+    for (size_t i = 0; i < result.size(); ++i) {
+      if (result[i].defined()) continue;
+      result[i] = unconnected == UnconnectedGradients::zero ? Gradient(sources[i].zeros())
+                                                            : Gradient::none_of(sources[i].described());
+    }
+    return result;
+  });
 }
 
-void GradientTape::require_unspent(const SourceSite& where) const {
+void GradientTape::require_unspent() const {
   if (!state_->spent) return;
-  throw make_error(
-      Code::failed_precondition,
-      "[GradientTape] a tape that is not persistent was asked twice: make it with {{.persistent = true}}{}",
-      where.at());
+  throw make_error(Code::failed_precondition,
+                   "[GradientTape] a tape that is not persistent was asked twice: make it with {{.persistent = true}}");
 }
 
 void GradientTape::finish() {
@@ -210,27 +215,29 @@ Gradient GradientTape::gradient(const Tensor& target, const GradSource& source, 
 }
 
 Tensor GradientTape::jacobian(const Tensor& target, const GradSource& source, SourceSite where) {
-  const State::Question question(*state_, "jacobian()");
-  require_unspent(where);
-  std::optional<Pause> pause;
-  if (state_->was_made_here()) pause.emplace(*this);  // elsewhere the question itself keeps steps away
-  const Finish finish_at_end(*this);
-  const Tensor zero = source.zeros();
-  std::vector<Tensor> rows;
-  for (int64_t i = 0; i < target.num_elements(); ++i) {
-    Tensor seed = Tensor::empty(target.dtype(), target.shape());
-    floating_or_complex.for_each([&]<class T>() {
-      if (dtype_of<T> != seed.dtype()) return;
-      std::fill_n(seed.mutable_data<T>(), seed.num_elements(), T(0));
-      seed.mutable_data<T>()[i] = T(1);
-    });
-    const Gradient row = state_->gradient({target}, {source}, {seed.to(target.device())}, false)[0];
-    rows.push_back(row.defined() ? row.value() : zero);
-  }
-  Dims dims = target.shape().dims();
-  dims.insert(dims.end(), zero.shape().begin(), zero.shape().end());
-  if (rows.empty()) return Tensor::empty(zero.dtype(), Shape(dims));
-  return reshape(stack(rows), dims);
+  return composed(where, [&]() -> Tensor {
+    const State::Question question(*state_, "jacobian()");
+    require_unspent();
+    std::optional<Pause> pause;
+    if (state_->was_made_here()) pause.emplace(*this);  // elsewhere the question itself keeps steps away
+    const Finish finish_at_end(*this);
+    const Tensor zero = source.zeros();
+    std::vector<Tensor> rows;
+    for (int64_t i = 0; i < target.num_elements(); ++i) {
+      Tensor seed = Tensor::empty(target.dtype(), target.shape());
+      floating_or_complex.for_each([&]<class T>() {
+        if (dtype_of<T> != seed.dtype()) return;
+        std::fill_n(seed.mutable_data<T>(), seed.num_elements(), T(0));
+        seed.mutable_data<T>()[i] = T(1);
+      });
+      const Gradient row = state_->gradient({target}, {source}, {seed.to(target.device())}, false)[0];
+      rows.push_back(row.defined() ? row.value() : zero);
+    }
+    Dims dims = target.shape().dims();
+    dims.insert(dims.end(), zero.shape().begin(), zero.shape().end());
+    if (rows.empty()) return Tensor::empty(zero.dtype(), Shape(dims));
+    return reshape(stack(rows), dims);
+  });
 }
 
 std::vector<Variable> GradientTape::watched_variables() const {
@@ -241,10 +248,12 @@ std::vector<Variable> GradientTape::watched_variables() const {
   return variables;
 }
 
-void GradientTape::reset() {
-  const State::Question question(*state_, "reset()");
-  state_->clear();
-  if (std::exchange(state_->spent, false)) state_->resume();
+void GradientTape::reset(SourceSite where) {
+  at_caller(where, [&] {
+    const State::Question question(*state_, "reset()");
+    state_->clear();
+    if (std::exchange(state_->spent, false)) state_->resume();
+  });
 }
 
 GradientTape::Pause GradientTape::stop_recording() { return Pause(*this); }
@@ -268,29 +277,31 @@ CustomGradient without_variables(const std::function<CustomGradient(const std::v
 }  // namespace
 
 Tensor custom_gradient(const std::function<CustomGradient(const std::vector<Tensor>&)>& f, const OperandList& inputs) {
-  if (!stack_has_room()) {
-    throw make_error(
-        Code::resource_exhausted,
-        "[custom_gradient] the calls inside one another have used up the stack: what calls itself must come "
-        "to an end");
-  }
-  const std::vector<Tensor>& in = inputs.values();
-  // The tapes record the ops inside, for tapes around a gradient() that uses their results; the value itself
-  // comes from the inputs in one step: it gets a handle of its own, which no recorded op made.
-  const CustomGradient result = without_variables(f, in);
-  if (const OwnedSymbol* described = result.value.defined() ? owned_symbol(result.value) : nullptr) {
-    return described->owner().with_gradient(result.value, in, result.grad);
-  }
-  if (Interceptor* tracer = current_interceptor()) return tracer->with_gradient(result.value, in, result.grad);
-  Tensor value;
-  {
-    const Unrecorded unrecorded;
-    value = identity(result.value);
-  }
-  record_step(in, {value}, [grad = result.grad](std::span<const Gradient> dy, std::span<const bool>) {
-    return grad(dy[0].value());
+  return composed(inputs.where(), [&]() -> Tensor {
+    if (!stack_has_room()) {
+      throw make_error(
+          Code::resource_exhausted,
+          "[custom_gradient] the calls inside one another have used up the stack: what calls itself must come "
+          "to an end");
+    }
+    const std::vector<Tensor>& in = inputs.values();
+    // The tapes record the ops inside, for tapes around a gradient() that uses their results; the value itself
+    // comes from the inputs in one step: it gets a handle of its own, which no recorded op made.
+    const CustomGradient result = without_variables(f, in);
+    if (const OwnedSymbol* described = result.value.defined() ? owned_symbol(result.value) : nullptr) {
+      return described->owner().with_gradient(result.value, in, result.grad);
+    }
+    if (Interceptor* tracer = current_interceptor()) return tracer->with_gradient(result.value, in, result.grad);
+    Tensor value;
+    {
+      const Unrecorded unrecorded;
+      value = identity(result.value);
+    }
+    record_step(in, {value}, [grad = result.grad](std::span<const Gradient> dy, std::span<const bool>) {
+      return grad(dy[0].value());
+    });
+    return value;
   });
-  return value;
 }
 
 bool tapes_follow(const std::vector<Tensor>& inputs) {

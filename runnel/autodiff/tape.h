@@ -50,11 +50,11 @@ class RUNNEL_API GradientTape {
   GradientTape& operator=(const GradientTape&) = delete;
 
   // Follows a tensor (of a floating or complex dtype) that no variable leads to.
-  void watch(const Tensor& tensor);
-  void watch(const Variable& variable);
+  void watch(const Tensor& tensor, SourceSite where = SourceSite::current());
+  void watch(const Variable& variable, SourceSite where = SourceSite::current());
   template <class T>
-  void watch(const std::vector<T>& all) {
-    for (const T& t : all) watch(t);
+  void watch(const std::vector<T>& all, SourceSite where = SourceSite::current()) {
+    for (const T& t : all) watch(t, where);
   }
 
   // d target / d source; none (see Gradient) where the target does not depend on it. With `output_gradient`, the
@@ -86,7 +86,7 @@ class RUNNEL_API GradientTape {
   Tensor jacobian(const Tensor& target, const GradSource& source, SourceSite where = SourceSite::current());
 
   // Forgets everything recorded and goes on recording.
-  void reset();
+  void reset(SourceSite where = SourceSite::current());
   // No op is recorded while the returned object lives.
   class Pause;
   [[nodiscard]] Pause stop_recording();
@@ -95,7 +95,7 @@ class RUNNEL_API GradientTape {
   class State;
 
  private:
-  void require_unspent(const SourceSite& where) const;
+  void require_unspent() const;
   void finish();  // a tape that is not persistent forgets
   // The end of a walk, also by an error.
   struct Finish {

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "runnel/base/format.h"
+#include "runnel/base/temporary_name.h"
 
 namespace runnel {
 
@@ -34,10 +35,13 @@ std::vector<std::byte> Env::read_file(const std::string& path) {
   return bytes;
 }
 
-void Env::write_file(const std::string& path, ByteSpan bytes) {
-  // Unique among threads and processes: two writers of one path must not share a temporary file.
+std::string temporary_name(const std::string& path, const std::string& mark) {
   static std::atomic<uint64_t> serial{0};
-  std::string temp = fmt::format("{}.tmp-{}-{}", path, ::getpid(), serial++);
+  return fmt::format("{}{}{}-{}", path, mark, ::getpid(), serial++);
+}
+
+void Env::write_file(const std::string& path, ByteSpan bytes) {
+  const std::string temp = temporary_name(path, ".tmp-");
   try {
     std::unique_ptr<WritableFile> file = create(temp);
     file->append(bytes);

@@ -27,6 +27,7 @@ std::string told(const std::string& text, const ErrorFrame& frame) {
       return text + "\n  in layer '" + frame.name + "' (" + frame.type + ") called with " + frame.detail;
     case ErrorFrame::Kind::function:
     case ErrorFrame::Kind::file: return text;
+    case ErrorFrame::Kind::call: return text + frame.where.at();
   }
   return text;
 }

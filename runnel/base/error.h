@@ -40,6 +40,7 @@ struct ErrorFrame {
     layer,     // of a model
     function,  // the graph of a traced function
     file,
+    call,  // of the library by the program: nothing but its line is known
   };
   Kind kind;
   std::string name;         // of the op, node, layer or function; the path of the file

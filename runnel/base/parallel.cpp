@@ -19,6 +19,7 @@
 #include "runnel/base/cpu_count.h"
 #include "runnel/base/flush_denormals.h"
 #include "runnel/base/format.h"
+#include "runnel/base/profile_scope.h"
 
 namespace runnel {
 namespace {
@@ -152,7 +153,7 @@ class Pool {
   void run_claimed(uint64_t first, uint64_t last, bool up);
   uint64_t work(bool is_caller);
   void work_as_worker();
-  void worker_main();
+  void worker_main(int number);
   void sleep_until_work();
   void wait_done(uint64_t total);
 
@@ -226,7 +227,8 @@ void Pool::work_as_worker() {
   }
 }
 
-void Pool::worker_main() {
+void Pool::worker_main(int number) {
+  const profile::ThreadName name("pool", number);
   const FlushDenormals flush;
   serial_depth = 1;
   while (true) {
@@ -314,7 +316,7 @@ void Pool::resize(int threads) {
   pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
     for (int i = 1; i < threads; ++i) {
-      workers_.emplace_back([this] { worker_main(); });
+      workers_.emplace_back([this, i] { worker_main(i - 1); });
       pthread_setname_np(workers_.back().native_handle(), "runnel");
     }
   } catch (const std::exception&) {

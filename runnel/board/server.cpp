@@ -6,6 +6,7 @@
 #include <chrono>
 #include <thread>
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/format.h"
 #include "runnel/base/log.h"
 #include "runnel/board/api.h"
@@ -13,7 +14,6 @@
 #include "runnel/board/index.h"
 #include "runnel/board/port_holder.h"
 #include "runnel/board/task_queue.h"
-#include "runnel/io/caller_line.h"
 
 namespace runnel::board {
 namespace {
@@ -213,7 +213,7 @@ struct Server::State {
 };
 
 Server::Server(const std::string& logdir, const ServerOptions& options, SourceSite where) {
-  io::called_at(where, [&] {
+  at_caller(where, [&] {
     state_ = std::make_unique<State>(logdir, options);
     state_->start();
   });

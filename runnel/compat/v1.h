@@ -34,28 +34,30 @@ class RUNNEL_API Operation {
  public:
   Operation() = default;
   bool defined() const { return node_ != nullptr; }
-  const std::string& name() const;
-  const std::string& type() const;  // of the op
+  const std::string& name(SourceSite where = SourceSite::current()) const;
+  const std::string& type(SourceSite where = SourceSite::current()) const;  // of the op
 
  private:
   friend class GraphState;
   friend class Session;
-  friend RUNNEL_API Operation operation_of(const Tensor& tensor);
+  friend RUNNEL_API Operation operation_of(const Tensor& tensor, SourceSite where);
+  const Node& node(const SourceSite& where) const;
   Operation(std::shared_ptr<runnel::Graph> graph, Node* node) : graph_(std::move(graph)), node_(node) {}
   std::shared_ptr<runnel::Graph> graph_;
   Node* node_ = nullptr;
 };
 
 // The node that computes a tensor.
-RUNNEL_API Operation operation_of(const Tensor& tensor);
+RUNNEL_API Operation operation_of(const Tensor& tensor, SourceSite where = SourceSite::current());
 
 // What control_dependencies waits for and what a session fetches: a tensor, a node, a variable's value, or a gradient.
 class RUNNEL_API Fetch {
  public:
-  Fetch(const Tensor& tensor) : tensor_(tensor) {}                // NOLINT: implicit
-  Fetch(const Variable& variable) : variable_(variable) {}        // NOLINT
-  Fetch(const Operation& operation) : operation_(operation) {}    // NOLINT
-  Fetch(const Gradient& gradient) : tensor_(gradient.value()) {}  // NOLINT: an Error where there is none
+  Fetch(const Tensor& tensor) : tensor_(tensor) {}                           // NOLINT: implicit
+  Fetch(const Variable& variable) : variable_(variable) {}                   // NOLINT
+  Fetch(const Operation& operation) : operation_(operation) {}               // NOLINT
+  Fetch(const Gradient& gradient, SourceSite where = SourceSite::current())  // NOLINT: an Error where there is none
+      : tensor_(gradient.value(where)) {}
 
  private:
   friend class GraphState;
@@ -81,29 +83,30 @@ class RUNNEL_API Graph {
     std::shared_ptr<GraphState> state_;
     std::unique_ptr<OpenGraph> open_;
   };
-  [[nodiscard]] Scope as_default() const { return Scope(state()); }
+  [[nodiscard]] Scope as_default(SourceSite where = SourceSite::current()) const { return Scope(state(where)); }
 
-  std::vector<std::string> operations() const;  // the names of the nodes, in the order they were made
-  std::vector<Variable> global_variables() const;
-  std::vector<Variable> trainable_variables() const;
-  std::string to_graph_def() const;  // TensorFlow's GraphDef, as bytes
-  std::string to_text() const;
+  std::vector<std::string> operations(
+      SourceSite where = SourceSite::current()) const;  // the names of the nodes, in the order they were made
+  std::vector<Variable> global_variables(SourceSite where = SourceSite::current()) const;
+  std::vector<Variable> trainable_variables(SourceSite where = SourceSite::current()) const;
+  std::string to_graph_def(SourceSite where = SourceSite::current()) const;  // TensorFlow's GraphDef, as bytes
+  std::string to_text(SourceSite where = SourceSite::current()) const;
 
  private:
   friend class Session;
   friend RUNNEL_API Graph get_default_graph();
   explicit Graph(std::shared_ptr<GraphState> state) : state_(std::move(state)) {}
-  const std::shared_ptr<GraphState>& state() const;  // an Error where it was moved from
+  const std::shared_ptr<GraphState>& state(const SourceSite& where = {}) const;  // an Error where it was moved from
   std::shared_ptr<GraphState> state_;
 };
 
 // From here on ops of this thread go into the default graph.
-RUNNEL_API void disable_eager_execution();
+RUNNEL_API void disable_eager_execution(SourceSite where = SourceSite::current());
 RUNNEL_API bool executing_eagerly();
 // That of the innermost scope, else the one that disable_eager_execution uses.
 RUNNEL_API Graph get_default_graph();
 // An empty default graph in place of the old one.
-RUNNEL_API void reset_default_graph();
+RUNNEL_API void reset_default_graph(SourceSite where = SourceSite::current());
 
 // A value that run() is given. Unknown dimensions are -1; any shape fits unless one is given.
 RUNNEL_API Tensor placeholder(DType dtype, const PartialShape& shape = PartialShape::unknown(),
@@ -144,19 +147,20 @@ class RUNNEL_API PartitionedVariable {
   const std::vector<Variable>& parts() const { return parts_; }
   auto begin() const { return parts_.begin(); }
   auto end() const { return parts_.end(); }
-  Tensor as_tensor() const;                        // the parts joined
-  operator Tensor() const { return as_tensor(); }  // NOLINT: implicit
+  Tensor as_tensor(SourceSite where = SourceSite::current()) const;  // the parts joined
+  operator Tensor() const { return as_tensor(SourceSite()); }        // NOLINT: implicit
 
  private:
   friend RUNNEL_API PartitionedVariable get_variable(const std::string& name, const Shape& shape,
-                                                     const GetVariable& options, const Partitioner& partitioner);
+                                                     const GetVariable& options, const Partitioner& partitioner,
+                                                     SourceSite where);
   std::string name_;
   Shape shape_;
   int axis_ = 0;
   std::vector<Variable> parts_;
 };
 RUNNEL_API PartitionedVariable get_variable(const std::string& name, const Shape& shape, const GetVariable& options,
-                                            const Partitioner& partitioner);
+                                            const Partitioner& partitioner, SourceSite where = SourceSite::current());
 
 struct VariableScopeOptions {
   bool reuse = false;  // get_variable gives variables that are there already, also in scopes inside
@@ -164,7 +168,7 @@ struct VariableScopeOptions {
 // While it lives, names that get_variable is given stand below its own: scope/name. Scopes nest.
 class RUNNEL_API VariableScope {
  public:
-  VariableScope(const std::string& name, const VariableScopeOptions& options);
+  VariableScope(const std::string& name, const VariableScopeOptions& options, SourceSite where = SourceSite::current());
   ~VariableScope();
   VariableScope(const VariableScope&) = delete;
   VariableScope& operator=(const VariableScope&) = delete;
@@ -172,8 +176,9 @@ class RUNNEL_API VariableScope {
  private:
   std::shared_ptr<GraphState> state_;
 };
-[[nodiscard]] inline VariableScope variable_scope(const std::string& name, const VariableScopeOptions& options = {}) {
-  return VariableScope(name, options);
+[[nodiscard]] inline VariableScope variable_scope(const std::string& name, const VariableScopeOptions& options = {},
+                                                  SourceSite where = SourceSite::current()) {
+  return VariableScope(name, options, where);
 }
 
 // The new value; running it, or what depends on it, assigns.
@@ -183,20 +188,22 @@ RUNNEL_API Tensor assign_sub(const Variable& variable, const Operand& delta);
 
 RUNNEL_API std::vector<Variable> global_variables();
 RUNNEL_API std::vector<Variable> trainable_variables();
-RUNNEL_API Operation global_variables_initializer();
-RUNNEL_API Operation variables_initializer(const std::vector<Variable>& variables);
+RUNNEL_API Operation global_variables_initializer(SourceSite where = SourceSite::current());
+RUNNEL_API Operation variables_initializer(const std::vector<Variable>& variables,
+                                           SourceSite where = SourceSite::current());
 // Runs all of them.
-RUNNEL_API Operation group(const std::vector<Fetch>& operations, const std::string& name = "group_deps");
-RUNNEL_API Operation no_op(const std::string& name = "NoOp");
+RUNNEL_API Operation group(const std::vector<Fetch>& operations, const std::string& name = "group_deps",
+                           SourceSite where = SourceSite::current());
+RUNNEL_API Operation no_op(const std::string& name = "NoOp", SourceSite where = SourceSite::current());
 // Runs all that the ops called by `changes` do to variables and the world, in the order of the calls: what update_state
 // of a metric returns in TensorFlow 1.
 //   session.run(updates([&] { accuracy.update_state(labels, predictions); }));
-RUNNEL_API Operation updates(const std::function<void()>& changes);
+RUNNEL_API Operation updates(const std::function<void()>& changes, SourceSite where = SourceSite::current());
 
 // Nodes made while it lives run after these.
 class RUNNEL_API ControlDependencies {
  public:
-  explicit ControlDependencies(const std::vector<Fetch>& before);
+  explicit ControlDependencies(const std::vector<Fetch>& before, SourceSite where = SourceSite::current());
   ~ControlDependencies();
   ControlDependencies(const ControlDependencies&) = delete;
   ControlDependencies& operator=(const ControlDependencies&) = delete;
@@ -204,12 +211,14 @@ class RUNNEL_API ControlDependencies {
  private:
   std::shared_ptr<GraphState> state_;
 };
-[[nodiscard]] inline ControlDependencies control_dependencies(const std::vector<Fetch>& before) {
-  return ControlDependencies(before);
+[[nodiscard]] inline ControlDependencies control_dependencies(const std::vector<Fetch>& before,
+                                                              SourceSite where = SourceSite::current()) {
+  return ControlDependencies(before, where);
 }
 
 // d y / d x for each variable; nothing where y does not depend on it.
-RUNNEL_API std::vector<Gradient> gradients(const Tensor& y, const std::vector<Variable>& xs);
+RUNNEL_API std::vector<Gradient> gradients(const Tensor& y, const std::vector<Variable>& xs,
+                                           SourceSite where = SourceSite::current());
 
 struct ConfigProto {
   int intra_op_parallelism_threads = 0;  // of the whole process; 0 leaves it as it is
@@ -248,12 +257,16 @@ class RUNNEL_API Session {
   }
   // The value that a variable has in this session, and another for it: no nodes are made and none run. A variable
   // without a value yet is an Error.
-  Tensor value_of(const Variable& variable) const { return value_of(variable.slot()); }
-  Tensor value_of(const VariableSlot& variable) const;
-  void load(const Variable& variable, const Tensor& value) { load(variable.slot(), value); }
-  void load(const VariableSlot& variable, const Tensor& value);
+  Tensor value_of(const Variable& variable, SourceSite where = SourceSite::current()) const {
+    return value_of(variable.slot(where), where);
+  }
+  Tensor value_of(const VariableSlot& variable, SourceSite where = SourceSite::current()) const;
+  void load(const Variable& variable, const Tensor& value, SourceSite where = SourceSite::current()) {
+    load(variable.slot(where), value, where);
+  }
+  void load(const VariableSlot& variable, const Tensor& value, SourceSite where = SourceSite::current());
   // Runs the initializers of those of the variables that are of this graph; others have their value already.
-  void initialize(const std::vector<const VariableSlot*>& variables);
+  void initialize(const std::vector<const VariableSlot*>& variables, SourceSite where = SourceSite::current());
   void close();
 
  private:

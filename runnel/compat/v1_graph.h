@@ -49,6 +49,7 @@ class GraphState : public std::enable_shared_from_this<GraphState> {
   std::vector<Declared> variables;
   std::map<const VariableSlot*, PartOf> parts;  // of partitioned variables
   std::vector<OpenVariableScope> variable_scopes;
+  std::map<std::string, std::vector<Tensor>> collections;
   std::mutex mutex;  // of the graph and `variables` while sessions run, on several threads
 
   const std::shared_ptr<runnel::Graph>& graph() const { return tracer.graph(); }
@@ -63,11 +64,15 @@ class GraphState : public std::enable_shared_from_this<GraphState> {
   const Declared& declared(const Variable& variable);
   // Makes it a variable of the graph, with nodes that assign its initial value and read it.
   void declare(const Variable& variable, const Tensor& initial_value);
+  // Another initial value than it was declared with.
+  void set_initial_value(const Variable& variable, const Tensor& value);
   // Variables that were made elsewhere (weights of Keras layers) belong to the graph once it uses them: their
   // initializer assigns the value they have now.
   void declare_captured();
 };
 
+// Do ops of this thread go into the body of a branch, a loop or a function of the graph?
+bool is_inside_block(const GraphState& state);
 // The graph that ops of this thread go into; an Error naming the caller when they run eagerly.
 GraphState& current_state(const char* caller);
 // The same for what adds operations to the graph itself: an Error in the body of a branch, a loop or a function too.

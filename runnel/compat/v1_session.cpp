@@ -8,6 +8,7 @@
 #include "runnel/compat/v1_graph.h"
 #include "runnel/graph/graph_function.h"
 #include "runnel/op/composed.h"
+#include "runnel/ops/lookup_table.h"
 #include "runnel/ops/math.h"
 #include "runnel/ops/variable_slot.h"
 #include "runnel/tensor/handle.h"
@@ -146,6 +147,7 @@ class Session::State {
     closed_ = true;
     compiled_.clear();
     variables_.clear();
+    tables_.clear();
   }
 
  private:
@@ -177,11 +179,22 @@ class Session::State {
     return known;
   }
 
-  // A captured value as this session has it: variables of the graph have slots of their own here.
+  // A captured value as this session has it: variables of the graph, and tables that can change, are its own here.
   Tensor captured(const Tensor& value) {
     if (value.dtype() != DType::resource) return value;
-    const auto* slot = referred_as<const VariableSlot>(value);
-    return slot ? own(*slot) : value;
+    if (const auto* slot = referred_as<const VariableSlot>(value)) return own(*slot);
+    const auto* table = referred_as<const Table>(value);
+    return table && !table->type.fixed ? own(*table) : value;
+  }
+  Tensor own(const Table& table) {
+    Tensor& own = tables_[&table];
+    if (!own.defined()) {
+      auto copy = table.empty_copy();
+      const auto [keys, values] = table.contents();  // of before: nodes of the graph change those of sessions
+      copy->replace(keys, values);
+      own = handle_to_table(std::move(copy));
+    }
+    return own;
   }
   Tensor own(const VariableSlot& slot) {
     Tensor& own = variables_[&slot];
@@ -200,6 +213,7 @@ class Session::State {
   bool closed_ = false;
   std::map<std::pair<std::vector<OutputKey>, std::vector<OutputKey>>, std::shared_ptr<const Compiled>> compiled_;
   std::map<const VariableSlot*, Tensor> variables_;
+  std::map<const Table*, Tensor> tables_;
 };
 
 Session::Session(const ConfigProto& config) : Session(get_default_graph(), config) {}
@@ -212,14 +226,18 @@ std::vector<Tensor> Session::run_all(const std::vector<Fetch>& fetches, const Fe
                                      const SourceSite& where) {
   return composed(where, [&] { return state_->run(fetches, feed_dict); });
 }
-Tensor Session::value_of(const VariableSlot& variable) const { return state_->savable(variable).get().at(0); }
-void Session::load(const VariableSlot& variable, const Tensor& value) {
-  const SavableValue savable = state_->savable(variable);
-  savable.check({value});
-  savable.set({value});
+Tensor Session::value_of(const VariableSlot& variable, SourceSite where) const {
+  return composed(where, [&] { return state_->savable(variable).get().at(0); });
 }
-void Session::initialize(const std::vector<const VariableSlot*>& variables) {
-  run_all(state_->initializers(variables), {}, SourceSite());
+void Session::load(const VariableSlot& variable, const Tensor& value, SourceSite where) {
+  composed(where, [&] {
+    const SavableValue savable = state_->savable(variable);
+    savable.check({value});
+    savable.set({value});
+  });
+}
+void Session::initialize(const std::vector<const VariableSlot*>& variables, SourceSite where) {
+  run_all(state_->initializers(variables), {}, where);
 }
 void Session::close() { state_->close(); }
 

@@ -2,6 +2,7 @@
 
 #include "runnel/base/format.h"
 #include "runnel/compat/v1_graph.h"
+#include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
@@ -11,35 +12,42 @@
 
 namespace runnel::compat::v1::train {
 
-std::vector<GradAndVar> Optimizer::compute_gradients(const Tensor& loss, const std::vector<Variable>& var_list) {
-  const std::vector<Variable> variables = var_list.empty() ? v1::trainable_variables() : var_list;
-  const std::vector<Gradient> all = v1::gradients(loss, variables);
-  std::vector<GradAndVar> result;
-  for (size_t i = 0; i < variables.size(); ++i) result.push_back({all[i], variables[i]});
-  return result;
+std::vector<GradAndVar> Optimizer::compute_gradients(const Tensor& loss, const std::vector<Variable>& var_list,
+                                                     SourceSite where) {
+  return composed(where, [&] {
+    const std::vector<Variable> variables = var_list.empty() ? v1::trainable_variables() : var_list;
+    const std::vector<Gradient> all = v1::gradients(loss, variables);
+    std::vector<GradAndVar> result;
+    for (size_t i = 0; i < variables.size(); ++i) result.push_back({all[i], variables[i]});
+    return result;
+  });
 }
 
-Operation Optimizer::apply_gradients(const std::vector<GradAndVar>& grads_and_vars, const Variable& global_step) {
-  GraphState& state = building_state("Optimizer.apply_gradients");
-  std::vector<GradAndVar> given;
-  for (const GradAndVar& each : grads_and_vars) {
-    if (each.gradient.defined()) given.push_back(each);
-  }
-  if (given.empty()) throw invalid_argument("[{}] the loss depends on none of the variables", name_);
-  prepare(given);
-  std::vector<Fetch> updates;
-  for (const GradAndVar& each : given) {
-    apply(each);
-    updates.emplace_back(state.last());
-  }
-  const ControlDependencies after(updates);
-  for (const Fetch& more : finish()) updates.push_back(more);
-  if (global_step.defined()) updates.emplace_back(v1::assign_add(global_step, 1));
-  return v1::group(updates, name_);
+Operation Optimizer::apply_gradients(const std::vector<GradAndVar>& grads_and_vars, const Variable& global_step,
+                                     SourceSite where) {
+  return composed(where, [&] {
+    GraphState& state = building_state("Optimizer.apply_gradients");
+    std::vector<GradAndVar> given;
+    for (const GradAndVar& each : grads_and_vars) {
+      if (each.gradient.defined()) given.push_back(each);
+    }
+    if (given.empty()) throw invalid_argument("[{}] the loss depends on none of the variables", name_);
+    prepare(given);
+    std::vector<Fetch> updates;
+    for (const GradAndVar& each : given) {
+      apply(each);
+      updates.emplace_back(state.last());
+    }
+    const ControlDependencies after(updates);
+    for (const Fetch& more : finish()) updates.push_back(more);
+    if (global_step.defined()) updates.emplace_back(v1::assign_add(global_step, 1));
+    return v1::group(updates, name_);
+  });
 }
 
-Operation Optimizer::minimize(const Tensor& loss, const Minimize& options) {
-  return apply_gradients(compute_gradients(loss, options.var_list), options.global_step);
+Operation Optimizer::minimize(const Tensor& loss, const Minimize& options, SourceSite where) {
+  return composed(where,
+                  [&] { return apply_gradients(compute_gradients(loss, options.var_list), options.global_step); });
 }
 
 Variable Optimizer::slot(const Variable& variable, const std::string& suffix, double value) const {

@@ -24,9 +24,11 @@ class RUNNEL_API Optimizer {
  public:
   virtual ~Optimizer() = default;
   // One step: running it lowers the loss.
-  Operation minimize(const Tensor& loss, const Minimize& options = {});
-  std::vector<GradAndVar> compute_gradients(const Tensor& loss, const std::vector<Variable>& var_list = {});
-  Operation apply_gradients(const std::vector<GradAndVar>& grads_and_vars, const Variable& global_step = {});
+  Operation minimize(const Tensor& loss, const Minimize& options = {}, SourceSite where = SourceSite::current());
+  std::vector<GradAndVar> compute_gradients(const Tensor& loss, const std::vector<Variable>& var_list = {},
+                                            SourceSite where = SourceSite::current());
+  Operation apply_gradients(const std::vector<GradAndVar>& grads_and_vars, const Variable& global_step = {},
+                            SourceSite where = SourceSite::current());
 
  protected:
   Optimizer(const Tensor& learning_rate, std::string name) : learning_rate_(learning_rate), name_(std::move(name)) {}

@@ -10,6 +10,7 @@
 #include "runnel/data/nodes.h"
 #include "runnel/data/runner.h"
 #include "runnel/op/random_context.h"
+#include "runnel/summary/kept_defaults.h"
 #include "runnel/tensor/serialize.h"
 
 namespace runnel::data {
@@ -384,12 +385,13 @@ class PartOfSplitNode : public DatasetNode {
 }  // namespace
 
 NodePtr nodes::filter(NodePtr input, Predicate p) {
-  return std::make_shared<FilterNode>(std::move(input), std::move(p), false, "Filter");
+  return std::make_shared<FilterNode>(std::move(input), summary::with_kept_defaults(std::move(p)), false, "Filter");
 }
 NodePtr nodes::take_while(NodePtr input, Predicate p) {
-  return std::make_shared<FilterNode>(std::move(input), std::move(p), true, "TakeWhile");
+  return std::make_shared<FilterNode>(std::move(input), summary::with_kept_defaults(std::move(p)), true, "TakeWhile");
 }
 NodePtr nodes::scan(NodePtr input, Item initial, ScanFn f) {
+  f.call = summary::with_kept_defaults(std::move(f.call));
   return std::make_shared<ScanNode>(std::move(input), std::move(initial), std::move(f));
 }
 NodePtr nodes::unique(NodePtr input) { return std::make_shared<UniqueNode>(std::move(input)); }
@@ -402,7 +404,8 @@ NodePtr nodes::rejection_resample(NodePtr input, KeyFn class_of, std::vector<dou
   if (target.empty() || (!initial.empty() && initial.size() != target.size())) {
     throw invalid_argument("[rejection_resample] {} target and {} initial shares", target.size(), initial.size());
   }
-  return std::make_shared<ResampleNode>(std::move(input), std::move(class_of), std::move(target), std::move(initial),
+  return std::make_shared<ResampleNode>(std::move(input), summary::with_kept_defaults(std::move(class_of)),
+                                        std::move(target), std::move(initial),
                                         seed ? mix(static_cast<uint64_t>(*seed), 0) | 1 : draw_seed());
 }
 

@@ -7,6 +7,7 @@
 #include "runnel/data/nodes.h"
 #include "runnel/data/runner.h"
 #include "runnel/op/random_context.h"
+#include "runnel/summary/kept_defaults.h"
 
 namespace runnel::data {
 namespace {
@@ -293,13 +294,13 @@ NodePtr nodes::interleave(NodePtr input, ExpandFn f, const InterleaveOptions& op
   check_parallel("interleave", "cycle_length", set.cycle_length);
   if (set.cycle_length <= 0) set.cycle_length = usable_cpus();
   if (set.block_length < 1) throw invalid_argument("[interleave] block_length is {}, not positive", set.block_length);
-  return std::make_shared<InterleaveNode>(std::move(input), std::move(f), set,
+  return std::make_shared<InterleaveNode>(std::move(input), summary::with_kept_defaults(std::move(f)), set,
                                           set.num_parallel_calls == 0 ? "Interleave" : "ParallelInterleave", structure);
 }
 
 NodePtr nodes::flat_map(NodePtr input, ExpandFn f, const Structure* structure) {
-  return std::make_shared<InterleaveNode>(std::move(input), std::move(f), InterleaveOptions{.cycle_length = 1},
-                                          "FlatMap", structure);
+  return std::make_shared<InterleaveNode>(std::move(input), summary::with_kept_defaults(std::move(f)),
+                                          InterleaveOptions{.cycle_length = 1}, "FlatMap", structure);
 }
 
 }  // namespace runnel::data

@@ -9,6 +9,7 @@
 #include "runnel/base/flush_denormals.h"
 #include "runnel/base/format.h"
 #include "runnel/base/moved_from.h"
+#include "runnel/base/profile_scope.h"
 #include "runnel/base/stack.h"
 #include "runnel/data/nested.h"
 #include "runnel/data/next_pass.h"
@@ -22,6 +23,7 @@
 #include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/tensor/handle.h"
+#include "runnel/tensor/profile_step.h"
 #include "runnel/tensor/trackable.h"
 
 namespace runnel::data {
@@ -151,6 +153,7 @@ struct AnyIterator::Impl : Object, Trackable {
       Impl& of;
     };
     const Reading reading(*this);
+    const profile::Span wait(profile::Kind::input_wait, "iterator", profile::current_step());
     return apart([&] { return pass.root->next(out); });
   }
 

@@ -8,6 +8,7 @@
 #include "runnel/function/concrete_function.h"
 #include "runnel/graph/tracer.h"
 #include "runnel/op/random_context.h"
+#include "runnel/summary/kept_defaults.h"
 
 namespace runnel::data {
 namespace {
@@ -286,6 +287,8 @@ bool is_elementwise(const ConcreteFunction& f) {
 
 NodePtr nodes::map(NodePtr input, ItemFn f, const MapOptions& options) {
   check_parallel("map", "num_parallel_calls", options.num_parallel_calls);
+  f.call = summary::with_kept_defaults(std::move(f.call));
+  f.vectorises = summary::with_kept_defaults(std::move(f.vectorises));  // it traces the function
   return std::make_shared<MapNode>(std::move(input), std::move(f), options);
 }
 

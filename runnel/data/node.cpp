@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string_view>
 
 #include "runnel/base/format.h"
@@ -9,6 +10,7 @@
 #include "runnel/data/nodes.h"
 #include "runnel/data/rows.h"
 #include "runnel/data/runner.h"
+#include "runnel/data/stage_event.h"
 #include "runnel/op/composed.h"
 #include "runnel/op/random_context.h"
 #include "runnel/tensor/output_destination.h"
@@ -57,7 +59,21 @@ bool IteratorNode::next(Item& out) {
   return in_stage(where_, [&] { return timed_next(out); });
 }
 
+bool IteratorNode::profiled_next(Item& out) {
+  StageEvent event(*stats_, where_);
+  const int64_t start = now_ns();
+  const bool got = produce(out);
+  if (!got) return false;
+  event.made(out);
+  stats_->elements.fetch_add(1, std::memory_order_relaxed);
+  stats_->samples.fetch_add(1, std::memory_order_relaxed);
+  stats_->sampled_ns.fetch_add(now_ns() - start, std::memory_order_relaxed);
+  return true;
+}
+
 bool IteratorNode::timed_next(Item& out) {
+  if (profile::recording() && stats_ != nullptr && !hands_over()) [[unlikely]]
+    return profiled_next(out);
   if (stats_ == nullptr || !sampled()) {
     const bool got = produce(out);
     if (got && stats_ != nullptr) stats_->elements.fetch_add(1, std::memory_order_relaxed);
@@ -75,7 +91,10 @@ bool IteratorNode::timed_next(Item& out) {
 
 int64_t IteratorNode::next_batch(int64_t n, Item& out, std::exception_ptr& error) {
   const int64_t start = stats_ != nullptr ? now_ns() : 0;
+  std::optional<StageEvent> event;
+  if (profile::recording() && stats_ != nullptr && !hands_over()) event.emplace(*stats_, where_);
   const int64_t got = produce_batch(n, out, error);
+  if (event && got > 0) event->made(out);
   if (stats_ != nullptr) {
     stats_->elements.fetch_add(got, std::memory_order_relaxed);
     stats_->samples.fetch_add(got, std::memory_order_relaxed);
@@ -134,12 +153,16 @@ namespace {
 
 // Counts every call and times one in sixteen.
 template <class F>
-void timed(StageStats* stats, int64_t elements, const F& call) {
+void timed(StageStats* stats, const SourceSite& where, int64_t elements, const Item& out, const F& call) {
   if (stats == nullptr) return call();
+  std::optional<StageEvent> event;
+  if (profile::recording()) [[unlikely]]
+    event.emplace(*stats, where);
   stats->elements.fetch_add(elements, std::memory_order_relaxed);
-  if (!sampled()) return call();
+  if (!sampled() && !event) return call();
   const int64_t start = now_ns();
   call();
+  if (event) event->made(out);
   stats->samples.fetch_add(elements, std::memory_order_relaxed);
   stats->sampled_ns.fetch_add(now_ns() - start, std::memory_order_relaxed);
 }
@@ -147,11 +170,11 @@ void timed(StageStats* stats, int64_t elements, const F& call) {
 }  // namespace
 
 void Indexed::at(int64_t i, Item& out) const {
-  timed(stats, 1, [&] { in_stage(where, [&] { compute(i, out); }); });
+  timed(stats, where, 1, out, [&] { in_stage(where, [&] { compute(i, out); }); });
 }
 
 void Indexed::gather(std::span<const int64_t> indices, Item& out) const {
-  timed(stats, static_cast<int64_t>(indices.size()), [&] { collect(indices, out); });
+  timed(stats, where, static_cast<int64_t>(indices.size()), out, [&] { collect(indices, out); });
 }
 
 void Indexed::collect(std::span<const int64_t> indices, Item& out) const {

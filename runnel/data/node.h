@@ -84,11 +84,14 @@ class RUNNEL_API IteratorNode {
  protected:
   virtual bool produce(Item& out) = 0;
   virtual int64_t produce_batch(int64_t n, Item& out, std::exception_ptr& error);
+  // Does it only hand over what other threads make? They tell profiles of it then.
+  virtual bool hands_over() const { return false; }
   StageStats* stats_ = nullptr;
   SourceSite where_;  // of the user's call that made the stage: errors name it
 
  private:
   bool timed_next(Item& out);
+  bool profiled_next(Item& out);
   // produce_batch of n elements where there are hardly so many.
   int64_t produce_all(int64_t n, Item& out, std::exception_ptr& error);
 };

@@ -47,6 +47,7 @@ StageStats& Pipeline::stage(int parent, const std::string& name, const std::stri
   auto made = std::make_unique<StageStats>();
   made->name = name;
   made->details = details;
+  made->path = parent < 0 ? name : stages_[static_cast<size_t>(parent)]->path + "::" + name;
   made->parent = parent;
   made->id = static_cast<int>(stages_.size());
   stages_.push_back(std::move(made));

@@ -47,6 +47,7 @@ class Budget {
 struct StageStats {
   std::string name;
   std::string details;
+  std::string path;  // the stages from the consumer's side down to this one: "Prefetch::Batch::Map"
   int parent = -1;
   int id = 0;
   std::atomic<int64_t> elements{0};

@@ -74,6 +74,8 @@ class RunnerJob {
   virtual void skip(int64_t elements) = 0;
   virtual void save(StateWriter& out) const = 0;
   virtual void restore(StateReader& in) = 0;
+  // Does run() do anything?
+  virtual bool computes() const { return true; }
   // Is the state a number or two? Then each block has it.
   virtual bool state_is_small() const { return false; }
 };
@@ -84,6 +86,7 @@ class PullJob : public RunnerJob {
   explicit PullJob(IteratorPtr input) : input_(std::move(input)) {}
   bool claim(Block& block, int64_t want) override;
   void run(Block&, size_t, Item&) override {}
+  bool computes() const override { return false; }
   bool pull(Item& out) { return input_->next(out); }  // the next element, without a block; false at the end
   void skip(int64_t n) override;
   void save(StateWriter& out) const override { save_nested(*input_, out); }
@@ -112,9 +115,12 @@ class Runner : public IteratorNode {
 
  protected:
   bool produce(Item& out) override;
+  bool hands_over() const override { return !alone_; }
 
  private:
   using Lock = std::unique_lock<std::mutex>;
+  static constexpr int kMaxThreads = 64;
+  static constexpr int64_t kMaxDepth = 4096;
   void start();
   void stop();
   void spawn();

@@ -10,6 +10,7 @@
 #include "runnel/data/node.h"
 #include "runnel/data/nodes.h"
 #include "runnel/op/random_context.h"
+#include "runnel/summary/kept_defaults.h"
 
 namespace runnel::data {
 namespace {
@@ -306,7 +307,8 @@ NodePtr nodes::window(NodePtr input, int64_t size, const WindowOptions& options)
 
 NodePtr nodes::group_by_window(NodePtr input, KeyFn key, GroupFn reduce, std::function<int64_t(int64_t)> size,
                                const Structure* structure) {
-  return std::make_shared<GroupNode>(std::move(input), std::move(key), std::move(reduce), std::move(size), structure,
+  return std::make_shared<GroupNode>(std::move(input), summary::with_kept_defaults(std::move(key)),
+                                     summary::with_kept_defaults(std::move(reduce)), std::move(size), structure,
                                      "GroupByWindow");
 }
 
@@ -320,6 +322,7 @@ NodePtr nodes::bucket_by_sequence_length(NodePtr input, KeyFn length, std::vecto
   if (!std::is_sorted(boundaries.begin(), boundaries.end())) {
     throw invalid_argument("[bucket_by_sequence_length] the boundaries do not rise");
   }
+  length = summary::with_kept_defaults(std::move(length));
   const auto bucket = [length = std::move(length), boundaries](Item& item) {
     return std::upper_bound(boundaries.begin(), boundaries.end(), length(item)) - boundaries.begin();
   };

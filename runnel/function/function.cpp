@@ -7,6 +7,7 @@
 
 #include "runnel/base/format.h"
 #include "runnel/base/stack.h"
+#include "runnel/function/called_graphs.h"
 #include "runnel/graph/call.h"
 #include "runnel/graph/executor/plan.h"
 #include "runnel/graph/graph_function.h"
@@ -113,6 +114,7 @@ void Core::call(const Trace& trace, const CallKey& key, Tensor* outputs) const {
     }
   }
   const GraphFunction& f = *trace.concrete.function();
+  note_call(trace.concrete.function());
   if (!current_interceptor() && !current_recorder()) [[likely]] {
     SmallVector<const Tensor*, 32> in;
     for (const Tensor* t : key.tensors) in.push_back(t);

@@ -4,6 +4,7 @@
 
 #include "runnel/base/format.h"
 #include "runnel/base/log.h"
+#include "runnel/base/profile_scope.h"
 #include "runnel/function/core_state.h"
 #include "runnel/function/tracing_turn.h"
 #include "runnel/graph/call.h"
@@ -11,6 +12,7 @@
 #include "runnel/graph/tracer.h"
 #include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
+#include "runnel/tensor/profile_step.h"
 
 namespace runnel::function_detail {
 namespace {
@@ -122,6 +124,7 @@ TracePtr Core::build(const CallKey& key, const CallText& text, const std::vector
     allow_variables = !state_->variables_made;
   }
   Tracer tracer(fmt::format("{}_{}", options_.name, number));
+  const profile::Span span(profile::Kind::tracing, tracer.graph()->name(), profile::current_step());
   tracer.graph()->plan_options = options_.plan;
   auto function = std::make_shared<GraphFunction>(tracer.graph());
   ActiveTrace active{this, &key.words, function, guess, &captures, &called_itself};

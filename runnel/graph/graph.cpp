@@ -7,22 +7,34 @@
 #include "runnel/op/registry.h"
 
 namespace runnel {
+namespace {
 
+std::string lower_case(std::string name) {
+  for (char& c : name) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return name;
+}
+
+}  // namespace
+
+// As in TensorFlow, names that differ in nothing but their case are taken for one: "mean" beside "Mean" is "mean_1".
 std::string Graph::unique_name(const std::string& wish) {
-  auto [it, fresh] = names_.try_emplace(wish, 0);
+  const std::string key = lower_case(wish);
+  auto [it, fresh] = names_.try_emplace(key, 0);
   if (fresh) return wish;
   for (;;) {
-    std::string name = fmt::format("{}_{}", wish, ++it->second);
-    if (names_.try_emplace(name, 0).second) return name;
+    const int number = ++it->second;
+    if (names_.try_emplace(fmt::format("{}_{}", key, number), 0).second) return fmt::format("{}_{}", wish, number);
   }
 }
 
 std::string Graph::free_name(const std::string& wish) const {
-  const auto taken = names_.find(wish);
+  const std::string key = lower_case(wish);
+  const auto taken = names_.find(key);
   if (taken == names_.end()) return wish;
   for (int n = taken->second + 1;; ++n) {
-    std::string name = fmt::format("{}_{}", wish, n);
-    if (!names_.contains(name)) return name;
+    if (!names_.contains(fmt::format("{}_{}", key, n))) return fmt::format("{}_{}", wish, n);
   }
 }
 
@@ -82,6 +94,7 @@ std::shared_ptr<Graph> Graph::clone(std::map<const Node*, Node*>* map) const {
   auto copy = std::make_shared<Graph>(name_);
   copy->names_ = names_;
   copy->keep = keep;
+  copy->resources = resources;
   copy->plan_options = plan_options;
   for (const auto& node : nodes_) {
     copy->nodes_.push_back(std::make_unique<Node>(*node));

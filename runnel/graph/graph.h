@@ -14,6 +14,7 @@
 namespace runnel {
 
 class Graph;
+class ResourceSpace;  // ops/named_resources.h
 struct Node;
 
 // One output of a node.
@@ -98,6 +99,8 @@ class RUNNEL_API Graph : public std::enable_shared_from_this<Graph> {
 
   // Functions that nodes refer to weakly.
   std::vector<std::shared_ptr<const FunctionBody>> keep;
+  // Of a graph that was read: where its nodes find what they name.
+  std::shared_ptr<const ResourceSpace> resources;
 
   // Does running it do more than compute its outputs?
   bool is_stateful() const;
@@ -110,6 +113,9 @@ class RUNNEL_API Graph : public std::enable_shared_from_this<Graph> {
   // The bytes of TensorFlow's GraphDef, the functions that nodes call in its library. Parameters become Placeholder
   // nodes (captured variables of dtype resource), results Identity nodes at the end. from_graph_def reads it back.
   std::string to_graph_def() const;
+  // The same to be looked at: with what is known of shapes (`_output_shapes`), and also ops of this library that
+  // TensorFlow does not have. `as_it_runs`: those that passes made are not taken apart either.
+  std::string to_shown_graph_def(bool as_it_runs = false) const;
 
  private:
   std::string name_;

@@ -21,10 +21,15 @@ constexpr int kProducer = 1087;  // the version of TensorFlow's graphs whose ops
 
 class Exporter {
  public:
+  // `shown`: to be looked at and not to be run.
+  explicit Exporter(bool shown) : shown_(shown) {}
+
   pb::GraphDef graph_def(const Graph& graph) {
     for (const auto& node : graph.nodes()) {
       if (node->is("_Arg")) {
-        write_placeholder(*node, *def_.add_node());
+        pb::NodeDef& def = *def_.add_node();
+        write_placeholder(*node, def);
+        if (shown_) write_shapes(*node, def);
       } else {
         write_node(*node, *def_.add_node(), graph_input);
       }
@@ -87,7 +92,7 @@ class Exporter {
   }
 
   void write_node(const Node& node, pb::NodeDef& to, InputName input_name) {
-    if (node.op->name.starts_with('_')) {
+    if (node.op->name.starts_with('_') && !shown_) {
       throw make_error(Code::unimplemented, "[to_graph_def] node '{}': TensorFlow has no op '{}'", node.name,
                        node.op->name);
     }
@@ -110,6 +115,11 @@ class Exporter {
         attr_to_proto(value, attr);
       }
     }
+    if (shown_) write_shapes(node, to);
+  }
+
+  static void write_shapes(const Node& node, pb::NodeDef& to) {
+    attr_to_proto(node.shapes, (*to.mutable_attr())["_output_shapes"]);
   }
 
   // What the inputs say: their type variables, the lengths of lists and the dtypes of mixed lists.
@@ -134,6 +144,7 @@ class Exporter {
 
   std::string function_name(const FuncAttr& f, const Node& user) {
     const GraphFunction* body = graph_function(f);
+    if (!body && shown_) return f.name;
     if (!body) {
       throw make_error(Code::failed_precondition, "[to_graph_def] node '{}': the function '{}' has no graph", user.name,
                        f.name);
@@ -207,6 +218,7 @@ class Exporter {
     }
   }
 
+  const bool shown_;
   pb::GraphDef def_;
   std::map<const GraphFunction*, std::string> names_of_;
   std::set<std::string> function_names_;
@@ -214,10 +226,7 @@ class Exporter {
   std::map<const Node*, std::string> arg_names_;  // of the function being written
 };
 
-}  // namespace
-
-std::string Graph::to_graph_def() const {
-  const pb::GraphDef def = Exporter().graph_def(*decomposed(*this));
+std::string serialized_graph(const pb::GraphDef& def) {
   std::string bytes;
   google::protobuf::io::StringOutputStream stream(&bytes);
   google::protobuf::io::CodedOutputStream out(&stream);
@@ -225,6 +234,14 @@ std::string Graph::to_graph_def() const {
   def.SerializeToCodedStream(&out);
   out.Trim();
   return bytes;
+}
+
+}  // namespace
+
+std::string Graph::to_graph_def() const { return serialized_graph(Exporter(false).graph_def(*decomposed(*this))); }
+
+std::string Graph::to_shown_graph_def(bool as_it_runs) const {
+  return serialized_graph(Exporter(true).graph_def(as_it_runs ? *this : *decomposed(*this)));
 }
 
 }  // namespace runnel

@@ -2,12 +2,14 @@
 #include <google/protobuf/stubs/logging.h>
 #include <runnel_pb/graph.pb.h>
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <map>
 #include <optional>
 #include <set>
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/format.h"
 #include "runnel/graph/graph_def.h"
 #include "runnel/graph/graph_function.h"
@@ -16,6 +18,7 @@
 #include "runnel/op/attr_proto.h"
 #include "runnel/op/registry.h"
 #include "runnel/ops/lookup_table.h"
+#include "runnel/ops/named_resources.h"
 #include "runnel/tensor/tensor_proto.h"
 
 namespace runnel {
@@ -102,6 +105,7 @@ class Importer {
     for (const auto& [node, name] : names_) graph().unique_name(name);  // taken from now on
     tracer_.set_outputs(outputs);
     graph().sort();
+    graph().resources = space();
     return tracer_.graph();
   }
 
@@ -110,6 +114,7 @@ class Importer {
   bool is_made(const std::string& name) const { return made_.contains(name); }
 
  private:
+  const std::shared_ptr<const ResourceSpace>& space() const;
   void rename(Node& node, const std::string& name) { names_.emplace_back(&node, name); }
   std::vector<std::string> missing_inputs(const pb::NodeDef& def) const;
   void make(const pb::NodeDef& def);
@@ -144,7 +149,8 @@ class Importer {
 // The functions of a GraphDef, made when a node refers to them.
 class Library {
  public:
-  explicit Library(const pb::FunctionDefLibrary& library) {
+  Library(const pb::FunctionDefLibrary& library, const Graph* state_of)
+      : space_(state_of ? state_of->resources : std::make_shared<const ResourceSpace>()) {
     for (const pb::FunctionDef& f : library.function()) defs_[f.signature().name()] = &f;
   }
 
@@ -187,6 +193,9 @@ class Library {
     return body.finish(outputs);
   }
 
+  // Where all that the graphs name is found.
+  const std::shared_ptr<const ResourceSpace>& space() const { return space_; }
+
  private:
   static PartialShape arg_shape(const pb::FunctionDef& def, int i) {
     const auto attrs = def.arg_attr().find(static_cast<uint32_t>(i));
@@ -199,7 +208,10 @@ class Library {
   std::map<std::string, const pb::FunctionDef*> defs_;
   std::map<std::string, std::shared_ptr<GraphFunction>> made_;
   std::map<std::string, std::shared_ptr<RecursiveFunction>> open_;
+  std::shared_ptr<const ResourceSpace> space_;
 };
+
+const std::shared_ptr<const ResourceSpace>& Importer::space() const { return library_.space(); }
 
 std::vector<std::string> Importer::missing_inputs(const pb::NodeDef& def) const {
   std::vector<std::string> missing;
@@ -261,11 +273,14 @@ void complete_control_flow(const OpDef& op, const pb::NodeDef& def, void* values
   }
 }
 
-// A table that a graph makes without a name is its node's: every run finds it again, and it goes with the graph.
-void own_table(const OpDef& op, const pb::NodeDef& def, void* attrs) {
-  if (op.name != "HashTableV2" && op.name != "MutableHashTableV2") return;
-  auto& table = *static_cast<TableAttrs*>(attrs);
-  if (table.shared_name.empty()) table.own = std::make_shared<NodeTable>(def.name());
+// Where the node finds the variable, table or writer that it names.
+void give_home(const OpDef& op, const ResourceHome& home, void* attrs) {
+  constexpr const char* kTables[] = {"HashTableV2", "MutableHashTableV2", "MutableHashTableOfTensorsV2",
+                                     "MutableDenseHashTableV2"};
+  if (op.name == "VarHandleOp") static_cast<VariableHandleAttrs*>(attrs)->home = home;
+  if (op.name == "SummaryWriter") static_cast<SummaryWriterAttrs*>(attrs)->home = home;
+  const bool is_table = std::ranges::any_of(kTables, [&](const char* table) { return op.name == table; });
+  if (is_table) static_cast<TableAttrs*>(attrs)->home = home;
 }
 
 SharedAttrs Importer::attrs_of(const OpDef& op, const pb::NodeDef& def) {
@@ -296,7 +311,7 @@ SharedAttrs Importer::attrs_of(const OpDef& op, const pb::NodeDef& def) {
     }
   }
   complete_control_flow(op, def, values.get());
-  own_table(op, def, values.get());
+  give_home(op, {space(), body_ ? graph().name() + "/" + def.name() : def.name()}, values.get());
   return values;
 }
 
@@ -417,40 +432,48 @@ std::vector<std::string> unused_tensors(const pb::GraphDef& def, Importer& impor
 
 }  // namespace
 
-std::shared_ptr<Graph> from_graph_def(std::string_view bytes, const GraphDefImport& options) {
-  pb::GraphDef def = parse(bytes);
-  use_resource_variables(def);
-  Library library(def.library());
-  if (!options.function.empty()) return library.graph(options.function);
-  Importer importer(library, "imported", def.node(), false);
-  Importer whole(library, "imported", def.node(), false);
-  add_parameters(importer, whole, def, options);
-  std::vector<std::string> names = options.outputs;
-  const std::vector<const pb::NodeDef*> results = marked_nodes(def, "_runnel_output");
-  if (names.empty() && options.targets.empty()) {
-    for (const pb::NodeDef* node : results) {
-      if (node->input_size() == 0)
-        throw invalid_argument("[from_graph_def] '{}' is marked as a result, but has no input", node->name());
-      names.push_back(node->input(0));
+std::shared_ptr<Graph> from_graph_def(std::string_view bytes, const GraphDefImport& options, SourceSite where) {
+  return at_caller(where, [&]() -> std::shared_ptr<Graph> {
+    pb::GraphDef def = parse(bytes);
+    use_resource_variables(def);
+    if (options.state_of && !options.state_of->resources) {
+      throw invalid_argument("[from_graph_def] `state_of` is '{}', which was not read from a GraphDef",
+                             options.state_of->name());
     }
-    if (results.empty()) names = unused_tensors(def, importer);
-    // Everything that has effects runs, as it did in the graph that was written.
-    for (const pb::NodeDef& node : def.node()) {
-      const bool result = marked(node, "_runnel_output").has_value();
-      if (!result && node.op() != "Placeholder") importer.node(node.name(), "the graph");
+    Library library(def.library(), options.state_of.get());
+    if (!options.function.empty()) return library.graph(options.function);
+    Importer importer(library, "imported", def.node(), false);
+    Importer whole(library, "imported", def.node(), false);
+    add_parameters(importer, whole, def, options);
+    std::vector<std::string> names = options.outputs;
+    const std::vector<const pb::NodeDef*> results = marked_nodes(def, "_runnel_output");
+    if (names.empty() && options.targets.empty()) {
+      for (const pb::NodeDef* node : results) {
+        if (node->input_size() == 0)
+          throw invalid_argument("[from_graph_def] '{}' is marked as a result, but has no input", node->name());
+        names.push_back(node->input(0));
+      }
+      if (results.empty()) names = unused_tensors(def, importer);
+      // Everything that has effects runs, as it did in the graph that was written.
+      for (const pb::NodeDef& node : def.node()) {
+        const bool result = marked(node, "_runnel_output").has_value();
+        if (!result && node.op() != "Placeholder") importer.node(node.name(), "the graph");
+      }
     }
-  }
-  std::vector<Tensor> outputs;
-  for (const std::string& text : names) outputs.push_back(importer.tensor(text, "outputs"));
-  for (const std::string& text : options.targets) importer.node(text, "targets");
-  return importer.finish(outputs);
+    std::vector<Tensor> outputs;
+    for (const std::string& text : names) outputs.push_back(importer.tensor(text, "outputs"));
+    for (const std::string& text : options.targets) importer.node(text, "targets");
+    return importer.finish(outputs);
+  });
 }
 
-std::vector<std::string> graph_def_functions(std::string_view bytes) {
-  const pb::GraphDef def = parse(bytes);
-  std::vector<std::string> names;
-  for (const auto& f : def.library().function()) names.push_back(f.signature().name());
-  return names;
+std::vector<std::string> graph_def_functions(std::string_view bytes, SourceSite where) {
+  return at_caller(where, [&] {
+    const pb::GraphDef def = parse(bytes);
+    std::vector<std::string> names;
+    for (const auto& f : def.library().function()) names.push_back(f.signature().name());
+    return names;
+  });
 }
 
 }  // namespace runnel

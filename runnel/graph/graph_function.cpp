@@ -5,11 +5,13 @@
 
 #include "runnel/autodiff/record.h"
 #include "runnel/base/format.h"
+#include "runnel/base/profile_scope.h"
 #include "runnel/graph/call.h"
 #include "runnel/graph/executor/plan.h"
 #include "runnel/graph/gradient/gradient.h"
 #include "runnel/graph/passes/pass.h"
 #include "runnel/graph/tracer.h"
+#include "runnel/tensor/profile_step.h"
 
 namespace runnel {
 
@@ -20,6 +22,8 @@ const Plan& GraphFunction::plan() const {
   std::call_once(planned_, [this] {
     planned_graph_ = graph_->clone();
     optimize(*planned_graph_);
+    profile::Span span(profile::Kind::pass, "plan", profile::current_step());
+    if (span) span.set_detail(name());
     plan_ = std::make_unique<Plan>(*planned_graph_);
   });
   return *plan_;
@@ -88,6 +92,8 @@ GraphFunctionPtr GraphFunction::extend_once() const {
 }
 
 std::shared_ptr<const Derivative> GraphFunction::build_derivative(const Pattern& pattern) const {
+  profile::Span span(profile::Kind::pass, "derivative", profile::current_step());
+  if (span) span.set_detail(name());
   // On a copy: branches and loops of the graph itself stay as they were when it was planned.
   const std::shared_ptr<Graph> graph = graph_->clone();
   BackwardGraph built = build_backward(graph, graph->outputs(), pattern.first, pattern.second);

@@ -43,7 +43,11 @@ class RUNNEL_API GraphFunction : public FunctionBody, public std::enable_shared_
   const std::string& name() const { return graph_->name(); }
   const Graph& graph() const { return *graph_; }
   const std::shared_ptr<Graph>& graph_ptr() const { return graph_; }
-  const Plan& plan() const;  // made with the first use; executor/plan.h
+  const Plan& plan() const;             // made with the first use; executor/plan.h
+  const Graph& planned_graph() const {  // after the passes
+    plan();
+    return *planned_graph_;
+  }
   bool has_side_effects() const;
   // How many orders of derivatives it returns the intermediates for.
   int orders() const { return static_cast<int>(served_.size()); }

@@ -20,6 +20,8 @@ std::string opened_path(const std::string& name, const SourceSite& where) {
 
 NameScope::NameScope(const std::string& name, SourceSite where) : path_(opened_path(name, where)), scope_(&path_) {}
 
+ReopenedScope::ReopenedScope(const std::string& name) : path_(in_name_scope(name)), scope_(&path_) {}
+
 const std::string& current_name_scope() {
   static const std::string none;
   const std::string* open = thread_context().name_scope;
@@ -28,7 +30,11 @@ const std::string& current_name_scope() {
 
 std::string in_name_scope(const std::string& name) {
   const std::string& open = current_name_scope();
-  return open.empty() ? name : open + "/" + name;
+  if (open.empty()) return name;
+  std::string path;
+  path.reserve(open.size() + 1 + name.size());  // layers are called often
+  path.append(open).append(1, '/').append(name);
+  return path;
 }
 
 }  // namespace runnel

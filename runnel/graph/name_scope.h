@@ -22,6 +22,17 @@ class RUNNEL_API NameScope {
   std::string path_;
   ContextScope<&ThreadContext::name_scope> scope_;
 };
+// A scope that has the same name each time it is opened, also within one graph: that of a layer.
+class RUNNEL_API ReopenedScope {
+ public:
+  explicit ReopenedScope(const std::string& name);
+  ReopenedScope(const ReopenedScope&) = delete;
+  ReopenedScope& operator=(const ReopenedScope&) = delete;
+
+ private:
+  std::string path_;
+  ContextScope<&ThreadContext::name_scope> scope_;
+};
 [[nodiscard]] inline NameScope name_scope(const std::string& name, SourceSite where = SourceSite::current()) {
   return NameScope(name, where);
 }

@@ -52,7 +52,7 @@ Tensor symbolic(const std::shared_ptr<Graph>& graph, NodeOutput output) {
   return Tensor(make_ref<TensorImpl>(output.node->dtype(output.index), std::make_shared<NodeSymbol>(graph, output)));
 }
 
-Tracer::Tracer(std::string name, Tracer* parent)
+Tracer::Tracer(const std::string& name, Tracer* parent)
     : graph_(std::make_shared<Graph>(parent ? parent->child_name(name) : name)),
       parent_(parent),
       epoch_(detail::trace_epoch.fetch_add(1, std::memory_order_relaxed) + 1) {

@@ -48,7 +48,7 @@ using TraceScope = ContextScope<&ThreadContext::interceptor, &ThreadContext::rec
 class RUNNEL_API Tracer : public Interceptor {
  public:
   // `parent`: the tracer whose tensors may be captured; null for a function of its own.
-  explicit Tracer(std::string name, Tracer* parent = nullptr);
+  explicit Tracer(const std::string& name, Tracer* parent = nullptr);
   // Goes on with a graph that exists (a backward function captures what it needs of its forward graph).
   Tracer(std::shared_ptr<Graph> graph, std::shared_ptr<Graph> source);
   ~Tracer() override;

@@ -1,55 +1,24 @@
 #include "runnel/io/checkpoint_commit.h"
 
-#include <signal.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <exception>
 #include <string_view>
-#include <vector>
 
 #include "runnel/base/format.h"
 #include "runnel/base/log.h"
+#include "runnel/base/temporary_name.h"
 #include "runnel/io/checkpoint_names.h"
 
 namespace runnel::io {
 namespace {
 
-// When a process began, in ticks since the machine did; 0 where that is not known, or there is no such process. Numbers
-// of processes are used again, this is not.
-uint64_t begin_of_process(int pid) {
-  try {
-    const std::vector<std::byte> bytes = Env::posix().read_file(fmt::format("/proc/{}/stat", pid));
-    std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    text.remove_prefix(std::min(text.rfind(')') + 1, text.size()));  // the name may have spaces
-    constexpr int kFieldsBefore = 20;                                // the begin is number 22, the name 2
-    for (int i = 0; i < kFieldsBefore; ++i) text.remove_prefix(std::min(text.find(' ') + 1, text.size()));
-    uint64_t begin = 0;
-    std::from_chars(text.data(), text.data() + text.size(), begin);
-    return begin;
-  } catch (const Error&) {
-    return 0;
-  }
-}
-
-// Does the process that made a temporary file live? `writer` is what stands behind the mark in its name.
-bool writer_lives(std::string_view writer) {
-  int pid = 0;
-  uint64_t begin = 0;
-  const char* end = writer.data() + writer.size();
-  const auto [dot, bad_pid] = std::from_chars(writer.data(), end, pid);
-  if (bad_pid != std::errc() || dot == end || *dot != '.' || pid <= 0) return true;  // no file of ours
-  const auto [dash, bad_begin] = std::from_chars(dot + 1, end, begin);
-  if (bad_begin != std::errc() || dash == end || *dash != '-') return true;
-  if (::kill(pid, 0) != 0 && errno == ESRCH) return false;
-  const uint64_t now = begin_of_process(pid);
-  return begin == 0 || now == 0 || now == begin;
-}
-
-// The mark of temporary files: the machine and the process, so that it can be told whether their writer still lives.
+// The mark of temporary files. File systems that machines share may know locks of one machine only: so nobody touches
+// the files of another host.
 std::string temporary_mark() {
   char host[256] = "";
   ::gethostname(host, sizeof host - 1);
@@ -58,6 +27,14 @@ std::string temporary_mark() {
     if (c == '/') c = '_';
   }
   return ".tmp-ckpt-" + name + "-";
+}
+
+// "1234-0": what temporary_name puts behind the mark. "b-1234-0" is that of a host whose name goes on after ours.
+bool is_number_of_writer(std::string_view text) {
+  const size_t dash = text.find('-');
+  if (dash == std::string_view::npos || dash == 0 || dash + 1 == text.size()) return false;
+  return text.find_first_not_of("0123456789") == dash &&
+         text.find_first_not_of("0123456789", dash + 1) == std::string_view::npos;
 }
 
 std::string file_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
@@ -85,10 +62,45 @@ ShardName free_shard_name(const std::string& prefix, Env& env) {
 
 }  // namespace
 
-std::string temporary_path(const std::string& path) {
-  static std::atomic<uint64_t> serial{0};
-  const int pid = ::getpid();
-  return fmt::format("{}{}{}.{}-{}", path, temporary_mark(), pid, begin_of_process(pid), serial++);
+TemporaryFile::TemporaryFile(const std::string& beside, Env& env) : env_(env) {
+  constexpr int kTries = 100;
+  const std::string mark = temporary_mark();
+  for (int i = 0; i < kTries; ++i) {
+    path_ = temporary_name(beside, mark);
+    lock_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (lock_ < 0 && errno == EEXIST) continue;  // of a process of this number in another container
+    if (lock_ < 0) return;                       // the reason shows when the file is written
+    const bool locked = ::flock(lock_, LOCK_EX | LOCK_NB) == 0;
+    const bool can_be_locked = locked || errno == EWOULDBLOCK;
+    // Another process may look for leftovers between the two calls: then it has the lock, or the file is gone.
+    struct ::stat status {};
+    if (locked && ::fstat(lock_, &status) == 0 && status.st_nlink > 0) return;
+    let_go();
+    if (!can_be_locked) return;
+  }
+}
+
+TemporaryFile::~TemporaryFile() {
+  if (!renamed_) remove_quietly(path_, env_);
+  let_go();
+}
+
+void TemporaryFile::let_go() {
+  if (lock_ >= 0) ::close(lock_);
+  lock_ = -1;
+}
+
+void TemporaryFile::write(ByteSpan bytes) {
+  const std::unique_ptr<WritableFile> file = env_.create(path_);
+  file->append(bytes);
+  file->sync();
+  file->close();
+}
+
+void TemporaryFile::rename_to(const std::string& path) {
+  env_.rename(path_, path);
+  renamed_ = true;
+  let_go();
 }
 
 void remove_quietly(const std::string& path, Env& env) noexcept {
@@ -97,20 +109,6 @@ void remove_quietly(const std::string& path, Env& env) noexcept {
   } catch (const std::exception&) {
     // The first failure is the one to report.
   }
-}
-
-std::string write_temporary(const std::string& path, ByteSpan bytes, Env& env) {
-  std::string temporary = temporary_path(path);
-  try {
-    const std::unique_ptr<WritableFile> file = env.create(temporary);
-    file->append(bytes);
-    file->sync();
-    file->close();
-  } catch (...) {
-    remove_quietly(temporary, env);
-    throw;
-  }
-  return temporary;
 }
 
 void create_synced_dirs(const std::string& dir, Env& env) {
@@ -125,29 +123,30 @@ void remove_leftovers(const std::string& dir, Env& env) {
   const std::string mark = temporary_mark();
   for (const std::string& name : env.list(dir)) {
     const size_t at = name.rfind(mark);
-    if (at == std::string::npos) continue;
-    if (!writer_lives(std::string_view(name).substr(at + mark.size()))) remove_quietly(join_path(dir, name), env);
+    if (at == std::string::npos || !is_number_of_writer(std::string_view(name).substr(at + mark.size()))) continue;
+    const std::string path = join_path(dir, name);
+    const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (file < 0) continue;
+    if (::flock(file, LOCK_EX | LOCK_NB) == 0) remove_quietly(path, env);
+    ::close(file);
   }
 }
 
-std::unique_ptr<FileLock> commit_checkpoint(const std::string& prefix, const std::string& data_path, Env& env,
+std::unique_ptr<FileLock> commit_checkpoint(const std::string& prefix, TemporaryFile& data, Env& env,
                                             FunctionRef<std::string(const ShardName&)> make_index) {
-  const std::string dir = parent_dir(prefix), index = checkpoint_index_path(prefix);
+  const std::string dir = parent_dir(prefix), index_path = checkpoint_index_path(prefix);
   std::unique_ptr<FileLock> lock = lock_folder(dir, env);
   const bool replaces = checkpoint_exists(prefix, env);
   const ShardName name = replaces ? free_shard_name(prefix, env) : ShardName{};
-  const std::string data = checkpoint_shard_path(prefix, name.shard, name.shards);
-  std::string index_path;
-  bool data_in_place = false;
+  const std::string data_path = checkpoint_shard_path(prefix, name.shard, name.shards);
+  TemporaryFile index(index_path, env);
+  index.write(as_bytes(make_index(name)));
+  data.rename_to(data_path);
   try {
-    index_path = write_temporary(index, as_bytes(make_index(name)), env);
-    env.rename(data_path, data);
-    data_in_place = true;
     env.sync_dir(dir);  // the index must not reach the disk before the shard it names
-    env.rename(index_path, index);
+    index.rename_to(index_path);
   } catch (...) {
-    if (!index_path.empty()) remove_quietly(index_path, env);
-    remove_quietly(data_in_place ? data : data_path, env);
+    remove_quietly(data_path, env);
     throw;
   }
   try {
@@ -159,7 +158,7 @@ std::unique_ptr<FileLock> commit_checkpoint(const std::string& prefix, const std
   }
   if (replaces) {
     for (const std::string& shard : checkpoint_shards_on_disk(prefix, env)) {
-      if (file_name(shard) != file_name(data)) remove_quietly(shard, env);
+      if (file_name(shard) != file_name(data_path)) remove_quietly(shard, env);
     }
   }
   return lock;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 
 #include "runnel/base/format.h"
 
@@ -34,7 +36,17 @@ bool is_shard_suffix(std::string_view suffix) {
   return true;
 }
 
+// One checkpoint has many names (relative, absolute, by a link to its folder), and one place.
+std::string place_of(const std::string& prefix) {
+  const std::filesystem::path absolute = std::filesystem::absolute(prefix);
+  std::error_code unknown;
+  const std::filesystem::path folder = std::filesystem::weakly_canonical(absolute.parent_path(), unknown);
+  return ((unknown ? absolute.parent_path().lexically_normal() : folder) / absolute.filename()).string();
+}
+
 }  // namespace
+
+bool is_same_checkpoint(const std::string& a, const std::string& b) { return a == b || place_of(a) == place_of(b); }
 
 std::string checkpoint_index_path(const std::string& prefix) { return prefix + ".index"; }
 

@@ -12,7 +12,8 @@ namespace runnel::io {
 // A checkpoint is known by its prefix, the path that its files begin with.
 RUNNEL_API std::string checkpoint_index_path(const std::string& prefix);  // "P.index"
 RUNNEL_API std::string checkpoint_shard_path(const std::string& prefix, int shard,
-                                             int shards);  // P.data-00000-of-00001
+                                             int shards);                        // P.data-00000-of-00001
+RUNNEL_API bool is_same_checkpoint(const std::string& a, const std::string& b);  // by other paths, perhaps
 RUNNEL_API bool checkpoint_exists(const std::string& prefix, Env& env = Env::posix());
 // The index goes first, so that what is left at any moment is a whole checkpoint or none. A checkpoint that is not
 // there is no error.

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <set>
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/crc32c.h"
 #include "runnel/base/format.h"
 #include "runnel/base/parallel.h"
@@ -115,6 +116,19 @@ struct CheckpointReader::State {
       }
     }
     return *file;
+  }
+
+  void open_shards() {
+    std::set<int> met;
+    const auto open = [&](const CheckpointEntry& entry) {
+      if (has_parts(entry) || !met.insert(entry.shard).second) return;
+      try {
+        shard(entry);
+      } catch (const Error&) {  // as the header says
+      }
+    };
+    for (const CheckpointEntry& entry : entries) open(entry);
+    for (const auto& [key, part] : parts) open(part);
   }
 
   void check_stored(const CheckpointEntry& entry) {
@@ -235,8 +249,8 @@ struct CheckpointReader::State {
   }
 };
 
-CheckpointReader::CheckpointReader(const std::string& prefix, Env& env)
-    : state_(std::make_unique<State>(prefix, env)) {}
+CheckpointReader::CheckpointReader(const std::string& prefix, Env& env, SourceSite where)
+    : state_(at_caller(where, [&] { return std::make_unique<State>(prefix, env); })) {}
 CheckpointReader::~CheckpointReader() = default;
 CheckpointReader::CheckpointReader(CheckpointReader&&) noexcept = default;
 CheckpointReader& CheckpointReader::operator=(CheckpointReader&&) noexcept = default;
@@ -253,67 +267,81 @@ const CheckpointEntry* CheckpointReader::find(std::string_view key) const {
   return found != all.end() && found->key == key ? &*found : nullptr;
 }
 
-const CheckpointEntry& CheckpointReader::entry(std::string_view key) const {
-  if (const CheckpointEntry* found = find(key)) return *found;
-  throw make_error(Code::not_found,
-                   "[checkpoint] {}: there is no key '{}' among its {}; `runnel ckpt ls {}` lists them", prefix(), key,
-                   entries().size(), prefix());
+const CheckpointEntry& CheckpointReader::entry(std::string_view key, SourceSite where) const {
+  return at_caller(where, [&]() -> const CheckpointEntry& {
+    if (const CheckpointEntry* found = find(key)) return *found;
+    throw make_error(Code::not_found,
+                     "[checkpoint] {}: there is no key '{}' among its {}; `runnel ckpt ls {}` lists them", prefix(),
+                     key, entries().size(), prefix());
+  });
 }
 
-void CheckpointReader::check(const CheckpointEntry& entry) const { state_->check(entry); }
+void CheckpointReader::open_shards() const { state_->open_shards(); }
 
-void CheckpointReader::read(const CheckpointEntry& entry, std::span<std::byte> out) const {
-  if (has_parts(entry)) return read(entry, CheckpointSlice(entry.shape.size()), out);
-  state_->require_numbers(entry, byte_size(entry), out);
-  state_->check_stored(entry);
-  state_->read_stored(entry, out);
+void CheckpointReader::check(const CheckpointEntry& entry, SourceSite where) const {
+  at_caller(where, [&] { state_->check(entry); });
 }
 
-void CheckpointReader::read(const CheckpointEntry& entry, const CheckpointSlice& slice,
-                            std::span<std::byte> out) const {
-  const size_t element = checkpoint_dtype_size(entry.dtype);
-  uint64_t size = element;
-  for (int64_t dim : slice_shape(entry.shape, slice)) size *= static_cast<uint64_t>(dim);
-  state_->require_numbers(entry, size, out);
-  state_->check(entry);
-  const auto copy_from = [&](const CheckpointEntry& stored, const CheckpointSlice& place) {
-    std::vector<std::byte> bytes(byte_size(stored));
-    state_->read_stored(stored, bytes);
-    copy_common_part(entry.shape, element, place, bytes, slice, out);
-  };
-  if (!has_parts(entry)) {
-    if (is_whole(slice)) return state_->read_stored(entry, out);
-    return copy_from(entry, CheckpointSlice(entry.shape.size()));
-  }
-  const std::vector<CheckpointEntry> parts = state_->parts_of(entry);
-  for (size_t i = 0; i < parts.size(); ++i) copy_from(parts[i], entry.slices[i]);
+void CheckpointReader::read(const CheckpointEntry& entry, std::span<std::byte> out, SourceSite where) const {
+  at_caller(where, [&] {
+    if (has_parts(entry)) return read(entry, CheckpointSlice(entry.shape.size()), out);
+    state_->require_numbers(entry, byte_size(entry), out);
+    state_->check_stored(entry);
+    state_->read_stored(entry, out);
+  });
 }
 
-std::vector<std::string> CheckpointReader::read_strings(const CheckpointEntry& entry) const {
-  if (!is_text(entry.dtype) || has_parts(entry)) {
-    throw invalid_argument("[checkpoint] {}: key '{}' is {} of {}, not of strings", prefix(), entry.key,
-                           has_parts(entry) ? "a partitioned variable" : "a tensor",
-                           checkpoint_dtype_name(entry.dtype));
-  }
-  const std::vector<std::byte> bytes = state_->read_text(entry);
-  const std::vector<std::string_view> views = state_->parse_text(entry, bytes);
-  return {views.begin(), views.end()};
+void CheckpointReader::read(const CheckpointEntry& entry, const CheckpointSlice& slice, std::span<std::byte> out,
+                            SourceSite where) const {
+  at_caller(where, [&] {
+    const size_t element = checkpoint_dtype_size(entry.dtype);
+    uint64_t size = element;
+    for (int64_t dim : slice_shape(entry.shape, slice)) size *= static_cast<uint64_t>(dim);
+    state_->require_numbers(entry, size, out);
+    state_->check(entry);
+    const auto copy_from = [&](const CheckpointEntry& stored, const CheckpointSlice& place) {
+      std::vector<std::byte> bytes(byte_size(stored));
+      state_->read_stored(stored, bytes);
+      copy_common_part(entry.shape, element, place, bytes, slice, out);
+    };
+    if (!has_parts(entry)) {
+      if (is_whole(slice)) return state_->read_stored(entry, out);
+      return copy_from(entry, CheckpointSlice(entry.shape.size()));
+    }
+    const std::vector<CheckpointEntry> parts = state_->parts_of(entry);
+    for (size_t i = 0; i < parts.size(); ++i) copy_from(parts[i], entry.slices[i]);
+  });
 }
 
-std::vector<std::byte> CheckpointReader::read_raw(const CheckpointEntry& entry) const {
-  if (has_parts(entry)) {
-    throw invalid_argument("[checkpoint] {}: key '{}' is a partitioned variable: its parts have bytes", prefix(),
-                           entry.key);
-  }
-  state_->check_stored(entry);
-  std::vector<std::byte> bytes(entry.size);
-  state_->read_stored(entry, bytes, !is_text(entry.dtype));
-  if (is_text(entry.dtype)) state_->parse_text(entry, bytes);
-  return bytes;
+std::vector<std::string> CheckpointReader::read_strings(const CheckpointEntry& entry, SourceSite where) const {
+  return at_caller(where, [&]() -> std::vector<std::string> {
+    if (!is_text(entry.dtype) || has_parts(entry)) {
+      throw invalid_argument("[checkpoint] {}: key '{}' is {} of {}, not of strings", prefix(), entry.key,
+                             has_parts(entry) ? "a partitioned variable" : "a tensor",
+                             checkpoint_dtype_name(entry.dtype));
+    }
+    const std::vector<std::byte> bytes = state_->read_text(entry);
+    const std::vector<std::string_view> views = state_->parse_text(entry, bytes);
+    return {views.begin(), views.end()};
+  });
 }
 
-std::vector<CheckpointEntry> CheckpointReader::parts(const CheckpointEntry& entry) const {
-  return state_->parts_of(entry);
+std::vector<std::byte> CheckpointReader::read_raw(const CheckpointEntry& entry, SourceSite where) const {
+  return at_caller(where, [&] {
+    if (has_parts(entry)) {
+      throw invalid_argument("[checkpoint] {}: key '{}' is a partitioned variable: its parts have bytes", prefix(),
+                             entry.key);
+    }
+    state_->check_stored(entry);
+    std::vector<std::byte> bytes(entry.size);
+    state_->read_stored(entry, bytes, !is_text(entry.dtype));
+    if (is_text(entry.dtype)) state_->parse_text(entry, bytes);
+    return bytes;
+  });
+}
+
+std::vector<CheckpointEntry> CheckpointReader::parts(const CheckpointEntry& entry, SourceSite where) const {
+  return at_caller(where, [&] { return state_->parts_of(entry); });
 }
 
 }  // namespace runnel::io

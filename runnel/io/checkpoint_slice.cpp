@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/format.h"
 
 namespace runnel::io {
@@ -72,40 +73,44 @@ int64_t length_of(const CheckpointExtent& extent, int64_t dim) { return extent.l
 
 }  // namespace
 
-CheckpointSliceSpec parse_slice_spec(const std::string& text) {
-  std::vector<std::string_view> words = parts_of(text, ' ');
-  if (words.size() < 2) throw bad_spec(text, "the shape is missing");
-  CheckpointSliceSpec spec;
-  for (size_t i = 0; i + 1 < words.size(); ++i) spec.shape.push_back(number_of(words[i], text));
-  for (std::string_view part : parts_of(words.back(), ':')) {
-    if (part == "-") {
-      spec.slice.emplace_back();
-      continue;
+CheckpointSliceSpec parse_slice_spec(const std::string& text, SourceSite where) {
+  return at_caller(where, [&]() -> CheckpointSliceSpec {
+    std::vector<std::string_view> words = parts_of(text, ' ');
+    if (words.size() < 2) throw bad_spec(text, "the shape is missing");
+    CheckpointSliceSpec spec;
+    for (size_t i = 0; i + 1 < words.size(); ++i) spec.shape.push_back(number_of(words[i], text));
+    for (std::string_view part : parts_of(words.back(), ':')) {
+      if (part == "-") {
+        spec.slice.emplace_back();
+        continue;
+      }
+      const std::vector<std::string_view> pair = parts_of(part, ',');
+      if (pair.size() != 2) throw bad_spec(text, "a dimension has START,LENGTH or -");
+      spec.slice.push_back({number_of(pair[0], text), number_of(pair[1], text)});
     }
-    const std::vector<std::string_view> pair = parts_of(part, ',');
-    if (pair.size() != 2) throw bad_spec(text, "a dimension has START,LENGTH or -");
-    spec.slice.push_back({number_of(pair[0], text), number_of(pair[1], text)});
-  }
-  if (spec.slice.size() != spec.shape.size()) throw bad_spec(text, "it has another rank than the shape");
-  slice_shape(spec.shape, spec.slice);
-  return spec;
+    if (spec.slice.size() != spec.shape.size()) throw bad_spec(text, "it has another rank than the shape");
+    slice_shape(spec.shape, spec.slice);
+    return spec;
+  });
 }
 
-std::vector<int64_t> slice_shape(std::span<const int64_t> shape, const CheckpointSlice& slice) {
-  if (slice.size() != shape.size()) {
-    throw invalid_argument("[checkpoint] a slice of rank {} of a tensor of shape [{}]", slice.size(),
-                           comma_separated(shape));
-  }
-  std::vector<int64_t> sizes;
-  for (size_t d = 0; d < slice.size(); ++d) {
-    const int64_t length = length_of(slice[d], shape[d]);
-    if (slice[d].start < 0 || slice[d].start > shape[d] || length > shape[d] - slice[d].start) {
-      throw invalid_argument("[checkpoint] a slice that begins at {} and has {} elements of a dimension of {}",
-                             slice[d].start, length, shape[d]);
+std::vector<int64_t> slice_shape(std::span<const int64_t> shape, const CheckpointSlice& slice, SourceSite where) {
+  return at_caller(where, [&] {
+    if (slice.size() != shape.size()) {
+      throw invalid_argument("[checkpoint] a slice of rank {} of a tensor of shape [{}]", slice.size(),
+                             comma_separated(shape));
     }
-    sizes.push_back(length);
-  }
-  return sizes;
+    std::vector<int64_t> sizes;
+    for (size_t d = 0; d < slice.size(); ++d) {
+      const int64_t length = length_of(slice[d], shape[d]);
+      if (slice[d].start < 0 || slice[d].start > shape[d] || length > shape[d] - slice[d].start) {
+        throw invalid_argument("[checkpoint] a slice that begins at {} and has {} elements of a dimension of {}",
+                               slice[d].start, length, shape[d]);
+      }
+      sizes.push_back(length);
+    }
+    return sizes;
+  });
 }
 
 bool is_whole(const CheckpointSlice& slice) {

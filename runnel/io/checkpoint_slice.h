@@ -11,6 +11,7 @@
 
 #include "runnel/base/env.h"
 #include "runnel/base/export.h"
+#include "runnel/base/source_site.h"
 
 namespace runnel::io {
 
@@ -28,10 +29,11 @@ struct CheckpointSliceSpec {
   std::vector<int64_t> shape;
   CheckpointSlice slice;
 };
-RUNNEL_API CheckpointSliceSpec parse_slice_spec(const std::string& text);
+RUNNEL_API CheckpointSliceSpec parse_slice_spec(const std::string& text, SourceSite where = SourceSite::current());
 
 // The shape of the part; an Error (invalid_argument) where it does not lie inside the whole.
-RUNNEL_API std::vector<int64_t> slice_shape(std::span<const int64_t> shape, const CheckpointSlice& slice);
+RUNNEL_API std::vector<int64_t> slice_shape(std::span<const int64_t> shape, const CheckpointSlice& slice,
+                                            SourceSite where = SourceSite::current());
 RUNNEL_API bool is_whole(const CheckpointSlice& slice);
 
 // Do two parts of a tensor have elements in common? And which two of several do; nothing where none have.

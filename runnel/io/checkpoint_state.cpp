@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/decimal.h"
 #include "runnel/base/format.h"
 #include "runnel/base/log.h"
@@ -51,25 +52,27 @@ std::string checkpoint_state_text(const CheckpointState& state) {
   return text;
 }
 
-CheckpointState parse_checkpoint_state(std::string_view text) {
-  CheckpointState state;
-  TextProtoReader reader(text);
-  while (std::optional<std::string> field = reader.field()) {
-    reader.values([&] {
-      if (*field == kLatest) {
-        state.model_checkpoint_path = reader.string();
-      } else if (*field == kAll) {
-        state.all_model_checkpoint_paths.push_back(reader.string());
-      } else if (*field == kTimes) {
-        state.all_model_checkpoint_timestamps.push_back(reader.number());
-      } else if (*field == kPreserved) {
-        state.last_preserved_timestamp = reader.number();
-      } else {
-        throw reader.bad(fmt::format("there is no field '{}'", *field));
-      }
-    });
-  }
-  return state;
+CheckpointState parse_checkpoint_state(std::string_view text, SourceSite where) {
+  return at_caller(where, [&] {
+    CheckpointState state;
+    TextProtoReader reader(text);
+    while (std::optional<std::string> field = reader.field()) {
+      reader.values([&] {
+        if (*field == kLatest) {
+          state.model_checkpoint_path = reader.string();
+        } else if (*field == kAll) {
+          state.all_model_checkpoint_paths.push_back(reader.string());
+        } else if (*field == kTimes) {
+          state.all_model_checkpoint_timestamps.push_back(reader.number());
+        } else if (*field == kPreserved) {
+          state.last_preserved_timestamp = reader.number();
+        } else {
+          throw reader.bad(fmt::format("there is no field '{}'", *field));
+        }
+      });
+    }
+    return state;
+  });
 }
 
 namespace {
@@ -117,58 +120,61 @@ std::optional<StateFile> read_state_file(const std::string& dir, const std::stri
 }  // namespace
 
 std::optional<CheckpointState> read_checkpoint_state(const std::string& dir, const std::string& latest_filename,
-                                                     Env& env) {
-  const std::optional<StateFile> file = read_state_file(dir, latest_filename, env);
-  return file ? std::optional(file->state(dir, env)) : std::nullopt;
+                                                     Env& env, SourceSite where) {
+  return at_caller(where, [&] {
+    const std::optional<StateFile> file = read_state_file(dir, latest_filename, env);
+    return file ? std::optional(file->state(dir, env)) : std::nullopt;
+  });
 }
 
 std::string write_checkpoint_state(const std::string& dir, const CheckpointState& state,
-                                   const WriteCheckpointStateOptions& options, Env& env) {
-  CheckpointState written = state;
-  if (written.all_model_checkpoint_paths.empty() ||
-      written.all_model_checkpoint_paths.back() != written.model_checkpoint_path) {
-    written.all_model_checkpoint_paths.push_back(written.model_checkpoint_path);
-  }
-  const size_t times = written.all_model_checkpoint_timestamps.size();
-  if (times != 0 && times != written.all_model_checkpoint_paths.size()) {
-    throw invalid_argument("[checkpoint] {} checkpoints with {} times: each has one, or none has",
-                           written.all_model_checkpoint_paths.size(), times);
-  }
-  // A relative path is relative to where the program runs, as long as the folder is.
-  const auto as_written = [&](const std::string& path) {
-    return is_absolute(path) ? (options.relative_paths ? relative_to(dir, path) : path)
-                             : (is_absolute(dir) ? path : relative_to(dir, path));
-  };
-  written.model_checkpoint_path = as_written(written.model_checkpoint_path);
-  for (std::string& path : written.all_model_checkpoint_paths) path = as_written(path);
-  if (written.model_checkpoint_path == options.latest_filename) {
-    throw invalid_argument("[checkpoint] '{}' is the name of the state file; save the checkpoint under another one",
-                           state.model_checkpoint_path);
-  }
-  std::string text = checkpoint_state_text(written);
-  const std::string path = join_path(dir, options.latest_filename);
-  const std::string temporary = write_temporary(path, as_bytes(text), env);
-  try {
-    env.rename(temporary, path);
-  } catch (...) {
-    remove_quietly(temporary, env);
-    throw;
-  }
-  env.sync_dir(dir);
-  return text;
+                                   const WriteCheckpointStateOptions& options, Env& env, SourceSite where) {
+  return at_caller(where, [&] {
+    CheckpointState written = state;
+    if (written.all_model_checkpoint_paths.empty() ||
+        written.all_model_checkpoint_paths.back() != written.model_checkpoint_path) {
+      written.all_model_checkpoint_paths.push_back(written.model_checkpoint_path);
+    }
+    const size_t times = written.all_model_checkpoint_timestamps.size();
+    if (times != 0 && times != written.all_model_checkpoint_paths.size()) {
+      throw invalid_argument("[checkpoint] {} checkpoints with {} times: each has one, or none has",
+                             written.all_model_checkpoint_paths.size(), times);
+    }
+    // A relative path is relative to where the program runs, as long as the folder is.
+    const auto as_written = [&](const std::string& path) {
+      return is_absolute(path) ? (options.relative_paths ? relative_to(dir, path) : path)
+                               : (is_absolute(dir) ? path : relative_to(dir, path));
+    };
+    written.model_checkpoint_path = as_written(written.model_checkpoint_path);
+    for (std::string& path : written.all_model_checkpoint_paths) path = as_written(path);
+    if (written.model_checkpoint_path == options.latest_filename) {
+      throw invalid_argument("[checkpoint] '{}' is the name of the state file; save the checkpoint under another one",
+                             state.model_checkpoint_path);
+    }
+    std::string text = checkpoint_state_text(written);
+    const std::string path = join_path(dir, options.latest_filename);
+    TemporaryFile file(path, env);
+    file.write(as_bytes(text));
+    file.rename_to(path);
+    env.sync_dir(dir);
+    return text;
+  });
 }
 
-std::optional<std::string> latest_checkpoint(const std::string& dir, const std::string& latest_filename, Env& env) {
-  const std::optional<StateFile> file = read_state_file(dir, latest_filename, env);
-  if (!file) return std::nullopt;
-  if (file->garbage) {
-    log_warning("[checkpoint] {} is ignored: {}", file->path, file->garbage->what());
+std::optional<std::string> latest_checkpoint(const std::string& dir, const std::string& latest_filename, Env& env,
+                                             SourceSite where) {
+  return at_caller(where, [&]() -> std::optional<std::string> {
+    const std::optional<StateFile> file = read_state_file(dir, latest_filename, env);
+    if (!file) return std::nullopt;
+    if (file->garbage) {
+      log_warning("[checkpoint] {} is ignored: {}", file->path, file->garbage->what());
+      return std::nullopt;
+    }
+    const std::string latest = file->state(dir, env).model_checkpoint_path;
+    if (checkpoint_exists(latest, env)) return latest;
+    log_error("[checkpoint] {} names {}, whose files are missing", file->path, latest);
     return std::nullopt;
-  }
-  const std::string latest = file->state(dir, env).model_checkpoint_path;
-  if (checkpoint_exists(latest, env)) return latest;
-  log_error("[checkpoint] {} names {}, whose files are missing", file->path, latest);
-  return std::nullopt;
+  });
 }
 
 }  // namespace runnel::io

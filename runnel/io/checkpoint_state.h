@@ -7,6 +7,7 @@
 
 #include "runnel/base/env.h"
 #include "runnel/base/export.h"
+#include "runnel/base/source_site.h"
 
 namespace runnel::io {
 
@@ -22,14 +23,15 @@ struct CheckpointState {
 // As TensorFlow writes it: protobuf's text format.
 RUNNEL_API std::string checkpoint_state_text(const CheckpointState& state);
 // What stands in the text; an Error (data_loss) that names the line where it is none.
-RUNNEL_API CheckpointState parse_checkpoint_state(std::string_view text);
+RUNNEL_API CheckpointState parse_checkpoint_state(std::string_view text, SourceSite where = SourceSite::current());
 
 // The state file of a folder, with paths that can be opened: relative ones are joined to the folder, and where files
 // were moved with their folder (or written on another machine), their new place is named. Nothing if there is no file;
 // an Error if it cannot be read, is damaged, or names no checkpoint (it is empty, for example).
 RUNNEL_API std::optional<CheckpointState> read_checkpoint_state(const std::string& dir,
                                                                 const std::string& latest_filename = "checkpoint",
-                                                                Env& env = Env::posix());
+                                                                Env& env = Env::posix(),
+                                                                SourceSite where = SourceSite::current());
 
 // Replaces the state file at once; after a crash it is the old one or the new one. The paths are those that the program
 // uses. With relative_paths they are written relative to the folder, so that it can be moved; otherwise absolute ones
@@ -39,13 +41,15 @@ struct WriteCheckpointStateOptions {
   bool relative_paths = true;
 };
 RUNNEL_API std::string write_checkpoint_state(const std::string& dir, const CheckpointState& state,
-                                              const WriteCheckpointStateOptions& options = {}, Env& env = Env::posix());
+                                              const WriteCheckpointStateOptions& options = {}, Env& env = Env::posix(),
+                                              SourceSite where = SourceSite::current());
 
 // The prefix of the latest checkpoint of a folder, by its state file; nothing if there is none, and, as TensorFlow has
 // it, also if the file is damaged (with a warning) or the checkpoint's files are missing (with an error in the log).
 // A program that must not begin anew then asks read_checkpoint_state.
 RUNNEL_API std::optional<std::string> latest_checkpoint(const std::string& dir,
                                                         const std::string& latest_filename = "checkpoint",
-                                                        Env& env = Env::posix());
+                                                        Env& env = Env::posix(),
+                                                        SourceSite where = SourceSite::current());
 
 }  // namespace runnel::io

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/crc32c.h"
 #include "runnel/base/format.h"
 #include "runnel/io/checkpoint_commit.h"
@@ -34,7 +35,7 @@ std::vector<int64_t> to_vector(std::span<const int64_t> shape) { return {shape.b
 struct CheckpointWriter::State {
   Env& env;
   std::string prefix;
-  std::string data_path;  // until finish()
+  std::unique_ptr<TemporaryFile> data;  // until finish()
   std::unique_ptr<WritableFile> file;
   std::string gathered;
   std::map<std::string, CheckpointEntry> entries;
@@ -49,14 +50,9 @@ struct CheckpointWriter::State {
     attempt([&] {
       create_synced_dirs(parent_dir(prefix), env);
       remove_leftovers(parent_dir(prefix), env);
-      data_path = temporary_path(checkpoint_shard_path(prefix, 0, 1));
-      file = env.create(data_path);
+      data = std::make_unique<TemporaryFile>(checkpoint_shard_path(prefix, 0, 1), env);
+      file = env.create(data->path());
     });
-  }
-  ~State() {
-    if (finished) return;
-    file.reset();
-    remove_quietly(data_path, env);
   }
 
   // Runs a step that may fail halfway; the files are then of no use.
@@ -184,7 +180,7 @@ struct CheckpointWriter::State {
       file->sync();
       file->close();
       file.reset();
-      lock = commit_checkpoint(prefix, data_path, env, [&](const ShardName& shard) {
+      lock = commit_checkpoint(prefix, *data, env, [&](const ShardName& shard) {
         std::map<std::string, std::string> table;
         table[""] = header_bytes({.num_shards = shard.shards});
         for (auto& [key, entry] : entries) {
@@ -199,46 +195,55 @@ struct CheckpointWriter::State {
   }
 };
 
-CheckpointWriter::CheckpointWriter(const std::string& prefix, Env& env)
-    : state_(std::make_unique<State>(prefix, env)) {}
+CheckpointWriter::CheckpointWriter(const std::string& prefix, Env& env, SourceSite where)
+    : state_(at_caller(where, [&] { return std::make_unique<State>(prefix, env); })) {}
 CheckpointWriter::~CheckpointWriter() = default;
 CheckpointWriter::CheckpointWriter(CheckpointWriter&&) noexcept = default;
 CheckpointWriter& CheckpointWriter::operator=(CheckpointWriter&&) noexcept = default;
 
-void CheckpointWriter::add(const std::string& key, int dtype, std::span<const int64_t> shape, ByteSpan bytes) {
-  state_->add(key, dtype, shape, {&bytes, 1});
+void CheckpointWriter::add(const std::string& key, int dtype, std::span<const int64_t> shape, ByteSpan bytes,
+                           SourceSite where) {
+  at_caller(where, [&] { state_->add(key, dtype, shape, {&bytes, 1}); });
 }
 void CheckpointWriter::add(const std::string& key, int dtype, std::span<const int64_t> shape,
-                           std::span<const ByteSpan> pieces) {
-  state_->add(key, dtype, shape, pieces);
+                           std::span<const ByteSpan> pieces, SourceSite where) {
+  at_caller(where, [&] { state_->add(key, dtype, shape, pieces); });
 }
 void CheckpointWriter::add_strings(const std::string& key, std::span<const int64_t> shape,
-                                   std::span<const std::string_view> strings) {
-  state_->check_count(key, shape, strings.size());
-  state_->add_text(key, kCheckpointString, shape, strings_to_bytes(strings));
+                                   std::span<const std::string_view> strings, SourceSite where) {
+  at_caller(where, [&] {
+    state_->check_count(key, shape, strings.size());
+    state_->add_text(key, kCheckpointString, shape, strings_to_bytes(strings));
+  });
 }
 void CheckpointWriter::add_variants(const std::string& key, std::span<const int64_t> shape,
-                                    std::span<const std::string_view> variants) {
-  state_->check_count(key, shape, variants.size());
-  state_->add_text(key, kCheckpointVariant, shape, variants_to_bytes(variants));
+                                    std::span<const std::string_view> variants, SourceSite where) {
+  at_caller(where, [&] {
+    state_->check_count(key, shape, variants.size());
+    state_->add_text(key, kCheckpointVariant, shape, variants_to_bytes(variants));
+  });
 }
 void CheckpointWriter::add_part(const std::string& key, int dtype, std::span<const int64_t> shape,
-                                const CheckpointSlice& slice, ByteSpan bytes) {
-  state_->add_part(key, dtype, shape, slice, bytes);
+                                const CheckpointSlice& slice, ByteSpan bytes, SourceSite where) {
+  at_caller(where, [&] { state_->add_part(key, dtype, shape, slice, bytes); });
 }
 void CheckpointWriter::add_raw(const std::string& key, int dtype, std::span<const int64_t> shape, uint32_t crc32c,
-                               ByteSpan bytes) {
-  state_->check_new(key);
-  state_->attempt([&] {
-    state_->write(0, bytes);
-    state_->enter(key, dtype, shape, bytes.size(), crc32c);
+                               ByteSpan bytes, SourceSite where) {
+  at_caller(where, [&] {
+    state_->check_new(key);
+    state_->attempt([&] {
+      state_->write(0, bytes);
+      state_->enter(key, dtype, shape, bytes.size(), crc32c);
+    });
   });
 }
 
 uint64_t CheckpointWriter::bytes() const { return state_->written; }
-void CheckpointWriter::finish() {
-  state_->finish([] {});
+void CheckpointWriter::finish(SourceSite where) {
+  at_caller(where, [&] { state_->finish([] {}); });
 }
-void CheckpointWriter::finish(FunctionRef<void()> and_then) { state_->finish(and_then); }
+void CheckpointWriter::finish(FunctionRef<void()> and_then, SourceSite where) {
+  at_caller(where, [&] { state_->finish(and_then); });
+}
 
 }  // namespace runnel::io

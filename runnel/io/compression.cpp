@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/format.h"
 #include "runnel/io/gzip.h"
 
@@ -35,11 +36,13 @@ const char* compression_name(Compression compression) {
   return "";
 }
 
-Compression compression_from_name(const std::string& name) {
-  if (name.empty()) return Compression::none;
-  if (name == "GZIP" || name == "gzip") return Compression::gzip;
-  if (name == "ZLIB" || name == "zlib") return Compression::zlib;
-  throw invalid_argument("unknown compression '{}': it is '' (none), 'GZIP' or 'ZLIB'", name);
+Compression compression_from_name(const std::string& name, SourceSite where) {
+  return at_caller(where, [&]() -> Compression {
+    if (name.empty()) return Compression::none;
+    if (name == "GZIP" || name == "gzip") return Compression::gzip;
+    if (name == "ZLIB" || name == "zlib") return Compression::zlib;
+    throw invalid_argument("unknown compression '{}': it is '' (none), 'GZIP' or 'ZLIB'", name);
+  });
 }
 
 bool is_zlib(ByteSpan bytes) {
@@ -111,15 +114,17 @@ InflateReader::~InflateReader() = default;
 InflateReader::InflateReader(InflateReader&&) noexcept = default;
 InflateReader& InflateReader::operator=(InflateReader&&) noexcept = default;
 
-size_t InflateReader::read(std::span<std::byte> out) {
-  State& s = *state_;
-  size_t done = 0;
-  while (done < out.size() && !s.failure) {
-    if (s.ended || (s.member_ended && !s.next_member())) break;
-    done += s.step(out.subspan(done));
-  }
-  if (done == 0 && !out.empty() && s.failure) throw Error(*s.failure);
-  return done;
+size_t InflateReader::read(std::span<std::byte> out, SourceSite where) {
+  return at_caller(where, [&]() -> size_t {
+    State& s = *state_;
+    size_t done = 0;
+    while (done < out.size() && !s.failure) {
+      if (s.ended || (s.member_ended && !s.next_member())) break;
+      done += s.step(out.subspan(done));
+    }
+    if (done == 0 && !out.empty() && s.failure) throw Error(*s.failure);
+    return done;
+  });
 }
 
 uint64_t InflateReader::consumed() const { return state_->used; }
@@ -170,10 +175,16 @@ void DeflateWriter::pump(ByteSpan bytes, int mode, Sink sink) {
   } while (stream.avail_out == 0 || used < bytes.size() || (mode == Z_FINISH && status == Z_OK));
 }
 
-void DeflateWriter::write(ByteSpan bytes, Sink sink) {
-  if (!bytes.empty()) pump(bytes, Z_NO_FLUSH, sink);
+void DeflateWriter::write(ByteSpan bytes, Sink sink, SourceSite where) {
+  at_caller(where, [&] {
+    if (!bytes.empty()) pump(bytes, Z_NO_FLUSH, sink);
+  });
 }
-void DeflateWriter::flush(Sink sink) { pump({}, Z_SYNC_FLUSH, sink); }
-void DeflateWriter::finish(Sink sink) { pump({}, Z_FINISH, sink); }
+void DeflateWriter::flush(Sink sink, SourceSite where) {
+  at_caller(where, [&] { pump({}, Z_SYNC_FLUSH, sink); });
+}
+void DeflateWriter::finish(Sink sink, SourceSite where) {
+  at_caller(where, [&] { pump({}, Z_FINISH, sink); });
+}
 
 }  // namespace runnel::io

@@ -9,6 +9,7 @@
 #include "runnel/base/error.h"
 #include "runnel/base/export.h"
 #include "runnel/base/function_ref.h"
+#include "runnel/base/source_site.h"
 
 namespace runnel::io {
 
@@ -16,7 +17,7 @@ enum class Compression { none, gzip, zlib };
 
 // "", "GZIP" and "ZLIB", as TensorFlow's compression_type spells them; lower case is read too.
 RUNNEL_API const char* compression_name(Compression compression);
-RUNNEL_API Compression compression_from_name(const std::string& name);
+RUNNEL_API Compression compression_from_name(const std::string& name, SourceSite where = SourceSite::current());
 
 // By the first bytes. Plain data may begin like a zlib stream: ask only where something tells the two apart.
 RUNNEL_API bool is_zlib(ByteSpan bytes);
@@ -32,7 +33,7 @@ class RUNNEL_API InflateReader {
 
   // Fills `out`; fewer bytes mean that the data ended. Damaged data throws Error (data_loss) only after everything
   // that stands before the damage was handed out, and again at each further call.
-  size_t read(std::span<std::byte> out);
+  size_t read(std::span<std::byte> out, SourceSite where = SourceSite::current());
   uint64_t consumed() const;  // compressed bytes used so far
   void rewind();
 
@@ -56,9 +57,9 @@ class RUNNEL_API DeflateWriter {
   DeflateWriter& operator=(const DeflateWriter&) = delete;
 
   using Sink = FunctionRef<void(ByteSpan)>;
-  void write(ByteSpan bytes, Sink sink);
-  void flush(Sink sink);   // what was written so far can be read back
-  void finish(Sink sink);  // ends the stream; the writer is used up
+  void write(ByteSpan bytes, Sink sink, SourceSite where = SourceSite::current());
+  void flush(Sink sink, SourceSite where = SourceSite::current());   // what was written so far can be read back
+  void finish(Sink sink, SourceSite where = SourceSite::current());  // ends the stream; the writer is used up
 
  private:
   void pump(ByteSpan bytes, int mode, Sink sink);

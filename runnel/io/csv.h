@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runnel/base/export.h"
+#include "runnel/base/source_site.h"
 
 namespace runnel::io {
 
@@ -17,7 +18,7 @@ struct CsvOptions {
 // quotes had to be undone, into `storage`. A trailing line end is dropped. Throws Error (invalid_argument) with the
 // column and byte for misplaced quotes.
 RUNNEL_API void split_csv(std::string_view record, const CsvOptions& options, std::vector<std::string_view>& fields,
-                          std::vector<std::string>& storage);
+                          std::vector<std::string>& storage, SourceSite where = SourceSite::current());
 
 // Where the record that begins at `begin` ends: behind its line end (or at the end of the text). Line ends inside
 // quotes do not count.

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <memory>
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/format.h"
 #include "runnel/base/sha256.h"
 #include "runnel/io/dataset_table.h"
@@ -169,31 +170,35 @@ std::vector<std::string> dataset_names() {
   return names;
 }
 
-const DatasetSpec& dataset_spec(const std::string& name) {
-  std::string key = name;
-  std::replace(key.begin(), key.end(), '_', '-');
-  for (const DatasetSpec& spec : dataset_table()) {
-    if (spec.name == key) return spec;
-  }
-  throw make_error(Code::not_found, "[dataset] no dataset '{}'; known: {}", name, fmt::join(dataset_names(), ", "));
+const DatasetSpec& dataset_spec(const std::string& name, SourceSite where) {
+  return at_caller(where, [&]() -> const DatasetSpec& {
+    std::string key = name;
+    std::replace(key.begin(), key.end(), '_', '-');
+    for (const DatasetSpec& spec : dataset_table()) {
+      if (spec.name == key) return spec;
+    }
+    throw make_error(Code::not_found, "[dataset] no dataset '{}'; known: {}", name, fmt::join(dataset_names(), ", "));
+  });
 }
 
 std::string dataset_dir(const std::string& name, const DatasetOptions& options) {
   return options.dir.empty() ? join_path(cache_dir(), name) : options.dir;
 }
 
-std::string get_dataset(const DatasetSpec& spec, const DatasetOptions& options, Env& env) {
-  std::string dir = dataset_dir(spec.name, options);
-  Getter getter(spec, options, dir, env);
-  if (getter.missing().empty()) return dir;
-  env.create_dirs(dir);
-  std::unique_ptr<FileLock> lock = env.lock(join_path(dir, ".lock"));
-  if (!getter.missing().empty()) getter.get();  // another process may have been faster
-  return dir;
+std::string get_dataset(const DatasetSpec& spec, const DatasetOptions& options, Env& env, SourceSite where) {
+  return at_caller(where, [&] {
+    std::string dir = dataset_dir(spec.name, options);
+    Getter getter(spec, options, dir, env);
+    if (getter.missing().empty()) return dir;
+    env.create_dirs(dir);
+    std::unique_ptr<FileLock> lock = env.lock(join_path(dir, ".lock"));
+    if (!getter.missing().empty()) getter.get();  // another process may have been faster
+    return dir;
+  });
 }
 
-std::string get_dataset(const std::string& name, const DatasetOptions& options) {
-  return get_dataset(dataset_spec(name), options);
+std::string get_dataset(const std::string& name, const DatasetOptions& options, SourceSite where) {
+  return get_dataset(dataset_spec(name, where), options, Env::posix(), where);
 }
 
 }  // namespace runnel::io

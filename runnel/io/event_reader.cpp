@@ -6,11 +6,11 @@
 #include <optional>
 #include <set>
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/format.h"
 #include "runnel/base/log.h"
 #include "runnel/base/moved_from.h"
 #include "runnel/base/varint.h"
-#include "runnel/io/caller_line.h"
 #include "runnel/io/file_frame.h"
 #include "runnel/io/origin.h"
 
@@ -128,7 +128,6 @@ struct EventReader::State {
 
   Status read(Event* event) {
     bad_event.reset();
-    const RecordPosition at = records->position();
     ByteSpan record;
     switch (records->read(&record)) {
       case RecordReader::Status::end: return Status::end;
@@ -136,7 +135,11 @@ struct EventReader::State {
       case RecordReader::Status::record: break;
     }
     if (parse_event({reinterpret_cast<const char*>(record.data()), record.size()}, event)) return Status::event;
-    bad_event = {.code = Code::data_loss, .what = "the record is no event", .offset = at.offset, .record = at.record};
+    const RecordPosition behind = records->position();
+    bad_event = {.code = Code::data_loss,
+                 .what = "the record is no event",
+                 .offset = behind.offset - record.size() - kRecordHeader - kRecordFooter,
+                 .record = behind.record - 1};
     return Status::damaged;
   }
 };
@@ -144,13 +147,13 @@ struct EventReader::State {
 EventReader::EventReader(const std::string& path, Env& env, SourceSite where) : state_(std::make_unique<State>()) {
   state_->path = path;
   state_->env = &env;
-  called_at(where, [&] { state_->open({}); });
+  at_caller(where, [&] { state_->open({}); });
 }
 
 EventReader::EventReader(ByteSpan bytes, std::string name, SourceSite where) : state_(std::make_unique<State>()) {
   state_->path = std::move(name);
   state_->bytes = bytes;
-  called_at(where, [&] { state_->open({}); });
+  at_caller(where, [&] { state_->open({}); });
 }
 
 EventReader::~EventReader() = default;
@@ -184,7 +187,7 @@ void EventReader::throw_error(SourceSite where) const {
 
 bool EventReader::refresh(SourceSite where) {
   State& s = state();
-  return called_at(where, [&] {
+  return at_caller(where, [&] {
     if (s.env == nullptr) return false;
     const uint64_t size = s.env->stat(s.path).size;
     if (size == s.bytes.size()) return false;
@@ -200,11 +203,11 @@ const std::string& EventReader::path() const { return state().path; }
 bool is_event_file(std::string_view name) { return name.find("tfevents") != std::string_view::npos; }
 
 std::vector<EventRun> find_event_runs(const std::string& path, Env& env, SourceSite where) {
-  return called_at(where, [&] { return search_runs(path, false, env); });
+  return at_caller(where, [&] { return search_runs(path, false, env); });
 }
 
 std::vector<EventRun> find_event_runs_inside(const std::string& path, Env& env, SourceSite where) {
-  return called_at(where, [&] { return search_runs(path, true, env); });
+  return at_caller(where, [&] { return search_runs(path, true, env); });
 }
 
 }  // namespace runnel::io

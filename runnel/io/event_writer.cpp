@@ -14,9 +14,10 @@
 #include <thread>
 #include <vector>
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/format.h"
 #include "runnel/base/log.h"
-#include "runnel/io/caller_line.h"
+#include "runnel/base/profile_scope.h"
 #include "runnel/io/event.h"
 #include "runnel/io/record_writer.h"
 
@@ -39,8 +40,9 @@ std::string host_name() {
 
 std::string event_file_path(const std::string& logdir, const std::string& suffix) {
   static std::atomic<int64_t> number{0};  // two writers of one process must not share a file
-  return join_path(logdir, fmt::format("events.out.tfevents.{:010}.{}.{}.{}{}{}", static_cast<int64_t>(::time(nullptr)),
-                                       host_name(), ::getpid(), number++, suffix.starts_with('.') ? "" : ".", suffix));
+  return join_path(
+      logdir, fmt::format("events.out.tfevents.{:010}.{}.{}.{}{}{}", static_cast<int64_t>(::time(nullptr)), host_name(),
+                          ::getpid(), number++, suffix.empty() || suffix.starts_with('.') ? "" : ".", suffix));
 }
 
 std::unique_ptr<FileLock> folder_lock(const std::string& folder, Env& env) {
@@ -147,7 +149,7 @@ struct EventWriter::State {
   // `append` puts one event behind the others. False where it is dropped.
   template <class Append>
   bool give(const SourceSite& where, const Append& append) {
-    return called_at(where, [&] {
+    return at_caller(where, [&] {
       require_own();
       std::unique_lock lock(mutex);
       if (!takes_events()) return false;
@@ -230,6 +232,7 @@ struct EventWriter::State {
 
   // The thread's.
   void run() {
+    const profile::ThreadName name("summary writer");
     EventQueue taken;
     std::unique_lock lock(mutex);
     while (true) {
@@ -269,6 +272,11 @@ struct EventWriter::State {
   std::optional<Error> write_out(const EventQueue& taken, bool last) {
     try {
       if (failed_file_) return std::nullopt;  // told already
+      profile::Span span(profile::Kind::summary, "write events");
+      if (span) {
+        span.set_detail(path);
+        span.add_bytes(static_cast<int64_t>(taken.bytes.size()));
+      }
       failed_file_ = true;
       size_t at = 0;
       for (const size_t end : taken.ends) {
@@ -292,7 +300,7 @@ struct EventWriter::State {
 };
 
 EventWriter::EventWriter(const std::string& logdir, const EventWriterOptions& options, Env& env, SourceSite where) {
-  called_at(where, [&] {
+  at_caller(where, [&] {
     if (options.max_queue < 0) {
       throw invalid_argument("[EventWriter] max_queue must not be negative, got {}", options.max_queue);
     }
@@ -327,10 +335,10 @@ bool EventWriter::write_tensor(int64_t step, std::string_view tag, std::string_v
 
 void EventWriter::schedule_flush() { state_->schedule(); }
 void EventWriter::flush(SourceSite where) {
-  called_at(where, [&] { state_->flush(); });
+  at_caller(where, [&] { state_->flush(); });
 }
 void EventWriter::close(SourceSite where) {
-  called_at(where, [&] { state_->close(); });
+  at_caller(where, [&] { state_->close(); });
 }
 bool EventWriter::is_open() const {
   if (state_->is_parents()) return false;
@@ -343,7 +351,7 @@ bool EventWriter::has_failed() const {
   return state_->failure.has_value();
 }
 void EventWriter::require_open(SourceSite where) const {
-  called_at(where, [&] {
+  at_caller(where, [&] {
     state_->require_own();
     const std::lock_guard lock(state_->mutex);
     state_->check_open();

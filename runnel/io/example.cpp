@@ -1,5 +1,6 @@
 #include "runnel/io/example.h"
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/format.h"
 #include "runnel/io/wire.h"
 
@@ -244,10 +245,12 @@ std::string Example::serialize() const {
   return out;
 }
 
-Example Example::parse(std::string_view bytes) {
-  Example out;
-  Parser(bytes).example(out);
-  return out;
+Example Example::parse(std::string_view bytes, SourceSite where) {
+  return at_caller(where, [&] {
+    Example out;
+    Parser(bytes).example(out);
+    return out;
+  });
 }
 
 std::string SequenceExample::serialize() const {
@@ -257,10 +260,12 @@ std::string SequenceExample::serialize() const {
   return out;
 }
 
-SequenceExample SequenceExample::parse(std::string_view bytes) {
-  SequenceExample out;
-  Parser(bytes).sequence(out);
-  return out;
+SequenceExample SequenceExample::parse(std::string_view bytes, SourceSite where) {
+  return at_caller(where, [&] {
+    SequenceExample out;
+    Parser(bytes).sequence(out);
+    return out;
+  });
 }
 
 }  // namespace runnel::io

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runnel/base/export.h"
+#include "runnel/base/source_site.h"
 
 namespace runnel::io {
 
@@ -60,7 +61,7 @@ struct RUNNEL_API Example {
   Features features;
 
   std::string serialize() const;
-  static Example parse(std::string_view bytes);
+  static Example parse(std::string_view bytes, SourceSite where = SourceSite::current());
   bool operator==(const Example& other) const;
 };
 
@@ -78,14 +79,14 @@ struct RUNNEL_API SequenceExample {
   FeatureLists feature_lists;
 
   std::string serialize() const;
-  static SequenceExample parse(std::string_view bytes);
+  static SequenceExample parse(std::string_view bytes, SourceSite where = SourceSite::current());
   bool operator==(const SequenceExample& other) const;
 };
 
 // Protobuf's JSON form: {"features": {"feature": {"label": {"int64List": {"value": ["3"]}}}}}. Bytes are base64,
 // numbers may be strings, names may be int64_list too. An unknown name is an error (invalid_argument), as in
 // TensorFlow.
-RUNNEL_API Example example_from_json(std::string_view json);
+RUNNEL_API Example example_from_json(std::string_view json, SourceSite where = SourceSite::current());
 RUNNEL_API std::string example_to_json(const Example& example, int indent = -1);  // -1: on one line
 RUNNEL_API std::string sequence_example_to_json(const SequenceExample& example, int indent = -1);
 

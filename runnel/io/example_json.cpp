@@ -3,6 +3,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/format.h"
 #include "runnel/io/example.h"
 
@@ -164,26 +165,28 @@ std::string text_of(const Json& j, int indent) {
 
 }  // namespace
 
-Example example_from_json(std::string_view json) {
-  Json j;
-  try {
-    j = Json::parse(json);
-  } catch (const Json::exception& e) {
-    throw invalid_argument("no valid JSON: {}", e.what());
-  }
-  Example example;
-  for (const auto& [name, features] : require_object(j, "example").items()) {
-    if (name != "features") unknown(name, "example", "features");
-    if (features.is_null()) continue;
-    for (const auto& [inner, map] : require_object(features, "features").items()) {
-      if (inner != "feature") unknown(inner, "features", "feature");
-      if (map.is_null()) continue;
-      for (const auto& [key, feature] : require_object(map, "features.feature").items()) {
-        example.features.feature[key] = read_feature(feature, fmt::format("feature '{}'", key));
+Example example_from_json(std::string_view json, SourceSite where) {
+  return at_caller(where, [&] {
+    Json j;
+    try {
+      j = Json::parse(json);
+    } catch (const Json::exception& e) {
+      throw invalid_argument("no valid JSON: {}", e.what());
+    }
+    Example example;
+    for (const auto& [name, features] : require_object(j, "example").items()) {
+      if (name != "features") unknown(name, "example", "features");
+      if (features.is_null()) continue;
+      for (const auto& [inner, map] : require_object(features, "features").items()) {
+        if (inner != "feature") unknown(inner, "features", "feature");
+        if (map.is_null()) continue;
+        for (const auto& [key, feature] : require_object(map, "features.feature").items()) {
+          example.features.feature[key] = read_feature(feature, fmt::format("feature '{}'", key));
+        }
       }
     }
-  }
-  return example;
+    return example;
+  });
 }
 
 std::string example_to_json(const Example& example, int indent) {

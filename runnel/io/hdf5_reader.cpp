@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/format.h"
 #include "runnel/io/file_frame.h"
 #include "runnel/io/hdf5.h"
@@ -143,10 +144,12 @@ struct Hdf5Reader::State {
 };
 
 Hdf5Reader::Hdf5Reader(std::unique_ptr<State> state) : state_(std::move(state)) { state_->open(); }
-Hdf5Reader::Hdf5Reader(const std::string& path, Env& env)
-    : Hdf5Reader(std::make_unique<State>(env.read_file(path), path)) {}
-Hdf5Reader Hdf5Reader::parse(ByteSpan bytes, const std::string& name) {
-  return Hdf5Reader(std::make_unique<State>(std::vector<std::byte>(bytes.begin(), bytes.end()), name));
+Hdf5Reader::Hdf5Reader(const std::string& path, Env& env, SourceSite where)
+    : Hdf5Reader(at_caller(where, [&] { return Hdf5Reader(std::make_unique<State>(env.read_file(path), path)); })) {}
+Hdf5Reader Hdf5Reader::parse(ByteSpan bytes, const std::string& name, SourceSite where) {
+  return at_caller(where, [&] {
+    return Hdf5Reader(std::make_unique<State>(std::vector<std::byte>(bytes.begin(), bytes.end()), name));
+  });
 }
 Hdf5Reader::~Hdf5Reader() = default;
 Hdf5Reader::Hdf5Reader(Hdf5Reader&&) noexcept = default;
@@ -154,73 +157,88 @@ Hdf5Reader& Hdf5Reader::operator=(Hdf5Reader&&) noexcept = default;
 
 const std::string& Hdf5Reader::path() const { return state_->path; }
 
-Hdf5Kind Hdf5Reader::kind(const std::string& object) const {
-  return state_->guarded(object, [&] { return state_->find(object).kind; });
+Hdf5Kind Hdf5Reader::kind(const std::string& object, SourceSite where) const {
+  return at_caller(where, [&] { return state_->guarded(object, [&] { return state_->find(object).kind; }); });
 }
 
-std::vector<std::string> Hdf5Reader::children(const std::string& group) const {
-  const State::Found found = state_->get(group, Hdf5Kind::group);
-  const std::lock_guard lock(state_->mutex);
-  std::vector<std::string> names;
-  state_->guarded(group, [&] {
-    for (const auto& [name, address] : state_->links_of(found.address, found.object)) names.push_back(name);
+std::vector<std::string> Hdf5Reader::children(const std::string& group, SourceSite where) const {
+  return at_caller(where, [&] {
+    const State::Found found = state_->get(group, Hdf5Kind::group);
+    const std::lock_guard lock(state_->mutex);
+    std::vector<std::string> names;
+    state_->guarded(group, [&] {
+      for (const auto& [name, address] : state_->links_of(found.address, found.object)) names.push_back(name);
+    });
+    return names;
   });
-  return names;
 }
 
-void Hdf5Reader::walk(const std::string& group, FunctionRef<void(const std::string&, Hdf5Kind)> each) const {
-  if (path_parts(group).size() > kMaxDepth) {
-    throw state_->failure(Code::data_loss, group, "groups stand in groups without an end; the file is damaged");
-  }
-  std::vector<std::string> groups;
-  for (const std::string& name : children(group)) {
-    const std::string object = group.empty() || group == "/" ? name : group + "/" + name;
-    const Hdf5Kind what = kind(object);
-    each(object, what);
-    if (what == Hdf5Kind::group) groups.push_back(object);
-  }
-  for (const std::string& inner : groups) walk(inner, each);
+void Hdf5Reader::walk(const std::string& group, FunctionRef<void(const std::string&, Hdf5Kind)> each,
+                      SourceSite where) const {
+  at_caller(where, [&] {
+    if (path_parts(group).size() > kMaxDepth) {
+      throw state_->failure(Code::data_loss, group, "groups stand in groups without an end; the file is damaged");
+    }
+    std::vector<std::string> groups;
+    for (const std::string& name : children(group)) {
+      const std::string object = group.empty() || group == "/" ? name : group + "/" + name;
+      const Hdf5Kind what = kind(object);
+      each(object, what);
+      if (what == Hdf5Kind::group) groups.push_back(object);
+    }
+    for (const std::string& inner : groups) walk(inner, each);
+  });
 }
 
-Hdf5ArrayInfo Hdf5Reader::info(const std::string& dataset) const {
-  const Hdf5Value value = state_->array(dataset).value;
-  return {value.elements.dtype, value.shape};
+Hdf5ArrayInfo Hdf5Reader::info(const std::string& dataset, SourceSite where) const {
+  return at_caller(where, [&]() -> Hdf5ArrayInfo {
+    const Hdf5Value value = state_->array(dataset).value;
+    return {value.elements.dtype, value.shape};
+  });
 }
 
-NpyArray Hdf5Reader::read(const std::string& dataset) const {
-  const Hdf5Object array = state_->array(dataset);
-  const Hdf5Elements& elements = array.value.elements;
-  const auto* begin = reinterpret_cast<const std::byte*>(array.bytes.data());
-  NpyArray out{elements.dtype, array.value.shape, {begin, begin + *array.value.count * elements.size}};
-  if (elements.big_endian) swap_elements(out.data, elements.size);
-  if (elements.dtype == "bool") {
-    for (std::byte& b : out.data) b = b == std::byte{0} ? b : std::byte{1};
-  }
-  return out;
+NpyArray Hdf5Reader::read(const std::string& dataset, SourceSite where) const {
+  return at_caller(where, [&]() -> NpyArray {
+    const Hdf5Object array = state_->array(dataset);
+    const Hdf5Elements& elements = array.value.elements;
+    const auto* begin = reinterpret_cast<const std::byte*>(array.bytes.data());
+    NpyArray out{elements.dtype, array.value.shape, {begin, begin + *array.value.count * elements.size}};
+    if (elements.big_endian) swap_elements(out.data, elements.size);
+    if (elements.dtype == "bool") {
+      for (std::byte& b : out.data) b = b == std::byte{0} ? b : std::byte{1};
+    }
+    return out;
+  });
 }
 
-bool Hdf5Reader::has_attribute(const std::string& object, const std::string& name) const {
-  return state_->attribute(state_->get(object, Hdf5Kind::none).object, name) != nullptr;
+bool Hdf5Reader::has_attribute(const std::string& object, const std::string& name, SourceSite where) const {
+  return at_caller(where,
+                   [&] { return state_->attribute(state_->get(object, Hdf5Kind::none).object, name) != nullptr; });
 }
 
-std::vector<std::string> Hdf5Reader::text_attribute(const std::string& object, const std::string& name) const {
-  const Hdf5Object owner = state_->get(object, Hdf5Kind::none).object;
-  const Hdf5Object::Attribute* const found = state_->attribute(owner, name);
-  if (!found) throw state_->failure(Code::not_found, object, fmt::format("has no attribute '{}'", name));
-  if (found->value.count == 0) return {};
-  const Hdf5Elements::Kind kind = found->value.elements.kind;
-  if (kind != Hdf5Elements::Kind::fixed_text && kind != Hdf5Elements::Kind::variable_text) {
-    throw state_->failure(Code::invalid_argument, object, fmt::format("attribute '{}' is not of texts", name));
-  }
-  return state_->guarded(object, [&] { return state_->structure->texts(found->value, found->bytes); });
+std::vector<std::string> Hdf5Reader::text_attribute(const std::string& object, const std::string& name,
+                                                    SourceSite where) const {
+  return at_caller(where, [&]() -> std::vector<std::string> {
+    const Hdf5Object owner = state_->get(object, Hdf5Kind::none).object;
+    const Hdf5Object::Attribute* const found = state_->attribute(owner, name);
+    if (!found) throw state_->failure(Code::not_found, object, fmt::format("has no attribute '{}'", name));
+    if (found->value.count == 0) return {};
+    const Hdf5Elements::Kind kind = found->value.elements.kind;
+    if (kind != Hdf5Elements::Kind::fixed_text && kind != Hdf5Elements::Kind::variable_text) {
+      throw state_->failure(Code::invalid_argument, object, fmt::format("attribute '{}' is not of texts", name));
+    }
+    return state_->guarded(object, [&] { return state_->structure->texts(found->value, found->bytes); });
+  });
 }
 
-bool is_hdf5_file(const std::string& path, Env& env) {
-  if (!env.exists(path) || env.stat(path).is_dir) return false;
-  std::string begin(kFileSignature.size(), '\0');
-  const auto file = env.open_sequential(path);
-  begin.resize(file->read(std::as_writable_bytes(std::span(begin))));
-  return begin == kFileSignature;
+bool is_hdf5_file(const std::string& path, Env& env, SourceSite where) {
+  return at_caller(where, [&] {
+    if (!env.exists(path) || env.stat(path).is_dir) return false;
+    std::string begin(kFileSignature.size(), '\0');
+    const auto file = env.open_sequential(path);
+    begin.resize(file->read(std::as_writable_bytes(std::span(begin))));
+    return begin == kFileSignature;
+  });
 }
 
 }  // namespace runnel::io

@@ -2,6 +2,7 @@
 #include <string_view>
 #include <utility>
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/format.h"
 #include "runnel/io/checkpoint_commit.h"
 #include "runnel/io/file_frame.h"
@@ -70,83 +71,92 @@ struct Hdf5Writer::State {
   Hdf5Handle file;
 };
 
-Hdf5Writer::Hdf5Writer(const std::string& path, Env& env) : state_(std::make_unique<State>(path, env)) {}
+Hdf5Writer::Hdf5Writer(const std::string& path, Env& env, SourceSite where)
+    : state_(at_caller(where, [&] { return std::make_unique<State>(path, env); })) {}
 Hdf5Writer::~Hdf5Writer() = default;
 Hdf5Writer::Hdf5Writer(Hdf5Writer&&) noexcept = default;
 Hdf5Writer& Hdf5Writer::operator=(Hdf5Writer&&) noexcept = default;
 
-void Hdf5Writer::create_group(const std::string& path) {
-  const std::lock_guard lock(hdf5_mutex());
-  const State& s = *state_;
-  const Hdf5Handle group(s.lib.H5Gcreate2(s.file, path.c_str(), s.groups_on_the_way(), H5P_DEFAULT, H5P_DEFAULT),
-                         s.lib.H5Oclose);
-  if (group < 0) throw s.failure(path, "the group cannot be made: is the name taken?", Code::already_exists);
+void Hdf5Writer::create_group(const std::string& path, SourceSite where) {
+  at_caller(where, [&] {
+    const std::lock_guard lock(hdf5_mutex());
+    const State& s = *state_;
+    const Hdf5Handle group(s.lib.H5Gcreate2(s.file, path.c_str(), s.groups_on_the_way(), H5P_DEFAULT, H5P_DEFAULT),
+                           s.lib.H5Oclose);
+    if (group < 0) throw s.failure(path, "the group cannot be made: is the name taken?", Code::already_exists);
+  });
 }
 
-void Hdf5Writer::write(const std::string& dataset, const NpyView& array) {
-  const std::lock_guard lock(hdf5_mutex());
-  const State& s = *state_;
-  uint64_t bytes = hdf5_dtype_size(array.dtype);
-  for (const int64_t size : array.shape) bytes *= static_cast<uint64_t>(size);
-  if (bytes != array.data.size()) {
-    throw s.failure(dataset,
-                    fmt::format("{} bytes are given for {} of shape [{}]", array.data.size(), array.dtype,
-                                comma_separated(array.shape)),
-                    Code::invalid_argument);
-  }
-  const Hdf5Handle type = hdf5_type(s.lib, array.dtype);
-  const Hdf5Handle space = s.space_of(array.shape);
-  const Hdf5Handle id(
-      s.lib.H5Dcreate2(s.file, dataset.c_str(), type, space, s.groups_on_the_way(), H5P_DEFAULT, H5P_DEFAULT),
-      s.lib.H5Dclose);
-  if (id < 0) throw s.failure(dataset, "the array cannot be made: is the name taken?", Code::already_exists);
-  if (bytes == 0) return;
-  s.check(s.lib.H5Dwrite(id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, array.data.data()), dataset,
-          "the array cannot be written");
+void Hdf5Writer::write(const std::string& dataset, const NpyView& array, SourceSite where) {
+  at_caller(where, [&] {
+    const std::lock_guard lock(hdf5_mutex());
+    const State& s = *state_;
+    uint64_t bytes = hdf5_dtype_size(array.dtype);
+    for (const int64_t size : array.shape) bytes *= static_cast<uint64_t>(size);
+    if (bytes != array.data.size()) {
+      throw s.failure(dataset,
+                      fmt::format("{} bytes are given for {} of shape [{}]", array.data.size(), array.dtype,
+                                  comma_separated(array.shape)),
+                      Code::invalid_argument);
+    }
+    const Hdf5Handle type = hdf5_type(s.lib, array.dtype);
+    const Hdf5Handle space = s.space_of(array.shape);
+    const Hdf5Handle id(
+        s.lib.H5Dcreate2(s.file, dataset.c_str(), type, space, s.groups_on_the_way(), H5P_DEFAULT, H5P_DEFAULT),
+        s.lib.H5Dclose);
+    if (id < 0) throw s.failure(dataset, "the array cannot be made: is the name taken?", Code::already_exists);
+    if (bytes == 0) return;
+    s.check(s.lib.H5Dwrite(id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, array.data.data()), dataset,
+            "the array cannot be written");
+  });
 }
 
-void Hdf5Writer::text_attribute(const std::string& object, const std::string& name, const std::string& text) {
-  const std::lock_guard lock(hdf5_mutex());
-  const char* const pointer = text.c_str();
-  state_->add_attribute(object, name, state_->text_type(), state_->space_of({}), &pointer);
+void Hdf5Writer::text_attribute(const std::string& object, const std::string& name, const std::string& text,
+                                SourceSite where) {
+  at_caller(where, [&] {
+    const std::lock_guard lock(hdf5_mutex());
+    const char* const pointer = text.c_str();
+    state_->add_attribute(object, name, state_->text_type(), state_->space_of({}), &pointer);
+  });
 }
 
 void Hdf5Writer::text_attribute(const std::string& object, const std::string& name,
-                                const std::vector<std::string>& texts) {
-  const std::lock_guard lock(hdf5_mutex());
-  State& s = *state_;
-  const Hdf5Handle space = s.space_of({static_cast<int64_t>(texts.size())});
-  if (texts.empty()) return s.add_attribute(object, name, s.lib.H5T_IEEE_F64LE_g, space, nullptr);
-  if (texts.size() * sizeof(char*) * 2 > kMostNoteBytes) {
-    throw s.failure(object, fmt::format("attribute '{}' has {} texts, too many for one", name, texts.size()),
-                    Code::invalid_argument);
-  }
-  std::vector<const char*> pointers;
-  for (const std::string& text : texts) pointers.push_back(text.c_str());
-  s.add_attribute(object, name, s.text_type(), space, pointers.data());
+                                const std::vector<std::string>& texts, SourceSite where) {
+  at_caller(where, [&] {
+    const std::lock_guard lock(hdf5_mutex());
+    State& s = *state_;
+    const Hdf5Handle space = s.space_of({static_cast<int64_t>(texts.size())});
+    if (texts.empty()) return s.add_attribute(object, name, s.lib.H5T_IEEE_F64LE_g, space, nullptr);
+    if (texts.size() * sizeof(char*) * 2 > kMostNoteBytes) {
+      throw s.failure(object, fmt::format("attribute '{}' has {} texts, too many for one", name, texts.size()),
+                      Code::invalid_argument);
+    }
+    std::vector<const char*> pointers;
+    for (const std::string& text : texts) pointers.push_back(text.c_str());
+    s.add_attribute(object, name, s.text_type(), space, pointers.data());
+  });
 }
 
-void Hdf5Writer::finish() {
-  State& s = *state_;
-  std::vector<std::byte> bytes;
-  {
-    const std::lock_guard lock(hdf5_mutex());
-    s.check(s.lib.H5Fflush(s.file, H5F_SCOPE_GLOBAL), "", "cannot be finished");
-    const ssize_t size = s.lib.H5Fget_file_image(s.file, nullptr, 0);
-    if (size < 0) throw s.failure("", "cannot be finished");
-    bytes.resize(static_cast<size_t>(size));
-    if (s.lib.H5Fget_file_image(s.file, bytes.data(), bytes.size()) < 0) throw s.failure("", "cannot be finished");
-  }
-  // Under names that are known, so that the next file of the folder clears away what a killed program left.
-  const std::string dir = parent_dir(s.path), temporary = write_temporary(s.path, bytes, s.env);
-  try {
-    s.env.rename(temporary, s.path);
-  } catch (...) {
-    remove_quietly(temporary, s.env);
-    throw;
-  }
-  s.env.sync_dir(dir);
-  remove_leftovers(dir, s.env);
+void Hdf5Writer::finish(SourceSite where) {
+  at_caller(where, [&] {
+    State& s = *state_;
+    std::vector<std::byte> bytes;
+    {
+      const std::lock_guard lock(hdf5_mutex());
+      s.check(s.lib.H5Fflush(s.file, H5F_SCOPE_GLOBAL), "", "cannot be finished");
+      const ssize_t size = s.lib.H5Fget_file_image(s.file, nullptr, 0);
+      if (size < 0) throw s.failure("", "cannot be finished");
+      bytes.resize(static_cast<size_t>(size));
+      if (s.lib.H5Fget_file_image(s.file, bytes.data(), bytes.size()) < 0) throw s.failure("", "cannot be finished");
+    }
+    // Under names that are known, so that the next file of the folder clears away what a killed program left.
+    const std::string dir = parent_dir(s.path);
+    TemporaryFile written(s.path, s.env);
+    written.write(bytes);
+    written.rename_to(s.path);
+    s.env.sync_dir(dir);
+    remove_leftovers(dir, s.env);
+  });
 }
 
 }  // namespace runnel::io

@@ -6,6 +6,7 @@
 
 #include "runnel/base/env.h"
 #include "runnel/base/export.h"
+#include "runnel/base/source_site.h"
 
 namespace runnel::io {
 
@@ -30,7 +31,7 @@ struct IdxView {
 };
 
 // Checks everything, keeps pointing into `bytes`. `name` stands in errors, which also give the offset.
-RUNNEL_API IdxView parse_idx(ByteSpan bytes, const std::string& name);
+RUNNEL_API IdxView parse_idx(ByteSpan bytes, const std::string& name, SourceSite where = SourceSite::current());
 
 struct Idx {
   IdxType type = IdxType::uint8;
@@ -38,6 +39,7 @@ struct Idx {
   std::vector<std::byte> data;  // the elements in the machine's byte order
 };
 
-RUNNEL_API Idx read_idx(const std::string& path, Env& env = Env::posix());  // plain or gzip, by content
+RUNNEL_API Idx read_idx(const std::string& path, Env& env = Env::posix(),
+                        SourceSite where = SourceSite::current());  // plain or gzip, by content
 
 }  // namespace runnel::io

@@ -8,6 +8,7 @@
 #include <set>
 #include <string_view>
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/format.h"
 #include "runnel/io/file_frame.h"
 #include "runnel/io/zip.h"
@@ -187,119 +188,134 @@ void swap_bytes(std::vector<std::byte>& data, size_t width) {
 
 }  // namespace
 
-size_t npy_dtype_size(const std::string& dtype) { return type_by_name(dtype).size; }
+size_t npy_dtype_size(const std::string& dtype, SourceSite where) {
+  return at_caller(where, [&] { return type_by_name(dtype).size; });
+}
 
-NpyArray parse_npy(ByteSpan bytes, const std::string& name) {
-  auto bad = [&](size_t offset, const std::string& what) {
-    return make_error(Code::data_loss, "[npy] {}: {} at byte {}", name, what, offset).inside(file_frame(name, offset));
-  };
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (text.substr(0, 6) != kMagic) throw bad(0, "not a .npy file: it does not begin with \\x93NUMPY");
-  if (text.size() < 10) throw bad(text.size(), "the file ends inside the magic number");
-  const auto version = static_cast<uint8_t>(text[6]);
-  if (version < 1 || version > 3) throw bad(6, fmt::format("unknown version {}", version));
-  const size_t length_bytes = version == 1 ? 2 : 4, begin = 8 + length_bytes;
-  if (text.size() < begin) throw bad(text.size(), "the file ends inside the length of the header");
-  size_t length = 0;
-  for (size_t i = length_bytes; i-- > 0;) length = length << 8 | static_cast<uint8_t>(text[8 + i]);
-  if (length > text.size() - begin) {
-    throw bad(8,
-              fmt::format("the header of {} bytes does not fit into the {} that follow", length, text.size() - begin));
-  }
-  HeaderParser parser(text.substr(begin, length), begin, name);
-  NpyHeader header = parser.parse();
-
-  const std::string code = header.descr.substr(std::min<size_t>(1, header.descr.size()));
-  const char order = header.descr.empty() ? ' ' : header.descr[0];
-  const auto* type = std::find_if(kTypes.begin(), kTypes.end(), [&](const PlainType& t) { return t.code == code; });
-  if (std::string_view("<>|=").find(order) == std::string_view::npos) {
-    throw bad(header.descr_offset, fmt::format("no type '{}'", header.descr));
-  }
-  if (type == kTypes.end()) throw parser.unsupported(fmt::format("an array of type '{}'", header.descr));
-
-  ByteSpan data = bytes.subspan(begin + length);
-  const bool empty = std::find(header.shape.begin(), header.shape.end(), 0) != header.shape.end();
-  uint64_t size = empty ? 0 : type->size;
-  for (size_t i = 0; i < header.shape.size() && !empty; ++i) {  // bounded by what the file holds: no overflow
-    const auto dim = static_cast<uint64_t>(header.shape[i]);
-    if (dim > data.size() / size) {
-      throw bad(begin + length, fmt::format("the header announces {} elements [{}], but only {} bytes follow it",
-                                            type->name, comma_separated(header.shape), data.size()));
+NpyArray parse_npy(ByteSpan bytes, const std::string& name, SourceSite where) {
+  return at_caller(where, [&]() -> NpyArray {
+    auto bad = [&](size_t offset, const std::string& what) {
+      return make_error(Code::data_loss, "[npy] {}: {} at byte {}", name, what, offset)
+          .inside(file_frame(name, offset));
+    };
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (text.substr(0, 6) != kMagic) throw bad(0, "not a .npy file: it does not begin with \\x93NUMPY");
+    if (text.size() < 10) throw bad(text.size(), "the file ends inside the magic number");
+    const auto version = static_cast<uint8_t>(text[6]);
+    if (version < 1 || version > 3) throw bad(6, fmt::format("unknown version {}", version));
+    const size_t length_bytes = version == 1 ? 2 : 4, begin = 8 + length_bytes;
+    if (text.size() < begin) throw bad(text.size(), "the file ends inside the length of the header");
+    size_t length = 0;
+    for (size_t i = length_bytes; i-- > 0;) length = length << 8 | static_cast<uint8_t>(text[8 + i]);
+    if (length > text.size() - begin) {
+      throw bad(
+          8, fmt::format("the header of {} bytes does not fit into the {} that follow", length, text.size() - begin));
     }
-    size *= dim;
-  }
-  if (size != data.size()) {
-    throw bad(begin + length + size, fmt::format("{} bytes too many after the elements", data.size() - size));
-  }
-  NpyArray array{.dtype = std::string(type->name), .shape = std::move(header.shape), .data = {}};
-  if (header.fortran_order && array.shape.size() > 1) {
-    array.data = transposed(data, array.shape, type->size);
-  } else {
-    array.data.assign(data.begin(), data.end());
-  }
-  if (order == (std::endian::native == std::endian::little ? '>' : '<')) swap_bytes(array.data, type->swapped);
-  if (type->name == "bool") {  // any other value would not be a bool
-    for (std::byte& b : array.data) b = b == std::byte{0} ? std::byte{0} : std::byte{1};
-  }
-  return array;
-}
+    HeaderParser parser(text.substr(begin, length), begin, name);
+    NpyHeader header = parser.parse();
 
-NpyArray read_npy(const std::string& path, Env& env) { return parse_npy(env.map(path)->bytes(), path); }
-
-std::vector<NamedArray> parse_npz(ByteSpan bytes, const std::string& name, size_t max_bytes) {
-  std::vector<NamedArray> arrays;
-  std::set<std::string> seen;
-  for (const ZipMember& member : zip_members(bytes, name)) {
-    std::string key = member.name;
-    if (key.ends_with(".npy")) key.resize(key.size() - 4);
-    if (!seen.insert(key).second) {
-      throw make_error(Code::data_loss, "[npz] {}: the array '{}' stands twice at byte {}", name, key,
-                       member.header_offset);
+    const std::string code = header.descr.substr(std::min<size_t>(1, header.descr.size()));
+    const char order = header.descr.empty() ? ' ' : header.descr[0];
+    const auto* type = std::find_if(kTypes.begin(), kTypes.end(), [&](const PlainType& t) { return t.code == code; });
+    if (std::string_view("<>|=").find(order) == std::string_view::npos) {
+      throw bad(header.descr_offset, fmt::format("no type '{}'", header.descr));
     }
-    const std::vector<std::byte> file = read_zip_member(bytes, member, name, max_bytes);
-    max_bytes -= file.size();
-    arrays.push_back({key, parse_npy(file, fmt::format("{} ({})", name, member.name))});
-  }
-  return arrays;
+    if (type == kTypes.end()) throw parser.unsupported(fmt::format("an array of type '{}'", header.descr));
+
+    ByteSpan data = bytes.subspan(begin + length);
+    const bool empty = std::find(header.shape.begin(), header.shape.end(), 0) != header.shape.end();
+    uint64_t size = empty ? 0 : type->size;
+    for (size_t i = 0; i < header.shape.size() && !empty; ++i) {  // bounded by what the file holds: no overflow
+      const auto dim = static_cast<uint64_t>(header.shape[i]);
+      if (dim > data.size() / size) {
+        throw bad(begin + length, fmt::format("the header announces {} elements [{}], but only {} bytes follow it",
+                                              type->name, comma_separated(header.shape), data.size()));
+      }
+      size *= dim;
+    }
+    if (size != data.size()) {
+      throw bad(begin + length + size, fmt::format("{} bytes too many after the elements", data.size() - size));
+    }
+    NpyArray array{.dtype = std::string(type->name), .shape = std::move(header.shape), .data = {}};
+    if (header.fortran_order && array.shape.size() > 1) {
+      array.data = transposed(data, array.shape, type->size);
+    } else {
+      array.data.assign(data.begin(), data.end());
+    }
+    if (order == (std::endian::native == std::endian::little ? '>' : '<')) swap_bytes(array.data, type->swapped);
+    if (type->name == "bool") {  // any other value would not be a bool
+      for (std::byte& b : array.data) b = b == std::byte{0} ? std::byte{0} : std::byte{1};
+    }
+    return array;
+  });
 }
 
-std::vector<NamedArray> read_npz(const std::string& path, Env& env) { return parse_npz(env.map(path)->bytes(), path); }
-
-std::vector<std::byte> npy(const NpyView& array) {
-  const PlainType& type = type_by_name(array.dtype);
-  uint64_t size = type.size;
-  for (int64_t dim : array.shape) size *= static_cast<uint64_t>(dim);
-  if (size != array.data.size()) {
-    throw invalid_argument("[npy] {} elements [{}] are {} bytes, but {} were given", array.dtype,
-                           comma_separated(array.shape), size, array.data.size());
-  }
-  const char native = std::endian::native == std::endian::little ? '<' : '>';
-  std::string header =
-      fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': (", type.swapped == 1 ? '|' : native, type.code);
-  for (int64_t dim : array.shape) header += fmt::format("{}, ", dim);
-  if (array.shape.size() > 1) header.resize(header.size() - 2);
-  if (array.shape.size() == 1) header.pop_back();  // a tuple of one is (3,)
-  header += "), }";
-  const size_t padded = (10 + header.size() + 1 + 63) / 64 * 64 - 10;  // the elements begin at a multiple of 64
-  header.resize(padded - 1, ' ');
-  header += '\n';
-  std::string file(kMagic);
-  file += {'\1', '\0', static_cast<char>(padded & 0xff), static_cast<char>(padded >> 8)};
-  file += header;
-  const ByteSpan begin = as_bytes(file);
-  std::vector<std::byte> out(begin.begin(), begin.end());
-  out.insert(out.end(), array.data.begin(), array.data.end());
-  return out;
+NpyArray read_npy(const std::string& path, Env& env, SourceSite where) {
+  return at_caller(where, [&] { return parse_npy(env.map(path)->bytes(), path); });
 }
 
-std::vector<std::byte> npz(const std::vector<NamedView>& arrays, bool compress) {
-  std::vector<std::vector<std::byte>> files;
-  std::vector<ZipEntry> entries;
-  for (const NamedView& each : arrays) {
-    files.push_back(npy(each.array));
-    entries.push_back({each.name + ".npy", files.back()});  // the bytes stay where they are when `files` grows
-  }
-  return zip(entries, compress);
+std::vector<NamedArray> parse_npz(ByteSpan bytes, const std::string& name, size_t max_bytes, SourceSite where) {
+  return at_caller(where, [&] {
+    std::vector<NamedArray> arrays;
+    std::set<std::string> seen;
+    for (const ZipMember& member : zip_members(bytes, name)) {
+      std::string key = member.name;
+      if (key.ends_with(".npy")) key.resize(key.size() - 4);
+      if (!seen.insert(key).second) {
+        throw make_error(Code::data_loss, "[npz] {}: the array '{}' stands twice at byte {}", name, key,
+                         member.header_offset);
+      }
+      const std::vector<std::byte> file = read_zip_member(bytes, member, name, max_bytes);
+      max_bytes -= file.size();
+      arrays.push_back({key, parse_npy(file, fmt::format("{} ({})", name, member.name))});
+    }
+    return arrays;
+  });
+}
+
+std::vector<NamedArray> read_npz(const std::string& path, Env& env, SourceSite where) {
+  return at_caller(where, [&] { return parse_npz(env.map(path)->bytes(), path); });
+}
+
+std::vector<std::byte> npy(const NpyView& array, SourceSite where) {
+  return at_caller(where, [&] {
+    const PlainType& type = type_by_name(array.dtype);
+    uint64_t size = type.size;
+    for (int64_t dim : array.shape) size *= static_cast<uint64_t>(dim);
+    if (size != array.data.size()) {
+      throw invalid_argument("[npy] {} elements [{}] are {} bytes, but {} were given", array.dtype,
+                             comma_separated(array.shape), size, array.data.size());
+    }
+    const char native = std::endian::native == std::endian::little ? '<' : '>';
+    std::string header = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': (",
+                                     type.swapped == 1 ? '|' : native, type.code);
+    for (int64_t dim : array.shape) header += fmt::format("{}, ", dim);
+    if (array.shape.size() > 1) header.resize(header.size() - 2);
+    if (array.shape.size() == 1) header.pop_back();  // a tuple of one is (3,)
+    header += "), }";
+    const size_t padded = (10 + header.size() + 1 + 63) / 64 * 64 - 10;  // the elements begin at a multiple of 64
+    header.resize(padded - 1, ' ');
+    header += '\n';
+    std::string file(kMagic);
+    file += {'\1', '\0', static_cast<char>(padded & 0xff), static_cast<char>(padded >> 8)};
+    file += header;
+    const ByteSpan begin = as_bytes(file);
+    std::vector<std::byte> out(begin.begin(), begin.end());
+    out.insert(out.end(), array.data.begin(), array.data.end());
+    return out;
+  });
+}
+
+std::vector<std::byte> npz(const std::vector<NamedView>& arrays, bool compress, SourceSite where) {
+  return at_caller(where, [&] {
+    std::vector<std::vector<std::byte>> files;
+    std::vector<ZipEntry> entries;
+    for (const NamedView& each : arrays) {
+      files.push_back(npy(each.array));
+      entries.push_back({each.name + ".npy", files.back()});  // the bytes stay where they are when `files` grows
+    }
+    return zip(entries, compress);
+  });
 }
 
 }  // namespace runnel::io

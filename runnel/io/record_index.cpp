@@ -2,10 +2,10 @@
 
 #include <cstring>
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/crc32c.h"
 #include "runnel/base/format.h"
 #include "runnel/base/varint.h"
-#include "runnel/io/caller_line.h"
 #include "runnel/io/file_frame.h"
 #include "runnel/io/origin.h"
 #include "runnel/io/record_reader.h"
@@ -89,7 +89,7 @@ RecordIndex RecordIndex::load(const std::string& path, Env& env) {
 }
 
 IndexedRecords::IndexedRecords(const std::string& path, Env& env, SourceSite where)
-    : path_(path), file_(called_at(where, [&] { return map_records(path, env); })), index_(called_at(where, [&] {
+    : path_(path), file_(at_caller(where, [&] { return map_records(path, env); })), index_(at_caller(where, [&] {
         return env.exists(record_index_path(path)) ? RecordIndex::load(path, env) : RecordIndex::build(path, env);
       })) {
   if (file_->bytes().size() != index_.file_size()) {

@@ -4,11 +4,11 @@
 #include <cstring>
 #include <vector>
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/crc32c.h"
 #include "runnel/base/format.h"
 #include "runnel/base/moved_from.h"
 #include "runnel/base/varint.h"
-#include "runnel/io/caller_line.h"
 #include "runnel/io/file_frame.h"
 #include "runnel/io/gzip.h"
 #include "runnel/io/origin.h"
@@ -209,7 +209,7 @@ struct RecordReader::State {
 };
 
 RecordReader::RecordReader(const std::string& path, const RecordReaderOptions& options, Env& env, SourceSite where) {
-  called_at(where, [&] {
+  at_caller(where, [&] {
     std::shared_ptr<MappedFile> file = map_records(path, env);
     const ByteSpan bytes = file->bytes();
     state_ = std::make_unique<State>(std::move(file), bytes, path, options);
@@ -218,7 +218,7 @@ RecordReader::RecordReader(const std::string& path, const RecordReaderOptions& o
 
 RecordReader::RecordReader(std::shared_ptr<const void> owner, ByteSpan bytes, std::string name,
                            const RecordReaderOptions& options, SourceSite where) {
-  called_at(where, [&] { state_ = std::make_unique<State>(std::move(owner), bytes, std::move(name), options); });
+  at_caller(where, [&] { state_ = std::make_unique<State>(std::move(owner), bytes, std::move(name), options); });
 }
 
 RecordReader::~RecordReader() = default;
@@ -270,7 +270,7 @@ bool RecordReader::skip_damaged() {
 RecordPosition RecordReader::position() const { return state().at; }
 void RecordReader::seek(const RecordPosition& position, SourceSite where) {
   State& s = state(where);
-  called_at(where, [&] { s.seek(position); });
+  at_caller(where, [&] { s.seek(position); });
 }
 const std::string& RecordReader::path() const { return state().path; }
 Compression RecordReader::compression() const { return state().compression; }

@@ -6,11 +6,11 @@
 #include <exception>
 #include <optional>
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/crc32c.h"
 #include "runnel/base/format.h"
 #include "runnel/base/moved_from.h"
 #include "runnel/base/varint.h"
-#include "runnel/io/caller_line.h"
 
 namespace runnel::io {
 namespace {
@@ -42,7 +42,7 @@ struct TFRecordWriter::State {
   // Runs a step that may fail halfway; the file is then of no use.
   template <class F>
   void attempt(const SourceSite& where, const F& step) {
-    called_at(where, [&] {
+    at_caller(where, [&] {
       if (file == nullptr) throw make_error(Code::failed_precondition, "[TFRecordWriter] {} is closed", path);
       if (failed) {
         throw make_error(Code::failed_precondition,
@@ -109,7 +109,7 @@ struct TFRecordWriter::State {
 };
 
 TFRecordWriter::TFRecordWriter(const std::string& path, const TFRecordOptions& options, Env& env, SourceSite where)
-    : state_(called_at(where, [&] { return std::make_unique<State>(path, options, env); })) {}
+    : state_(at_caller(where, [&] { return std::make_unique<State>(path, options, env); })) {}
 
 TFRecordWriter::~TFRecordWriter() {
   if (state_ == nullptr || state_->file == nullptr) return;

@@ -1,6 +1,7 @@
 #include "runnel/io/wav.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include "runnel/base/format.h"
@@ -115,6 +116,18 @@ std::string wav_header(int64_t channels, int64_t sample_rate, int64_t frames) {
   out += "data";
   put(static_cast<uint32_t>(size), 4, out);
   return out;
+}
+
+std::string encode_wav(const float* samples, int64_t channels, int64_t sample_rate, int64_t frames) {
+  constexpr float full_scale = 32768;
+  std::string file = wav_header(channels, sample_rate, frames);
+  for (int64_t i = 0; i < frames * channels; ++i) {
+    const float loud = std::clamp(std::round(samples[i] * full_scale), -full_scale, full_scale - 1);
+    const auto sample = static_cast<uint16_t>(static_cast<int16_t>(std::isnan(loud) ? 0 : loud));
+    file += static_cast<char>(sample & 255);
+    file += static_cast<char>(sample >> 8);
+  }
+  return file;
 }
 
 }  // namespace runnel::io

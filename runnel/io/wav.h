@@ -27,5 +27,7 @@ struct Wav {
 RUNNEL_API Wav parse_wav(std::string_view bytes);
 // The 44 bytes that stand before the samples.
 RUNNEL_API std::string wav_header(int64_t channels, int64_t sample_rate, int64_t frames);
+// The whole file of samples from -1 to 1, those of all channels one after the other for each moment.
+RUNNEL_API std::string encode_wav(const float* samples, int64_t channels, int64_t sample_rate, int64_t frames);
 
 }  // namespace runnel::io

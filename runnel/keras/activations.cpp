@@ -1,5 +1,6 @@
 #include "runnel/keras/activations.h"
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/format.h"
 #include "runnel/keras/find_named.h"
 #include "runnel/ops/math.h"
@@ -48,19 +49,21 @@ double alpha_of(const Config& settings, double otherwise) {
 
 }  // namespace
 
-Activation Activations::find(const Config& description) {
-  const Description wanted = read_description(kWhat, description);
-  std::vector<std::string_view> known;
-  for (const auto& [name, apply] : kPlainActivations) {
-    if (wanted.name == name) return {Config(name), apply};
-    known.emplace_back(name);
-  }
-  // Keras writes activations with settings as the layers that have them, whose defaults these are.
-  if (wanted.name == "LeakyReLU") return activations::leaky_relu(alpha_of(wanted.settings, 0.3));
-  if (wanted.name == "ELU") return activations::elu(alpha_of(wanted.settings, 1));
-  if (Activation own = find_registered<Activation>(wanted)) return own;
-  known.insert(known.end(), {"LeakyReLU", "ELU"});
-  unknown_description(kWhat, wanted.name, known);
+Activation Activations::find(const Config& description, SourceSite where) {
+  return at_caller(where, [&]() -> Activation {
+    const Description wanted = read_description(kWhat, description);
+    std::vector<std::string_view> known;
+    for (const auto& [name, apply] : kPlainActivations) {
+      if (wanted.name == name) return {Config(name), apply};
+      known.emplace_back(name);
+    }
+    // Keras writes activations with settings as the layers that have them, whose defaults these are.
+    if (wanted.name == "LeakyReLU") return activations::leaky_relu(alpha_of(wanted.settings, 0.3));
+    if (wanted.name == "ELU") return activations::elu(alpha_of(wanted.settings, 1));
+    if (Activation own = find_registered<Activation>(wanted)) return own;
+    known.insert(known.end(), {"LeakyReLU", "ELU"});
+    unknown_description(kWhat, wanted.name, known);
+  });
 }
 
 namespace activations {

@@ -15,7 +15,7 @@ struct RUNNEL_API Activations {
   static constexpr const char* kNone = "linear";
   // linear relu relu6 elu selu gelu leaky_relu swish silu softplus softsign softmax log_softmax sigmoid hard_sigmoid
   // tanh exponential mish
-  static Activation find(const Config& description);
+  static Activation find(const Config& description, SourceSite where = SourceSite::current());
 };
 
 namespace activations {
@@ -30,7 +30,7 @@ using Regularizer = NamedCallable<Regularizers, Tensor(const Tensor&)>;
 struct RUNNEL_API Regularizers {
   static constexpr const char* kWhat = "regularizer";
   static constexpr const char* kTypeName = "Regularizer";
-  static Regularizer find(const Config& description);
+  static Regularizer find(const Config& description, SourceSite where = SourceSite::current());
   static void list(std::vector<ClassSettings>& all);
 };
 
@@ -70,7 +70,7 @@ using Constraint = NamedCallable<Constraints, Tensor(const Tensor&)>;
 struct RUNNEL_API Constraints {
   static constexpr const char* kWhat = "constraint";
   static constexpr const char* kTypeName = "Constraint";
-  static Constraint find(const Config& description);
+  static Constraint find(const Config& description, SourceSite where = SourceSite::current());
   static void list(std::vector<ClassSettings>& all);
 };
 

@@ -18,14 +18,18 @@ const Tensor& kept(const Callback::State& state, const std::string& name) {
 }
 Tensor numbers(const std::vector<int64_t>& values) { return Tensor::of(values); }
 Tensor number(double value) { return Tensor::of(std::vector<double>{value}); }
-std::vector<int64_t> kept_numbers(const Callback::State& state, const std::string& name, size_t count) {
-  std::vector<int64_t> values = kept(state, name).to_vector<int64_t>();
+template <class T>
+std::vector<T> kept_values(const Callback::State& state, const std::string& name, size_t count) {
+  std::vector<T> values = kept(state, name).to_vector<T>();
   if (values.size() == count) return values;
-  throw make_error(Code::data_loss, "[callback] '{}' of the saved state of the callback has {} numbers, not {}", name,
+  throw make_error(Code::data_loss, "[callback] '{}' of the saved state of the callback has {} values, not {}", name,
                    values.size(), count);
 }
+std::vector<int64_t> kept_numbers(const Callback::State& state, const std::string& name, size_t count) {
+  return kept_values<int64_t>(state, name, count);
+}
 double kept_number(const Callback::State& state, const std::string& name) {
-  return kept(state, name).to_vector<double>().at(0);
+  return kept_values<double>(state, name, 1)[0];
 }
 
 std::string weight_key(size_t i) { return fmt::format("best_weights/{}", i); }
@@ -70,7 +74,7 @@ Callback::State CSVLogger::save_state() const {
 // Lines of epochs that are trained again go.
 void CSVLogger::restore_state(const State& state) {
   if (state.empty()) return;
-  const std::string text = kept(state, "text").to_vector<std::string>().at(0);
+  const std::string text = kept_values<std::string>(state, "text", 1)[0];
   Env::posix().write_file(options_.filename, as_bytes(text));
   keys_ = state.contains("keys") ? kept(state, "keys").to_vector<std::string>() : std::vector<std::string>();
 }

@@ -5,6 +5,7 @@
 #include <iostream>
 #include <span>
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/env.h"
 #include "runnel/base/format.h"
 #include "runnel/base/log.h"
@@ -20,16 +21,18 @@ double current_rate(const Model& model) {
 
 }  // namespace
 
-Model* Callback::model() const {
-  if (model_) return model_;
-  throw make_error(Code::failed_precondition,
-                   "[callback] model() before training: fit, evaluate or predict say which model it is");
+Model* Callback::model(SourceSite where) const {
+  return at_caller(where, [&]() -> Model* {
+    if (model_) return model_;
+    throw make_error(Code::failed_precondition,
+                     "[callback] model() before training: fit, evaluate or predict say which model it is");
+  });
 }
 
-Monitor::Monitor(std::string name, const std::string& mode, double min_delta)
+Monitor::Monitor(std::string name, const std::string& mode, double min_delta, SourceSite where)
     : name_(std::move(name)), min_delta_(std::abs(min_delta)) {
   if (mode != "auto" && mode != "min" && mode != "max") {
-    throw invalid_argument("[callback] mode must be auto, min or max, got '{}'", mode);
+    throw at_line(invalid_argument("[callback] mode must be auto, min or max, got '{}'", mode), where);
   }
   const auto ends_with = [&](std::string_view end) { return name_.ends_with(end); };
   grows_ = mode == "max" || (mode == "auto" && (ends_with("acc") || ends_with("accuracy") || ends_with("auc")));
@@ -50,8 +53,8 @@ const double* Monitor::find(const Logs& logs, const char* callback) {
   return value;
 }
 
-EarlyStopping::EarlyStopping(EarlyStoppingOptions options)
-    : options_(std::move(options)), monitor_(options_.monitor, options_.mode, options_.min_delta) {}
+EarlyStopping::EarlyStopping(EarlyStoppingOptions options, SourceSite where)
+    : options_(std::move(options)), monitor_(options_.monitor, options_.mode, options_.min_delta, where) {}
 
 void EarlyStopping::on_train_begin(const Logs&) {
   wait_ = stopped_epoch_ = best_epoch_ = 0;
@@ -91,8 +94,9 @@ void EarlyStopping::on_train_end(const Logs&) {
   model()->set_weights(best_weights_);
 }
 
-LearningRateScheduler::LearningRateScheduler(LearningRateSchedulerOptions options) : options_(std::move(options)) {
-  if (!options_.schedule) throw invalid_argument("[LearningRateScheduler] there is no schedule");
+LearningRateScheduler::LearningRateScheduler(LearningRateSchedulerOptions options, SourceSite where)
+    : options_(std::move(options)) {
+  if (!options_.schedule) throw at_line(invalid_argument("[LearningRateScheduler] there is no schedule"), where);
 }
 
 void LearningRateScheduler::on_epoch_begin(int64_t epoch, const Logs&) {
@@ -105,10 +109,10 @@ void LearningRateScheduler::on_epoch_begin(int64_t epoch, const Logs&) {
 
 void LearningRateScheduler::on_epoch_end(int64_t, Logs& logs) { logs.set("lr", current_rate(*model())); }
 
-ReduceLROnPlateau::ReduceLROnPlateau(ReduceLROnPlateauOptions options)
-    : options_(std::move(options)), monitor_(options_.monitor, options_.mode, options_.min_delta) {
+ReduceLROnPlateau::ReduceLROnPlateau(ReduceLROnPlateauOptions options, SourceSite where)
+    : options_(std::move(options)), monitor_(options_.monitor, options_.mode, options_.min_delta, where) {
   if (options_.factor >= 1) {
-    throw invalid_argument("[ReduceLROnPlateau] factor must be below 1, got {}", options_.factor);
+    throw at_line(invalid_argument("[ReduceLROnPlateau] factor must be below 1, got {}", options_.factor), where);
   }
 }
 

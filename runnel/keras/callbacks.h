@@ -58,7 +58,7 @@ class RUNNEL_API Callback {
   void set_params(const CallbackParams& params) { params_ = params; }
 
  protected:
-  Model* model() const;  // an Error before training
+  Model* model(SourceSite where = SourceSite::current()) const;  // an Error before training
   const CallbackParams& params() const { return params_; }
 
  private:
@@ -144,7 +144,7 @@ class RUNNEL_API CallbackList {
 // Which way is better: "min", "max", or "auto", which goes by the name (accuracies and AUC grow, losses fall).
 class RUNNEL_API Monitor {
  public:
-  Monitor(std::string name, const std::string& mode, double min_delta = 0);
+  Monitor(std::string name, const std::string& mode, double min_delta = 0, SourceSite where = SourceSite::current());
   const std::string& name() const { return name_; }
   bool is_better(double value, double than) const;
   double worst() const { return grows_ ? -kInfinity : kInfinity; }
@@ -186,7 +186,7 @@ class RUNNEL_API EarlyStopping : public Callback {
  public:
   static constexpr const char* kClassName = "EarlyStopping";
   using Options = EarlyStoppingOptions;
-  explicit EarlyStopping(EarlyStoppingOptions options = {});
+  explicit EarlyStopping(EarlyStoppingOptions options = {}, SourceSite where = SourceSite::current());
   void on_train_begin(const Logs&) override;
   void on_epoch_end(int64_t epoch, Logs& logs) override;
   void on_train_end(const Logs&) override;
@@ -241,9 +241,10 @@ class RUNNEL_API LearningRateScheduler : public Callback {
  public:
   static constexpr const char* kClassName = "LearningRateScheduler";
   using Options = LearningRateSchedulerOptions;
-  explicit LearningRateScheduler(LearningRateSchedulerOptions options);
-  explicit LearningRateScheduler(RateFunction schedule, int verbose = 0)
-      : LearningRateScheduler(LearningRateSchedulerOptions{.schedule = std::move(schedule), .verbose = verbose}) {}
+  explicit LearningRateScheduler(LearningRateSchedulerOptions options, SourceSite where = SourceSite::current());
+  explicit LearningRateScheduler(RateFunction schedule, int verbose = 0, SourceSite where = SourceSite::current())
+      : LearningRateScheduler(LearningRateSchedulerOptions{.schedule = std::move(schedule), .verbose = verbose},
+                              where) {}
   void on_epoch_begin(int64_t epoch, const Logs&) override;
   void on_epoch_end(int64_t epoch, Logs& logs) override;
   bool watches_batches() const override { return false; }
@@ -277,7 +278,7 @@ class RUNNEL_API ReduceLROnPlateau : public Callback {
  public:
   static constexpr const char* kClassName = "ReduceLROnPlateau";
   using Options = ReduceLROnPlateauOptions;
-  explicit ReduceLROnPlateau(ReduceLROnPlateauOptions options = {});
+  explicit ReduceLROnPlateau(ReduceLROnPlateauOptions options = {}, SourceSite where = SourceSite::current());
   void on_train_begin(const Logs&) override;
   void on_epoch_end(int64_t epoch, Logs& logs) override;
   bool watches_batches() const override { return false; }

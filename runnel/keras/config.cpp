@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/format.h"
 #include "runnel/keras/named_callable.h"
 
@@ -16,8 +17,9 @@ const char* kind_name(const Config& config) {
   return config.is_map() ? "a map" : "true or false";
 }
 
-[[noreturn]] void wrong_kind_of_config(const char* asked, const Config& got) {
-  throw invalid_argument("[keras] the configuration needs {}, got {}: {}", asked, kind_name(got), got.to_json());
+[[noreturn]] void wrong_kind_of_config(const char* asked, const Config& got, const SourceSite& where) {
+  throw at_line(
+      invalid_argument("[keras] the configuration needs {}, got {}: {}", asked, kind_name(got), got.to_json()), where);
 }
 
 using Json = nlohmann::ordered_json;
@@ -115,72 +117,73 @@ Config::Config(const PartialShape& shape) {
 Config::Config(const std::vector<int64_t>& numbers) : value_(List(numbers.begin(), numbers.end())) {}
 Config::Config(const std::vector<double>& numbers) : value_(List(numbers.begin(), numbers.end())) {}
 
-bool Config::as_bool() const {
+bool Config::as_bool(SourceSite where) const {
   if (const bool* value = std::get_if<bool>(&value_)) return *value;
-  wrong_kind_of_config("true or false", *this);
+  wrong_kind_of_config("true or false", *this, where);
 }
 
-int64_t Config::as_int() const {
+int64_t Config::as_int(SourceSite where) const {
   if (const int64_t* value = std::get_if<int64_t>(&value_)) return *value;
-  wrong_kind_of_config("a whole number", *this);
+  wrong_kind_of_config("a whole number", *this, where);
 }
 
-double Config::as_double() const {
+double Config::as_double(SourceSite where) const {
   if (const double* value = std::get_if<double>(&value_)) return *value;
   if (const int64_t* value = std::get_if<int64_t>(&value_)) return static_cast<double>(*value);
-  wrong_kind_of_config("a number", *this);
+  wrong_kind_of_config("a number", *this, where);
 }
 
-const std::string& Config::as_text() const {
+const std::string& Config::as_text(SourceSite where) const {
   if (const std::string* value = std::get_if<std::string>(&value_)) return *value;
-  wrong_kind_of_config("a text", *this);
+  wrong_kind_of_config("a text", *this, where);
 }
 
-const Config::List& Config::items() const {
+const Config::List& Config::items(SourceSite where) const {
   if (const List* value = std::get_if<List>(&value_)) return *value;
-  wrong_kind_of_config("a list", *this);
+  wrong_kind_of_config("a list", *this, where);
 }
 
-const Config::Map& Config::entries() const {
+const Config::Map& Config::entries(SourceSite where) const {
   if (const Map* value = std::get_if<Map>(&value_)) return *value;
-  wrong_kind_of_config("a map", *this);
+  wrong_kind_of_config("a map", *this, where);
 }
 
-PartialShape Config::as_shape() const {
+PartialShape Config::as_shape(SourceSite where) const {
   if (is_null()) return PartialShape::unknown();
   Dims dims;
-  for (const Config& item : items()) dims.push_back(item.is_null() ? kUnknownDim : item.as_int());
+  for (const Config& item : items(where)) dims.push_back(item.is_null() ? kUnknownDim : item.as_int(where));
   return PartialShape(dims);
 }
 
-std::vector<int64_t> Config::as_ints() const {
+std::vector<int64_t> Config::as_ints(SourceSite where) const {
   std::vector<int64_t> out;
-  for (const Config& item : items()) out.push_back(item.as_int());
+  for (const Config& item : items(where)) out.push_back(item.as_int(where));
   return out;
 }
 
-std::vector<double> Config::as_doubles() const {
+std::vector<double> Config::as_doubles(SourceSite where) const {
   std::vector<double> out;
-  for (const Config& item : items()) out.push_back(item.as_double());
+  for (const Config& item : items(where)) out.push_back(item.as_double(where));
   return out;
 }
 
-const Config* Config::find(std::string_view key) const {
-  for (const auto& [name, value] : entries()) {
+const Config* Config::find(std::string_view key, SourceSite where) const {
+  for (const auto& [name, value] : entries(where)) {
     if (name == key) return &value;
   }
   return nullptr;
 }
 
-const Config& Config::operator[](std::string_view key) const {
-  if (const Config* value = find(key)) return *value;
-  throw make_error(Code::not_found, "[keras] the configuration has no entry '{}': {}", key, to_json());
+const Config& Config::operator[](const AskedName& key) const {
+  if (const Config* value = find(key.name, key.where)) return *value;
+  throw at_line(make_error(Code::not_found, "[keras] the configuration has no entry '{}': {}", key.name, to_json()),
+                key.where);
 }
 
-void Config::set(const std::string& key, Config value) {
+void Config::set(const std::string& key, Config value, SourceSite where) {
   if (is_null()) value_ = Map();
   Map* map = std::get_if<Map>(&value_);
-  if (!map) wrong_kind_of_config("a map", *this);
+  if (!map) wrong_kind_of_config("a map", *this, where);
   for (auto& [name, old] : *map) {
     if (name == key) {
       old = std::move(value);
@@ -192,12 +195,14 @@ void Config::set(const std::string& key, Config value) {
 
 std::string Config::to_json(int indent) const { return json_of(*this).dump(indent); }
 
-Config Config::from_json(std::string_view text) {
-  try {
-    return config_of(Json::parse(text));
-  } catch (const nlohmann::json::exception& e) {
-    throw invalid_argument("[keras] not a configuration in JSON: {}", e.what());
-  }
+Config Config::from_json(std::string_view text, SourceSite where) {
+  return at_caller(where, [&]() -> Config {
+    try {
+      return config_of(Json::parse(text));
+    } catch (const nlohmann::json::exception& e) {
+      throw invalid_argument("[keras] not a configuration in JSON: {}", e.what());
+    }
+  });
 }
 
 }  // namespace runnel::keras

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "runnel/base/asked.h"
 #include "runnel/keras/int_tuple.h"
 #include "runnel/op/fields.h"
 #include "runnel/tensor/dtype.h"
@@ -48,23 +49,23 @@ class RUNNEL_API Config {
   bool is_list() const;
   bool is_map() const;
   // An Error naming what was found instead.
-  bool as_bool() const;
-  int64_t as_int() const;
-  double as_double() const;
-  const std::string& as_text() const;
-  const List& items() const;
-  const Map& entries() const;
-  PartialShape as_shape() const;
-  std::vector<int64_t> as_ints() const;
-  std::vector<double> as_doubles() const;
+  bool as_bool(SourceSite where = SourceSite::current()) const;
+  int64_t as_int(SourceSite where = SourceSite::current()) const;
+  double as_double(SourceSite where = SourceSite::current()) const;
+  const std::string& as_text(SourceSite where = SourceSite::current()) const;
+  const List& items(SourceSite where = SourceSite::current()) const;
+  const Map& entries(SourceSite where = SourceSite::current()) const;
+  PartialShape as_shape(SourceSite where = SourceSite::current()) const;
+  std::vector<int64_t> as_ints(SourceSite where = SourceSite::current()) const;
+  std::vector<double> as_doubles(SourceSite where = SourceSite::current()) const;
 
   // Of a map: null when there is no such entry; the second form is an Error then.
-  const Config* find(std::string_view key) const;
-  const Config& operator[](std::string_view key) const;
-  void set(const std::string& key, Config value);
+  const Config* find(std::string_view key, SourceSite where = SourceSite::current()) const;
+  const Config& operator[](const AskedName& key) const;
+  void set(const std::string& key, Config value, SourceSite where = SourceSite::current());
 
   std::string to_json(int indent = -1) const;
-  static Config from_json(std::string_view text);
+  static Config from_json(std::string_view text, SourceSite where = SourceSite::current());
   RUNNEL_API friend bool operator==(const Config& a, const Config& b);
 
  private:

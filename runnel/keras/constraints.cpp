@@ -1,3 +1,4 @@
+#include "runnel/base/caller_line.h"
 #include "runnel/keras/activations.h"
 #include "runnel/keras/find_named.h"
 #include "runnel/ops/math.h"
@@ -47,8 +48,8 @@ Constraint unit_norm(const UnitNormOptions& options) {
 
 }  // namespace constraints
 
-Constraint Constraints::find(const Config& description) {
-  return find_named(kWhat, constraints::kConstraints, description);
+Constraint Constraints::find(const Config& description, SourceSite where) {
+  return at_caller(where, [&]() -> Constraint { return find_named(kWhat, constraints::kConstraints, description); });
 }
 void Constraints::list(std::vector<ClassSettings>& all) { list_named(kWhat, constraints::kConstraints, all); }
 

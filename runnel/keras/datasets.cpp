@@ -7,6 +7,7 @@
 #include "runnel/io/cifar.h"
 #include "runnel/io/datasets.h"
 #include "runnel/io/idx.h"
+#include "runnel/op/composed.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
 
@@ -101,37 +102,45 @@ std::vector<RowRange> parse_split(const std::string& split, int64_t train_rows, 
 }  // namespace
 
 namespace mnist {
-TrainAndTest load_data(const std::string& dir) { return load_idx_dataset("mnist", dir); }
+TrainAndTest load_data(const std::string& dir, SourceSite where) {
+  return composed(where, [&] { return load_idx_dataset("mnist", dir); });
+}
 }  // namespace mnist
 
 namespace fashion_mnist {
-TrainAndTest load_data(const std::string& dir) { return load_idx_dataset("fashion-mnist", dir); }
+TrainAndTest load_data(const std::string& dir, SourceSite where) {
+  return composed(where, [&] { return load_idx_dataset("fashion-mnist", dir); });
+}
 }  // namespace fashion_mnist
 
 namespace cifar10 {
-TrainAndTest load_data(const std::string& dir) {
-  const std::string folder = io::get_dataset("cifar10", {.dir = dir});
-  std::vector<std::string> train;
-  for (int i = 1; i <= 5; ++i) train.push_back(join_path(folder, fmt::format("data_batch_{}.bin", i)));
-  return {read_cifar_files(train), read_cifar_files({join_path(folder, "test_batch.bin")})};
+TrainAndTest load_data(const std::string& dir, SourceSite where) {
+  return composed(where, [&]() -> TrainAndTest {
+    const std::string folder = io::get_dataset("cifar10", {.dir = dir});
+    std::vector<std::string> train;
+    for (int i = 1; i <= 5; ++i) train.push_back(join_path(folder, fmt::format("data_batch_{}.bin", i)));
+    return {read_cifar_files(train), read_cifar_files({join_path(folder, "test_batch.bin")})};
+  });
 }
 }  // namespace cifar10
 
-data::AnyDataset load(const std::string& name, const std::string& split, const LoadOptions& options) {
-  const std::string known = io::dataset_spec(name).name;
-  const TrainAndTest all =
-      known == "cifar10" ? cifar10::load_data(options.data_dir) : load_idx_dataset(known, options.data_dir);
-  std::vector<Tensor> images, labels;
-  for (const RowRange& range : parse_split(split, all.first.first.dim(0), all.second.first.dim(0))) {
-    const auto& [x, y] = range.test ? all.second : all.first;
-    images.push_back(x.rows(range.begin, range.end));
-    labels.push_back(y.rows(range.begin, range.end));
-  }
-  Tensor x = images.size() == 1 ? images[0] : concat(images, 0);
-  if (x.rank() == 3) x = x.with_shape(Shape{x.dim(0), x.dim(1), x.dim(2), 1});
-  const Tensor y = cast(reshape(labels.size() == 1 ? labels[0] : concat(labels, 0), {-1}), int64);
-  if (options.as_supervised) return data::from_tensor_slices(x, y, SourceSite());
-  return data::from_tensor_slices(std::map<std::string, Tensor>{{"image", x}, {"label", y}}, SourceSite());
+data::AnyDataset load(const std::string& name, const std::string& split, const LoadOptions& options, SourceSite where) {
+  return composed(where, [&]() -> data::AnyDataset {
+    const std::string known = io::dataset_spec(name).name;
+    const TrainAndTest all =
+        known == "cifar10" ? cifar10::load_data(options.data_dir) : load_idx_dataset(known, options.data_dir);
+    std::vector<Tensor> images, labels;
+    for (const RowRange& range : parse_split(split, all.first.first.dim(0), all.second.first.dim(0))) {
+      const auto& [x, y] = range.test ? all.second : all.first;
+      images.push_back(x.rows(range.begin, range.end));
+      labels.push_back(y.rows(range.begin, range.end));
+    }
+    Tensor x = images.size() == 1 ? images[0] : concat(images, 0);
+    if (x.rank() == 3) x = x.with_shape(Shape{x.dim(0), x.dim(1), x.dim(2), 1});
+    const Tensor y = cast(reshape(labels.size() == 1 ? labels[0] : concat(labels, 0), {-1}), int64);
+    if (options.as_supervised) return data::from_tensor_slices(x, y, SourceSite());
+    return data::from_tensor_slices(std::map<std::string, Tensor>{{"image", x}, {"label", y}}, SourceSite());
+  });
 }
 
 }  // namespace runnel::keras::datasets

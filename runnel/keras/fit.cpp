@@ -14,10 +14,12 @@
 #include "runnel/keras/fit_told.h"
 #include "runnel/keras/kept_values.h"
 #include "runnel/keras/sequential.h"
+#include "runnel/keras/tensorboard.h"
 #include "runnel/keras/training.h"
 #include "runnel/op/composed.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/random_state.h"
+#include "runnel/tensor/profile_step.h"
 
 namespace runnel::keras {
 namespace {
@@ -92,6 +94,8 @@ class Fitting {
     if (steps < 0) steps = now.steps;
     model_.stop_training = false;
     callbacks.tell(&Callback::on_train_begin, Logs());
+    std::optional<BoardScopes> boards;
+    boards.emplace(callbacks, "train", train_function().batches, &model_);
     bool in_epoch = false;  // the epoch has begun already
     if (backup.found()) {
       in_epoch = now.step > 0;
@@ -110,7 +114,7 @@ class Fitting {
       const bool validates = validation && (now.epoch + 1) % options_.validation_freq == 0;
       ProgressLine line(steps, options_.verbose);
       const bool first = now.history.epoch.empty();
-      train_epoch(data, *iterator, steps, table, callbacks, line, first, backup, now);
+      train_epoch(data, *iterator, steps, table, callbacks, *boards, line, first, backup, now);
       if (now.step == 0) break;  // the data had run out with the epoch before
       steps = steps < 0 ? now.step : steps;
       if (validates) {
@@ -130,6 +134,7 @@ class Fitting {
       if (backup.due_after_epoch()) backup.save(now, *iterator);
     }
     model_.optimizer().finalize_variable_values(model_.trainable_variables());
+    boards.reset();
     callbacks.tell(&Callback::on_train_end, now.logs);
     backup.finish();
     return now.history;
@@ -146,18 +151,25 @@ class Fitting {
     const ToldCallbacks callbacks = of_fit ? *of_fit : ToldCallbacks(model_, how.callbacks, {1, steps, how.verbose});
     model_.reset_metrics();
     callbacks.tell(&Callback::on_test_begin, Logs());
+    std::optional<BoardScopes> boards;
+    boards.emplace(callbacks, "validation", 0, of_fit ? nullptr : &model_);
     ProgressLine line(steps, how.verbose);
     data::AnyIterator iterator = batches.make_iterator();
     StepLogs step;
     int64_t done = 0;
     while (how.steps <= 0 || done < how.steps) {
+      profile::StepScope in_profiles("test", done);
       const std::optional<Nest> element = iterator.next();
-      if (!element) break;
+      if (!element) {
+        in_profiles.drop();
+        break;
+      }
       if (callbacks.watches) callbacks.tell(&Callback::on_test_batch_begin, done, Logs());
       const TrainingBatch batch = unpack_batch("evaluate", *element);
       step = with_advice(data, [&] {
         return model_.prepare_steps().test(batch.x, batch.y, batch.sample_weight, batch.weights_by_output);
       });
+      boards->set_step(done + 1);
       if (callbacks.watches) callbacks.tell(&Callback::on_test_batch_end, done, Logs(step));
       ++done;
       if (line.due() && done != steps) line.show(done, Logs(step), false);
@@ -166,11 +178,49 @@ class Fitting {
     if (how.steps > 0 && done < how.steps) warn_ran_out("evaluate", how.steps, done);
     const Logs logs(step);
     line.show(done, logs, true);
+    boards.reset();
     callbacks.tell(&Callback::on_test_end, logs);
     return logs;
   }
 
  private:
+  // While it lives, the writers of TensorBoard callbacks that look at batches are the default. A traced step keeps the
+  // writer of its trace: where a pass begins and ends (`traces`), steps are traced anew.
+  class BoardScopes {
+   public:
+    BoardScopes(const ToldCallbacks& callbacks, const char* run, int64_t step, Model* traces) {
+      for (const CallbackPtr& c : callbacks.all) {
+        auto* const board = dynamic_cast<TensorBoard*>(c.get());
+        if (!board || !board->records_batches()) continue;
+        steps_.push_back(board->step_of(run));
+        scopes_.push_back(board->batch_summaries(run));
+      }
+      if (scopes_.empty()) return;
+      set_step(step);
+      traces_ = traces;
+      if (traces_) traces_->forget_training_functions();
+    }
+    ~BoardScopes() {
+      while (!scopes_.empty()) scopes_.pop_back();
+      if (traces_) traces_->forget_training_functions();
+    }
+    BoardScopes(const BoardScopes&) = delete;
+    BoardScopes& operator=(const BoardScopes&) = delete;
+    void set_step(int64_t step) const {
+      for (const Variable& each : steps_) each.assign(step);
+    }
+
+   private:
+    std::vector<Variable> steps_;
+    std::vector<std::unique_ptr<TensorBoard::BatchSummaries>> scopes_;
+    Model* traces_ = nullptr;
+  };
+
+  TrainFunction& train_function() {
+    TrainFunction* const step = TrainFunction::of(model_);
+    return step ? *step : own_train_function_;
+  }
+
   // One step; of an error on a dataset of the user's it says so where that looks unbatched.
   template <class Step>
   static StepLogs with_advice(const SampleData& data, const Step& step) {
@@ -241,14 +291,21 @@ class Fitting {
 
   // From batch now.step on; that and the logs are what they are at the end then.
   void train_epoch(const SampleData& data, data::AnyIterator& iterator, int64_t steps, const Tensor& class_table,
-                   const ToldCallbacks& callbacks, ProgressLine& line, bool first, FitBackup& backup,
-                   FitProgress& now) {
+                   const ToldCallbacks& callbacks, const BoardScopes& boards, ProgressLine& line, bool first,
+                   FitBackup& backup, FitProgress& now) {
     StepLogs step;
+    TrainFunction& trained = train_function();
     while (steps < 0 || now.step < steps) {
+      profile::StepScope in_profiles("train", batches_);
       const std::optional<Nest> element = iterator.next();
-      if (!element) break;
+      if (!element) {
+        in_profiles.drop();
+        break;
+      }
+      ++batches_;
       if (callbacks.watches) callbacks.tell(&Callback::on_train_batch_begin, now.step, Logs());
       step = train_on(data, *element, class_table);
+      boards.set_step(++trained.batches);
       if (callbacks.watches) callbacks.tell(&Callback::on_train_batch_end, now.step, Logs(step));
       ++now.step;
       if (line.due() && now.step != steps) line.show(now.step, Logs(step), false);
@@ -294,6 +351,8 @@ class Fitting {
 
   Model& model_;
   const FitOptions& options_;
+  int64_t batches_ = 0;               // of all epochs: the numbers of steps in profiles
+  TrainFunction own_train_function_;  // of a model with a part of its own under that name
   bool warned_ = false;
 };
 

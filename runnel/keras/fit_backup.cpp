@@ -95,18 +95,19 @@ NamedValues to_values(const FitProgress& p) {
 }
 
 FitProgress from_values(const NamedValues& values, const std::string& path) {
-  const auto number = [&](const char* name) {
+  const auto kept = [&](const std::string& name, int64_t fewest) -> const Tensor& {
     const auto found = values.find(name);
-    if (found != values.end()) return found->second.to_vector<int64_t>().at(0);
+    if (found != values.end() && found->second.num_elements() >= fewest) return found->second;
     throw make_error(Code::data_loss, "[fit] resume: {} has no '{}' of a training", path, name);
   };
+  const auto number = [&](const char* name) { return kept(name, 1).to_vector<int64_t>()[0]; };
   FitProgress p{
       .epoch = number("epoch"), .step = number("step"), .steps = number("steps"), .stopped = number("stopped") != 0};
   for (const auto& [name, value] : values) {
     if (name == "logs/names") {
       const std::vector<std::string> names = value.to_vector<std::string>();
-      const std::vector<double> numbers = values.at("logs/values").to_vector<double>();
-      for (size_t i = 0; i < names.size(); ++i) p.logs.set(names[i], numbers.at(i));
+      const std::vector<double> numbers = kept("logs/values", value.num_elements()).to_vector<double>();
+      for (size_t i = 0; i < names.size(); ++i) p.logs.set(names[i], numbers[i]);
     } else if (name == "history") {
       p.history.epoch = value.to_vector<int64_t>();
     } else if (name.starts_with("history/")) {

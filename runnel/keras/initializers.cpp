@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/format.h"
 #include "runnel/keras/find_named.h"
 #include "runnel/ops/array.h"
@@ -203,8 +204,8 @@ Initializer orthogonal(const OrthogonalOptions& options) { return floating("Orth
 
 }  // namespace initializers
 
-Initializer Initializers::find(const Config& description) {
-  return find_named(kWhat, initializers::kInitializers, description);
+Initializer Initializers::find(const Config& description, SourceSite where) {
+  return at_caller(where, [&]() -> Initializer { return find_named(kWhat, initializers::kInitializers, description); });
 }
 void Initializers::list(std::vector<ClassSettings>& all) { list_named(kWhat, initializers::kInitializers, all); }
 

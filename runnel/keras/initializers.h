@@ -17,8 +17,9 @@ struct RUNNEL_API Initializers {
   static constexpr const char* kWhat = "initializer";
   static constexpr const char* kTypeName = "Initializer";
   static constexpr DType kDefaultDType = DType::float32;
-  static Initializer find(const Config& description);  // an Error that lists the names there are
-  static void list(std::vector<ClassSettings>& all);   // adds what there is with its settings
+  static Initializer find(const Config& description,
+                          SourceSite where = SourceSite::current());  // an Error that lists the names there are
+  static void list(std::vector<ClassSettings>& all);                  // adds what there is with its settings
 };
 
 namespace initializers {

@@ -1,6 +1,7 @@
 #pragma once
 
 // Internal: values of objects at a moment, to be put back when what was tried with the objects fails.
+#include <ranges>
 #include <utility>
 #include <vector>
 
@@ -21,7 +22,7 @@ class KeptValues {
   }
   // The last first.
   void put_back() const {
-    for (auto at = values_.rbegin(); at != values_.rend(); ++at) at->first.set(at->second);
+    for (const auto& [place, value] : std::views::reverse(values_)) place.set(value);
   }
 
  private:

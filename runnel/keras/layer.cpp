@@ -7,6 +7,7 @@
 
 #include "runnel/base/format.h"
 #include "runnel/base/stack.h"
+#include "runnel/graph/name_scope.h"
 #include "runnel/graph/tracer.h"
 #include "runnel/keras/call_scope.h"
 #include "runnel/keras/functional.h"
@@ -165,6 +166,7 @@ Nest Layer::run(const Nest& given, const CallArgs& args) {
   refuse_moved_from();
   if (is_described(given)) return record_call(*this, given, args);
   ensure_prepared();
+  const ReopenedScope scope_of_names(name());
   const auto to_compute_dtype = [&](const Tensor& t) {
     if (!autocast_ || !t.defined() || !is_float(t.dtype()) || t.dtype() == compute_dtype()) return t;
     const Tensor brought = cast(t, compute_dtype());
@@ -217,6 +219,7 @@ Nest Layer::run(const Nest& given, const CallArgs& args) {
 void Layer::ensure_prepared() {
   if (prepared_) return;
   const OutsideTrace outside;  // what it makes outlives the trace, as weights do
+  static_cast<void>(name());   // chosen now: later calls come from many threads
   prepare();
   prepared_ = true;
 }
@@ -225,36 +228,40 @@ void Layer::build_for(const Nest& inputs) {
   build_from_shapes(nest::map_structure([](const Tensor& t) { return t.partial_shape(); }, inputs));
 }
 
-void Layer::build_from_shapes(const NestOf<PartialShape>& shapes) {
-  require_stack_for(*this);
-  refuse_moved_from();
-  if (built_) return;
-  ensure_prepared();
-  const OutsideTrace outside;  // weights are values, whatever is being traced or recorded
-  const CallScope scope(*this, std::nullopt);
-  const size_t num_edges = edges().size(), num_rules = rules_.size();
-  const InputSpec spec = input_spec_;
-  try {
-    if (shapes.is_leaf()) {
-      build(shapes.leaf());
-    } else {
-      build(shapes);
+void Layer::build_from_shapes(const NestOf<PartialShape>& shapes, SourceSite where) {
+  composed(where, [&] {
+    require_stack_for(*this);
+    refuse_moved_from();
+    if (built_) return;
+    ensure_prepared();
+    const OutsideTrace outside;  // weights are values, whatever is being traced or recorded
+    const CallScope scope(*this, std::nullopt);
+    const size_t num_edges = edges().size(), num_rules = rules_.size();
+    const InputSpec spec = input_spec_;
+    try {
+      if (shapes.is_leaf()) {
+        build(shapes.leaf());
+      } else {
+        build(shapes);
+      }
+    } catch (...) {  // the next call tries anew: what was made so far must not stand in its way
+      while (edges().size() > num_edges) untrack(std::string(edges().back().name));
+      rules_.resize(num_rules);
+      input_spec_ = spec;
+      throw;
     }
-  } catch (...) {  // the next call tries anew: what was made so far must not stand in its way
-    while (edges().size() > num_edges) untrack(std::string(edges().back().name));
-    rules_.resize(num_rules);
-    input_spec_ = spec;
-    throw;
-  }
-  built_ = true;
+    built_ = true;
+  });
 }
 
 void Layer::build(const PartialShape&) {}
 void Layer::build(const NestOf<PartialShape>&) {}
 
-PartialShape Layer::compute_output_shape(const PartialShape& input) {
-  const NestOf<TensorSpec> out = infer_outputs(*this, NestOf<TensorSpec>(TensorSpec{input, compute_dtype(), ""}), {});
-  return out.leaf().shape;
+PartialShape Layer::compute_output_shape(const PartialShape& input, SourceSite where) {
+  return composed(where, [&] {
+    const NestOf<TensorSpec> out = infer_outputs(*this, NestOf<TensorSpec>(TensorSpec{input, compute_dtype(), ""}), {});
+    return out.leaf().shape;
+  });
 }
 
 Config Layer::get_config() const {

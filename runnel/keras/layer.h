@@ -66,11 +66,11 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
   virtual void build(const PartialShape& input);
   virtual void build(const NestOf<PartialShape>& inputs);
   // Makes the weights for inputs of these shapes, unless they are there already.
-  void build_from_shapes(const NestOf<PartialShape>& shapes);
+  void build_from_shapes(const NestOf<PartialShape>& shapes, SourceSite where = SourceSite::current());
   // The mask of the outputs; the layer's own mask by default if it supports masking, else none.
   virtual Tensor compute_mask(const Nest& inputs, const Tensor& mask);
   // The shape of the output for an input shape, by tracing a call.
-  PartialShape compute_output_shape(const PartialShape& input);
+  PartialShape compute_output_shape(const PartialShape& input, SourceSite where = SourceSite::current());
 
   // The settings of the layer: what from_config needs to make another. Entries name, trainable and dtype first.
   virtual Config get_config() const;
@@ -135,7 +135,7 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
  protected:
   // Becomes a member of `parent`; an Error if there is none.
   void join(Layer* parent, const std::string& attribute);
-  Variable add_weight(const WeightOptions& options);
+  Variable add_weight(const WeightOptions& options, SourceSite where = SourceSite::current());
   void add_loss(const Tensor& loss);
   // A part held by pointer (a list of layers, a layer made in build), under the name `attribute`.
   template <class L>
@@ -166,7 +166,7 @@ class RUNNEL_API Layer : public Trackable, public std::enable_shared_from_this<L
   void set_autocast(bool autocast) { autocast_ = autocast; }
   void set_activity_regularizer(Regularizer regularizer) { activity_regularizer_ = std::move(regularizer); }
   // The size of a dimension (negative: from the end), which building needs; an Error naming the layer when unknown.
-  int64_t known_dim(const PartialShape& shape, int axis) const;
+  int64_t known_dim(const PartialShape& shape, int axis, SourceSite where = SourceSite::current()) const;
   // A weight of the layer as its computation wants it: cast to the compute dtype.
   Tensor compute_value(const Variable& weight) const;
   // Names of weights do not start with the name of this layer: of models that only connect layers.
@@ -242,7 +242,7 @@ RUNNEL_API std::string to_snake_case(const std::string& class_name);  // "Conv2D
 RUNNEL_API std::string unique_name(const std::string& kind, int first = 0);
 
 // {"class_name": "Dense", "config": {...}} as a layer, and back.
-RUNNEL_API LayerPtr layer_from_config(const Config& config);
+RUNNEL_API LayerPtr layer_from_config(const Config& config, SourceSite where = SourceSite::current());
 RUNNEL_API Config layer_to_config(const Layer& layer);
 
 }  // namespace runnel::keras

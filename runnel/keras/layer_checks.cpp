@@ -43,15 +43,17 @@ void Layer::refuse_moved_from() const {
                    kind);
 }
 
-int64_t Layer::known_dim(const PartialShape& shape, int axis) const {
-  const int at = axis < 0 && shape.has_rank() ? axis + shape.rank() : axis;
-  if (!shape.has_rank() || at < 0 || at >= shape.rank() || shape[at] == kUnknownDim) {
-    throw invalid_argument(
-        "[{}] layer '{}' needs the size of dimension {} of its input to make its weights; it is not "
-        "known: the input is {}",
-        class_name(), name(), axis, shape.str());
-  }
-  return shape[at];
+int64_t Layer::known_dim(const PartialShape& shape, int axis, SourceSite where) const {
+  return composed(where, [&]() -> int64_t {
+    const int at = axis < 0 && shape.has_rank() ? axis + shape.rank() : axis;
+    if (!shape.has_rank() || at < 0 || at >= shape.rank() || shape[at] == kUnknownDim) {
+      throw invalid_argument(
+          "[{}] layer '{}' needs the size of dimension {} of its input to make its weights; it is not "
+          "known: the input is {}",
+          class_name(), name(), axis, shape.str());
+    }
+    return shape[at];
+  });
 }
 
 // What a layer calls is trained and saved with it only if it is registered.

@@ -1,6 +1,7 @@
 // What layers add to the loss.
 #include <unordered_set>
 
+#include "runnel/graph/name_scope.h"
 #include "runnel/keras/call_scope.h"
 #include "runnel/keras/layer.h"
 #include "runnel/ops/array.h"
@@ -12,6 +13,7 @@ namespace runnel::keras {
 void Layer::add_loss(const Tensor& loss) { CallLosses::add(id_, loss); }
 
 void Layer::regularize_activity(const Nest& outputs) {
+  const NameScope scope("ActivityRegularizer");
   for (const Tensor& t : nest::flatten(outputs)) {
     const Tensor batch = cast(shape(t)[0], t.dtype());
     add_loss(activity_regularizer_(t) / batch);
@@ -44,7 +46,9 @@ std::vector<Tensor> Layer::losses() const {
     const std::vector<Tensor> added = CallLosses::of(layer->id_);
     all.insert(all.end(), added.begin(), added.end());
     for (const WeightRules& w : layer->rules_) {
-      if (w.regularizer && layer->trainable_) all.push_back(w.regularizer(w.variable.value()));
+      if (!w.regularizer || !layer->trainable_) continue;
+      const NameScope scope(w.variable.name() + "/Regularizer");
+      all.push_back(w.regularizer(w.variable.value()));
     }
   }
   return all;

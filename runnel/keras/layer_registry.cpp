@@ -6,6 +6,7 @@
 #include "runnel/base/format.h"
 #include "runnel/keras/layer.h"
 #include "runnel/keras/layers/register.h"
+#include "runnel/op/composed.h"
 
 namespace runnel::keras {
 namespace {
@@ -54,14 +55,16 @@ std::string to_snake_case(const std::string& class_name) {
   return out;
 }
 
-LayerPtr layer_from_config(const Config& config) {
-  ensure_own_layers();
-  const std::string& class_name = config["class_name"].as_text();
-  if (LayerPtr layer = SerializableObjects::make<Layer>(class_name, config["config"])) return layer;
-  throw make_error(Code::not_found,
-                   "[keras] no layer class '{}' is known: a layer of your own needs "
-                   "register_keras_serializable<...>() before",
-                   class_name);
+LayerPtr layer_from_config(const Config& config, SourceSite where) {
+  return composed(where, [&]() -> LayerPtr {
+    ensure_own_layers();
+    const std::string& class_name = config["class_name"].as_text();
+    if (LayerPtr layer = SerializableObjects::make<Layer>(class_name, config["config"])) return layer;
+    throw make_error(Code::not_found,
+                     "[keras] no layer class '{}' is known: a layer of your own needs "
+                     "register_keras_serializable<...>() before",
+                     class_name);
+  });
 }
 
 Config layer_to_config(const Layer& layer) {

@@ -21,20 +21,22 @@ std::string Layer::weight_name(const std::string& name) const {
   return path;
 }
 
-Variable Layer::add_weight(const WeightOptions& options) {
-  const std::string name = options.name.empty() ? "weight" : options.name;
-  const DType dtype = options.dtype == DType::invalid ? variable_dtype() : options.dtype;
-  Initializer initializer = options.initializer;
-  if (!initializer) initializer = is_float(dtype) ? Initializer("glorot_uniform") : Initializer("zeros");
-  const Tensor value = initializer(options.shape, dtype);
-  if (value.shape() != options.shape) {
-    throw invalid_argument("[{}] the initializer of weight '{}' of layer '{}' gave {}, not {}", class_name(), name,
-                           this->name(), value.shape().str(), options.shape.str());
-  }
-  Variable weight(value, {.name = weight_name(name), .trainable = options.trainable, .dtype = dtype});
-  if (options.regularizer || options.constraint) rules_.push_back({weight, options.regularizer, options.constraint});
-  track(name, weight);
-  return weight;
+Variable Layer::add_weight(const WeightOptions& options, SourceSite where) {
+  return composed(where, [&]() -> Variable {
+    const std::string name = options.name.empty() ? "weight" : options.name;
+    const DType dtype = options.dtype == DType::invalid ? variable_dtype() : options.dtype;
+    Initializer initializer = options.initializer;
+    if (!initializer) initializer = is_float(dtype) ? Initializer("glorot_uniform") : Initializer("zeros");
+    const Tensor value = initializer(options.shape, dtype);
+    if (value.shape() != options.shape) {
+      throw invalid_argument("[{}] the initializer of weight '{}' of layer '{}' gave {}, not {}", class_name(), name,
+                             this->name(), value.shape().str(), options.shape.str());
+    }
+    Variable weight(value, {.name = weight_name(name), .trainable = options.trainable, .dtype = dtype});
+    if (options.regularizer || options.constraint) rules_.push_back({weight, options.regularizer, options.constraint});
+    track(name, weight);
+    return weight;
+  });
 }
 
 Tensor Layer::compute_value(const Variable& weight) const {

@@ -10,31 +10,14 @@
 #include <utility>
 #include <vector>
 
+#include "runnel/base/asked.h"
 #include "runnel/base/export.h"
-#include "runnel/base/source_site.h"
 #include "runnel/tensor/tensor.h"
 
 namespace runnel::keras {
 
 // What a step of training returns: "loss" and the metrics, in order. Tensors, for a step may be traced.
 using StepLogs = std::vector<std::pair<std::string, Tensor>>;
-
-// A name or a place in braces behind an object, logs["loss"] or logs[0], with the line that asks: errors name it.
-struct AskedName {
-  template <std::convertible_to<std::string_view> T>
-  AskedName(const T& name, SourceSite where = SourceSite::current()) : name(name), where(where) {}  // NOLINT: implicit
-  std::string_view name;
-  SourceSite where;
-};
-struct AskedPlace {
-  template <std::integral I>
-    requires(!std::same_as<I, bool>)
-  AskedPlace(I i, SourceSite where = SourceSite::current())  // NOLINT: implicit
-      : place(std::in_range<int64_t>(i) ? static_cast<int64_t>(i) : std::numeric_limits<int64_t>::max()),
-        where(where) {}
-  int64_t place;
-  SourceSite where;
-};
 
 // Numbers by name, in the order in which they are shown.
 class RUNNEL_API Logs {

@@ -40,10 +40,7 @@ class RUNNEL_API LossScaleOptimizer : public Optimizer {
   static std::shared_ptr<LossScaleOptimizer> from_config(const Config& config);
   void set_learning_rate(const LearningRate& learning_rate) override { inner_->set_learning_rate(learning_rate); }
   const Variable& slot(const std::string& kind, const Variable& variable) const override;
-  void build(const std::vector<Variable>& variables) override {
-    inner_->build(variables);
-    settle_inner();
-  }
+  void build(const std::vector<Variable>& variables) override { build_inner(*inner_, variables); }
   void exclude_from_weight_decay(const std::vector<Variable>& variables,
                                  const std::vector<std::string>& names = {}) override {
     inner_->exclude_from_weight_decay(variables, names);

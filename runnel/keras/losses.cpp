@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/format.h"
+#include "runnel/graph/name_scope.h"
 #include "runnel/keras/named_callable.h"
 #include "runnel/op/composed.h"
 
@@ -63,17 +65,23 @@ LossPtr loss_by_name(const std::string& name, const Config& settings) {
 
 }  // namespace
 
-Loss::Loss(std::string reduction, std::string name) : reduction_(std::move(reduction)), name_(std::move(name)) {
+Loss::Loss(std::string reduction, std::string name, SourceSite where)
+    : reduction_(std::move(reduction)), name_(std::move(name)) {
   for (const char* known : {"auto", "sum_over_batch_size", "sum", "none"}) {
     if (reduction_ == known) return;
   }
-  throw invalid_argument("[{}] unknown reduction '{}': auto, sum_over_batch_size, sum or none",
-                         name_.empty() ? "loss" : name_, reduction_);
+  throw at_line(invalid_argument("[{}] unknown reduction '{}': auto, sum_over_batch_size, sum or none",
+                                 name_.empty() ? "loss" : name_, reduction_),
+                where);
 }
 
-Tensor Loss::operator()(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight, const Tensor& mask) {
-  return compute_weighted_loss(name_.empty() ? class_name() : name_, call(y_true, y_pred), sample_weight, mask,
-                               reduction_);
+Tensor Loss::operator()(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight, const Tensor& mask,
+                        SourceSite where) {
+  const NameScope scope(name_.empty() ? class_name() : name_);
+  return composed(where, [&] {
+    return compute_weighted_loss(name_.empty() ? class_name() : name_, call(y_true, y_pred), sample_weight, mask,
+                                 reduction_);
+  });
 }
 
 std::string Loss::class_name() const { return class_name_of(typeid(*this)); }
@@ -98,9 +106,11 @@ std::vector<std::string> names() {
   return all;
 }
 
-LossPtr deserialize(const Config& config) {
-  if (config.is_text()) return get(config.as_text());
-  return loss_by_name(config["class_name"].as_text(), config["config"]);
+LossPtr deserialize(const Config& config, SourceSite where) {
+  return composed(where, [&]() -> LossPtr {
+    if (config.is_text()) return get(config.as_text());
+    return loss_by_name(config["class_name"].as_text(), config["config"]);
+  });
 }
 
 Config serialize(const Loss& loss) {

@@ -102,14 +102,14 @@ inline constexpr auto logcosh = log_cosh;
 //   };
 class RUNNEL_API Loss {
  public:
-  explicit Loss(std::string reduction = "auto", std::string name = "");
+  explicit Loss(std::string reduction = "auto", std::string name = "", SourceSite where = SourceSite::current());
   virtual ~Loss() = default;
 
   virtual Tensor call(const Tensor& y_true, const Tensor& y_pred) = 0;
   // call, weighted and reduced (see compute_weighted_loss). Weights: one per sample, or what broadcasts to call's
   // result.
   Tensor operator()(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight = {},
-                    const Tensor& mask = {});
+                    const Tensor& mask = {}, SourceSite where = SourceSite::current());
 
   const std::string& name() const { return name_; }
   const std::string& reduction() const { return reduction_; }
@@ -150,8 +150,9 @@ template <class Self, class OptionsType>
 class LossOf : public Loss {
  public:
   using Options = OptionsType;
-  explicit LossOf(Options options = {})
-      : Loss(options.reduction, options.name.empty() ? Self::kName : options.name), options_(std::move(options)) {}
+  explicit LossOf(Options options = {}, SourceSite where = SourceSite::current())
+      : Loss(options.reduction, options.name.empty() ? Self::kName : options.name, where),
+        options_(std::move(options)) {}
 
   const Options& options() const { return options_; }
   Tensor call(const Tensor& y_true, const Tensor& y_pred) override {
@@ -281,7 +282,7 @@ class RUNNEL_API LossFunctionWrapper : public Loss {
 // Error that lists the names there are.
 RUNNEL_API LossPtr get(const std::string& name, SourceSite where = SourceSite::current());
 // {"class_name": ..., "config": {...}}, or a name.
-RUNNEL_API LossPtr deserialize(const Config& config);
+RUNNEL_API LossPtr deserialize(const Config& config, SourceSite where = SourceSite::current());
 RUNNEL_API Config serialize(const Loss& loss);
 // The names there are, with the short ones.
 RUNNEL_API std::vector<std::string> names();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runnel/base/format.h"
+#include "runnel/graph/name_scope.h"
 #include "runnel/op/composed.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
@@ -104,6 +105,7 @@ Tensor compute_weighted_loss(const std::string& who, const Tensor& losses, const
     const Tensor weight = sample_weight.defined() ? cast(sample_weight, DType::float32) : Tensor();
     return cast(compute_weighted_loss(who, cast(losses, DType::float32), weight, mask, reduction), given);
   }
+  const ReopenedScope scope("weighted_loss");
   Tensor weighted = is_float(given) ? losses : cast(losses, DType::float32);
   if (sample_weight.defined()) weighted = weighted * match_weight(who, sample_weight, weighted);
   if (mask.defined()) {

@@ -136,12 +136,14 @@ MetricPtr get(const std::string& name, SourceSite where) {
   return composed(where, [&] { return metric_called(name); });
 }
 
-MetricPtr deserialize(const Config& config) {
-  if (config.is_text()) return get(config.as_text());
-  const std::string& class_name = config["class_name"].as_text();
-  if (const NamedMetric* found = find_metric(class_name)) return found->make(config["config"]);
-  if (MetricPtr own = registered_metric(class_name, config["config"])) return own;
-  unknown_metric(class_name);
+MetricPtr deserialize(const Config& config, SourceSite where) {
+  return composed(where, [&]() -> MetricPtr {
+    if (config.is_text()) return get(config.as_text());
+    const std::string& class_name = config["class_name"].as_text();
+    if (const NamedMetric* found = find_metric(class_name)) return found->make(config["config"]);
+    if (MetricPtr own = registered_metric(class_name, config["config"])) return own;
+    unknown_metric(class_name);
+  });
 }
 
 Config serialize(const Metric& metric) {

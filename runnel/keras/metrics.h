@@ -13,7 +13,7 @@ namespace runnel::keras::metrics {
 // has that name; also one of your own that is registered. An Error that lists the names there are.
 RUNNEL_API MetricPtr get(const std::string& name, SourceSite where = SourceSite::current());
 // {"class_name": ..., "config": {...}}, or a name.
-RUNNEL_API MetricPtr deserialize(const Config& config);
+RUNNEL_API MetricPtr deserialize(const Config& config, SourceSite where = SourceSite::current());
 RUNNEL_API Config serialize(const Metric& metric);
 
 }  // namespace runnel::keras::metrics

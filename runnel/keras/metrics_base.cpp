@@ -4,6 +4,7 @@
 
 #include "runnel/base/format.h"
 #include "runnel/keras/layer.h"
+#include "runnel/op/composed.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
 
@@ -106,10 +107,12 @@ void Metric::reset_state() {
   for (const Variable& variable : variables_) variable.assign(zeros(variable.shape(), variable.dtype()));
 }
 
-Tensor Metric::operator()(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight) {
-  refuse_moved_from();
-  update_state(y_true, y_pred, sample_weight);
-  return result();
+Tensor Metric::operator()(const Tensor& y_true, const Tensor& y_pred, const Tensor& sample_weight, SourceSite where) {
+  return composed(where, [&] {
+    refuse_moved_from();
+    update_state(y_true, y_pred, sample_weight);
+    return result();
+  });
 }
 
 std::string Metric::class_name() const { return class_name_of(typeid(*this)); }

@@ -59,7 +59,8 @@ class RUNNEL_API Metric : public Trackable {
   virtual Tensor result() const = 0;
   virtual void reset_state();  // every variable becomes zero
   // update_state, then the result of everything since the last reset.
-  Tensor operator()(const Tensor& y_true, const Tensor& y_pred = {}, const Tensor& sample_weight = {});
+  Tensor operator()(const Tensor& y_true, const Tensor& y_pred = {}, const Tensor& sample_weight = {},
+                    SourceSite where = SourceSite::current());
 
   const std::string& name() const;
   void set_name(std::string name) { name_ = std::move(name); }

@@ -19,7 +19,7 @@ class RUNNEL_API MeanTensor : public Metric {
  public:
   explicit MeanTensor(const MeanTensorOptions& options = {});
   MeanTensor(Trackable* parent, const std::string& attribute, const MeanTensorOptions& options = {});
-  void update_state(const Tensor& values, const Tensor& sample_weight = {}, const Tensor& = {}) override;
+  void update_state(const Tensor& given, const Tensor& sample_weight = {}, const Tensor& = {}) override;
   Tensor result() const override;  // an Error before the first values
   std::string class_name() const override { return "MeanTensor"; }
 

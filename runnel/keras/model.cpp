@@ -72,15 +72,17 @@ std::vector<Layer*> Model::numbered_layers() const {
   return all;
 }
 
-const FunctionalGraph& Model::graph() const {
-  refuse_moved_from();
-  if (!graph_) {
-    throw make_error(Code::failed_precondition,
-                     "[{}] model '{}' is a class of its own: only functional and sequential models know how their "
-                     "layers are connected",
-                     class_name(), name());
-  }
-  return *graph_;
+const FunctionalGraph& Model::graph(SourceSite where) const {
+  return composed(where, [&]() -> const FunctionalGraph& {
+    refuse_moved_from();
+    if (!graph_) {
+      throw make_error(Code::failed_precondition,
+                       "[{}] model '{}' is a class of its own: only functional and sequential models know how their "
+                       "layers are connected",
+                       class_name(), name());
+    }
+    return *graph_;
+  });
 }
 
 Nest Model::call(const Nest& inputs, const CallArgs& args) {

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <atomic>
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <iosfwd>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,10 +55,10 @@ class RUNNEL_API Model : public Layer {
   Layer& get_layer(const std::string& name, SourceSite where = SourceSite::current()) const;
   Layer& get_layer(size_t index, SourceSite where = SourceSite::current()) const;
   // The tensors that describe a functional model; an Error for others.
-  const Nest& inputs() const { return graph().inputs(); }
-  const Nest& outputs() const { return graph().outputs(); }
+  const Nest& inputs(SourceSite where = SourceSite::current()) const { return graph(where).inputs(); }
+  const Nest& outputs(SourceSite where = SourceSite::current()) const { return graph(where).outputs(); }
   bool is_functional() const { return graph_ != nullptr; }
-  const FunctionalGraph& graph() const;
+  const FunctionalGraph& graph(SourceSite where = SourceSite::current()) const;
   // The weights of a model of your own for inputs of this shape, without calling it: by describing a call.
   void build_for_shape(const PartialShape& input, SourceSite where = SourceSite::current());
 
@@ -66,8 +68,8 @@ class RUNNEL_API Model : public Layer {
 
   // Layers and how they are connected, without weights. Functional and sequential models only.
   Config get_config() const override;
-  static std::shared_ptr<Model> from_config(const Config& config);
-  std::string to_json(int indent = -1) const;
+  static std::shared_ptr<Model> from_config(const Config& config, SourceSite where = SourceSite::current());
+  std::string to_json(int indent = -1, SourceSite where = SourceSite::current()) const;
 
   // --- files ---
 
@@ -81,6 +83,10 @@ class RUNNEL_API Model : public Layer {
   // something does not fit, no weight has changed.
   train::RestoreStatus load_weights(const std::string& filepath, const LoadWeightsOptions& options = {},
                                     SourceSite where = SourceSite::current());
+  // Of what latest_checkpoint gives. Nothing, as there is no checkpoint yet, is an Error.
+  template <std::same_as<std::optional<std::string>> Latest>
+  train::RestoreStatus load_weights(const Latest& latest, const LoadWeightsOptions& options = {},
+                                    SourceSite where = SourceSite::current());
 
   // --- training ---
 
@@ -89,7 +95,7 @@ class RUNNEL_API Model : public Layer {
   // What is trainable now is trained, also where set_trainable says otherwise later; call compile again for that.
   void compile(CompileOptions options, SourceSite where = SourceSite::current());
   bool compiled() const { return training_ != nullptr; }
-  Optimizer& optimizer() const;
+  Optimizer& optimizer(SourceSite where = SourceSite::current()) const;
   std::vector<std::string> metrics_names();
   // Those of compile, then those that the model and its layers have as members; a member stands for what compile made
   // under its name. They start anew with every epoch and every evaluation, and compute_metrics reports them. A model
@@ -145,9 +151,9 @@ class RUNNEL_API Model : public Layer {
   virtual StepLogs test_step(const TrainingBatch& batch);
   virtual Nest predict_step(const Nest& x);
   // The parts of a step. The loss includes what layers add (regularizers, add_loss).
-  Tensor compute_loss(const TrainingBatch& batch, const Nest& y_pred);
-  StepLogs compute_metrics(const TrainingBatch& batch, const Nest& y_pred);
-  void apply_gradients(const Tensor& loss, GradientTape& tape);
+  Tensor compute_loss(const TrainingBatch& batch, const Nest& y_pred, SourceSite where = SourceSite::current());
+  StepLogs compute_metrics(const TrainingBatch& batch, const Nest& y_pred, SourceSite where = SourceSite::current());
+  void apply_gradients(const Tensor& loss, GradientTape& tape, SourceSite where = SourceSite::current());
 
  protected:
   std::vector<Layer*> numbered_layers() const override;
@@ -182,6 +188,11 @@ class RUNNEL_API Model : public Layer {
   std::function<Nest(const Nest&)> prediction_;
   std::atomic<uint64_t> seen_change_{0};  // the last_change() when steps and predictions were found to be up to date
 };
+
+template <>
+RUNNEL_API train::RestoreStatus Model::load_weights(const std::optional<std::string>& latest,
+                                                    const LoadWeightsOptions& options, SourceSite where);
+
 using ModelPtr = std::shared_ptr<Model>;
 
 // A model of the same layers with weights of its own, freshly initialised. Functional and sequential models only.

@@ -8,6 +8,7 @@
 #include "runnel/base/env.h"
 #include "runnel/base/format.h"
 #include "runnel/base/log.h"
+#include "runnel/io/checkpoint_commit.h"
 #include "runnel/keras/model.h"
 
 namespace runnel::keras {
@@ -152,7 +153,7 @@ void ModelCheckpoint::save(int64_t epoch, std::optional<int64_t> batch, const Lo
   } else if (options_.verbose > 0) {
     std::cout << fmt::format("\nEpoch {}: saving model to {}\n", epoch + 1, path);
   }
-  env.create_dirs(parent_dir(path));
+  io::create_synced_dirs(parent_dir(path), env);
   model()->save_weights(path);
 }
 

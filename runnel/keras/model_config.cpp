@@ -132,57 +132,63 @@ Config Model::get_config() const {
                      {"output_layers", names_of(g.outputs(), names, *this)}};
 }
 
-std::shared_ptr<Model> Model::from_config(const Config& config) {
-  MadeTensors made;
-  std::vector<PendingCall> waiting;
-  for (const Config& entry : config["layers"].items()) {
-    if (entry["class_name"].as_text() == InputLayer::kClassName) {
-      const Config& settings = entry["config"];
-      const PartialShape shape = batch_input_shape_of(entry);
-      const Tensor x = Input(PartialShape(std::span(shape.begin() + 1, shape.end())),
-                             {.batch_size = shape[0],
-                              .name = entry["name"].as_text(),
-                              .dtype = Policy::from_config(settings["dtype"]).compute_dtype()});
-      made[entry["name"].as_text()].push_back({x});
-      continue;
-    }
-    const LayerPtr layer = layer_from_config(entry);
-    for (const Config& call : entry["inbound_nodes"].items()) waiting.push_back({layer, call});
-  }
-  while (!waiting.empty()) {
-    const size_t before = waiting.size();
-    std::vector<PendingCall> still;
-    for (PendingCall& call : waiting) {
-      const auto& inputs = call.inputs.items();
-      const bool ready = std::all_of(inputs.begin(), inputs.end(), [&](const Config& c) { return find_made(made, c); });
-      // Calls of one layer keep their order: their numbers are its.
-      const bool first = std::none_of(still.begin(), still.end(), [&](const auto& s) { return s.layer == call.layer; });
-      if (!ready || !first) {
-        still.push_back(std::move(call));
+std::shared_ptr<Model> Model::from_config(const Config& config, SourceSite where) {
+  return composed(where, [&] {
+    MadeTensors made;
+    std::vector<PendingCall> waiting;
+    for (const Config& entry : config["layers"].items()) {
+      if (entry["class_name"].as_text() == InputLayer::kClassName) {
+        const Config& settings = entry["config"];
+        const PartialShape shape = batch_input_shape_of(entry);
+        const Tensor x = Input(PartialShape(std::span(shape.begin() + 1, shape.end())),
+                               {.batch_size = shape[0],
+                                .name = entry["name"].as_text(),
+                                .dtype = Policy::from_config(settings["dtype"]).compute_dtype()});
+        made[entry["name"].as_text()].push_back({x});
         continue;
       }
-      CallArgs args;
-      const Config& told = inputs[0].items()[3];
-      if (const Config* training = told.find("training")) args.training = training->as_bool();
-      if (const Config* causal = told.find("use_causal_mask")) args.use_causal_mask = causal->as_bool();
-      made[call.layer->name()].push_back(nest::flatten((*call.layer)(tensors_named(made, call.inputs), args)));
+      const LayerPtr layer = layer_from_config(entry);
+      for (const Config& call : entry["inbound_nodes"].items()) waiting.push_back({layer, call});
     }
-    waiting = std::move(still);
-    if (waiting.size() == before) {
-      throw invalid_argument("[keras] the configuration of model '{}' has a circle of layers at '{}'",
-                             config["name"].as_text(), waiting[0].layer->name());
+    while (!waiting.empty()) {
+      const size_t before = waiting.size();
+      std::vector<PendingCall> still;
+      for (PendingCall& call : waiting) {
+        const auto& inputs = call.inputs.items();
+        const bool ready =
+            std::all_of(inputs.begin(), inputs.end(), [&](const Config& c) { return find_made(made, c); });
+        // Calls of one layer keep their order: their numbers are its.
+        const bool first =
+            std::none_of(still.begin(), still.end(), [&](const auto& s) { return s.layer == call.layer; });
+        if (!ready || !first) {
+          still.push_back(std::move(call));
+          continue;
+        }
+        CallArgs args;
+        const Config& told = inputs[0].items()[3];
+        if (const Config* training = told.find("training")) args.training = training->as_bool();
+        if (const Config* causal = told.find("use_causal_mask")) args.use_causal_mask = causal->as_bool();
+        made[call.layer->name()].push_back(nest::flatten((*call.layer)(tensors_named(made, call.inputs), args)));
+      }
+      waiting = std::move(still);
+      if (waiting.size() == before) {
+        throw invalid_argument("[keras] the configuration of model '{}' has a circle of layers at '{}'",
+                               config["name"].as_text(), waiting[0].layer->name());
+      }
     }
-  }
-  return std::make_shared<Model>(tensors_named(made, config["input_layers"]),
-                                 tensors_named(made, config["output_layers"]),
-                                 LayerOptions{.name = config["name"].as_text()});
+    return std::make_shared<Model>(tensors_named(made, config["input_layers"]),
+                                   tensors_named(made, config["output_layers"]),
+                                   LayerOptions{.name = config["name"].as_text()});
+  });
 }
 
-std::string Model::to_json(int indent) const {
-  Config config = layer_to_config(*this);
-  config.set("keras_version", "2.15.0");
-  config.set("backend", "tensorflow");
-  return config.to_json(indent);
+std::string Model::to_json(int indent, SourceSite where) const {
+  return composed(where, [&] {
+    Config config = layer_to_config(*this);
+    config.set("keras_version", "2.15.0");
+    config.set("backend", "tensorflow");
+    return config.to_json(indent);
+  });
 }
 
 namespace {

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "runnel/base/source_site.h"
 #include "runnel/keras/config.h"
 #include "runnel/keras/serialization.h"
 
@@ -32,10 +33,12 @@ class NamedCallable<Family, Result(Args...)> {
   using Function = std::function<Signature>;
   static constexpr const char* kTypeName = Family::kTypeName;
 
-  NamedCallable() = default;                                                      // none
-  NamedCallable(const char* name) : NamedCallable(Family::find(Config(name))) {}  // NOLINT: implicit, as all below
-  NamedCallable(const std::string& name) : NamedCallable(Family::find(Config(name))) {}  // NOLINT
-  NamedCallable(std::nullptr_t) {}                                                       // NOLINT
+  NamedCallable() = default;                                                 // none
+  NamedCallable(const char* name, SourceSite where = SourceSite::current())  // NOLINT: implicit, as all below
+      : NamedCallable(Family::find(Config(name), where)) {}
+  NamedCallable(const std::string& name, SourceSite where = SourceSite::current())  // NOLINT
+      : NamedCallable(Family::find(Config(name), where)) {}
+  NamedCallable(std::nullptr_t) {}  // NOLINT
   template <class F>
     requires std::constructible_from<Function, F> && (!std::same_as<std::decay_t<F>, NamedCallable>) &&
              (!std::convertible_to<F, std::string>) && (!std::same_as<std::decay_t<F>, std::nullptr_t>)

@@ -65,17 +65,21 @@ LearningRate LearningRate::from_config(const Config& config) {
   return LearningRate(config.as_double());
 }
 
-Optimizer::Optimizer(const LearningRate& learning_rate, OptimizerOptions options)
-    : Optimizer(learning_rate, std::move(options), Layout::current) {}
+Optimizer::Optimizer(const LearningRate& learning_rate, OptimizerOptions options, SourceSite where)
+    : Optimizer(learning_rate, std::move(options), Layout::current, where) {}
 
-Optimizer::Optimizer(const LearningRate& learning_rate, OptimizerOptions options, Layout layout)
+Optimizer::Optimizer(const LearningRate& learning_rate, OptimizerOptions options, Layout layout,
+                     const SourceSite& where)
     : shared_state_(std::make_shared<State>()) {
-  check_optimizer_options(options);
-  tell_trace_of_optimizer(options.name);
+  composed(where, [&] {
+    check_optimizer_options(options);
+    tell_trace_of_optimizer(options.name);
+  });
   const OutsideTrace outside;
   const bool old = layout == Layout::before_2_11;  // has its edges when it is built
   const std::string prefix = old ? options.name + "/" : "";
   state_.options = std::move(options);
+  state_.slot_scope = state_.options.name + "/";
   state_.layout = layout;
   state_.variables = std::make_shared<TrackableList>();
   state_.iterations = Variable(int64_t{0}, {.name = old ? prefix + "iter" : "iteration", .trainable = false});
@@ -208,6 +212,17 @@ void Optimizer::build(const std::vector<Variable>& variables) {
   }
 }
 
+void Optimizer::build_inner(Optimizer& inner, const std::vector<Variable>& variables) {
+  struct WithoutScope {
+    explicit WithoutScope(std::string& scope) : scope(scope), before(std::exchange(scope, "")) {}
+    ~WithoutScope() { scope = before; }
+    std::string& scope;
+    const std::string before;
+  } const without(inner.state_.slot_scope);
+  inner.build(variables);
+  state_.settle_children();
+}
+
 void Optimizer::make_slots(const std::vector<Variable>& variables) {
   state_.updated = variables;
   if (state_.layout == Layout::current) state_.track_empty("_index_dict");
@@ -225,7 +240,7 @@ void Optimizer::make_slots(const std::vector<Variable>& variables) {
 }
 
 Variable Optimizer::new_slot(const std::string& kind, const Variable& variable, const Tensor& initial) {
-  Variable made(initial, {.name = name() + "/" + kind + "/" + variable.name(), .trainable = false});
+  Variable made(initial, {.name = slot_scope() + kind + "/" + variable.name(), .trainable = false});
   state_.variables->append(made);
   return made;
 }
@@ -257,7 +272,7 @@ void Optimizer::add_old_slots(const std::string& kind) {
 }
 
 Variable Optimizer::add_variable(const std::string& edge, const Tensor& initial) {
-  Variable made(initial, {.name = name() + "/Variable", .trainable = false});
+  Variable made(initial, {.name = slot_scope() + "Variable", .trainable = false});
   track(edge, made);
   return made;
 }

@@ -103,7 +103,8 @@ class RUNNEL_API Optimizer : public Trackable, public std::enable_shared_from_th
   // whose slots are no parts of it.
   enum class Layout { current, before_2_11 };
 
-  explicit Optimizer(const LearningRate& learning_rate, OptimizerOptions options = {});
+  explicit Optimizer(const LearningRate& learning_rate, OptimizerOptions options = {},
+                     SourceSite where = SourceSite::current());
   Optimizer(const Optimizer& other);
   Optimizer& operator=(const Optimizer&) = delete;
 
@@ -179,11 +180,14 @@ class RUNNEL_API Optimizer : public Trackable, public std::enable_shared_from_th
     std::string edge = {};  // the list of them in checkpoints: "_momentums"; none when empty
   };
 
-  Optimizer(const LearningRate& learning_rate, OptimizerOptions options, Layout layout);
+  Optimizer(const LearningRate& learning_rate, OptimizerOptions options, Layout layout, const SourceSite& where = {});
   // Another optimizer around this one, with the same variables.
   Optimizer(const Optimizer& inner, std::string name);
-  // The optimizer inside has made variables: gives them what waits for them here.
-  void settle_inner() { state_.settle_children(); }
+  // Makes the slots of the optimizer inside, and gives them what waits for them here. As in Keras their names do not
+  // begin with the name of that optimizer.
+  void build_inner(Optimizer& inner, const std::vector<Variable>& variables);
+  // What the names of slots begin with: "Adam/".
+  const std::string& slot_scope() const { return state_.slot_scope; }
 
   // Makes the slots with add_slots.
   virtual void create_slots() {}
@@ -217,6 +221,7 @@ class RUNNEL_API Optimizer : public Trackable, public std::enable_shared_from_th
  private:
   struct Settings {
     OptimizerOptions options;
+    std::string slot_scope;
     Variable iterations;
     Variable learning_rate;
     std::shared_ptr<const LearningRate::Schedule> schedule;
@@ -265,7 +270,7 @@ using keras::Optimizer;
 RUNNEL_API OptimizerPtr get(const std::string& name, SourceSite where = SourceSite::current());
 // {"class_name": "Adam", "config": {...}} and back.
 RUNNEL_API Config serialize(const Optimizer& optimizer);
-RUNNEL_API OptimizerPtr deserialize(const Config& config);
+RUNNEL_API OptimizerPtr deserialize(const Config& config, SourceSite where = SourceSite::current());
 }  // namespace optimizers
 
 // An optimizer as an argument: by name, as an object, whose state is then shared, or held by a pointer.

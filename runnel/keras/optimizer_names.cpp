@@ -43,17 +43,19 @@ Config serialize(const Optimizer& optimizer) {
   return object_config(serialized_name(typeid(optimizer), optimizer.class_name()), optimizer.get_config().entries());
 }
 
-OptimizerPtr deserialize(const Config& config) {
-  const std::string& name = config["class_name"].as_text();
-  std::vector<const char*> names;
-  for (const auto& [class_name, make] : optimizer_factories()) {
-    if (lower_case(class_name) == lower_case(name)) return make(config["config"]);
-    names.push_back(class_name);
-  }
-  if (OptimizerPtr own = SerializableObjects::make<Optimizer>(name, config["config"])) return own;
-  throw make_error(Code::not_found,
-                   "[keras] no optimizer is called '{}'; there are {} and what register_keras_serializable names", name,
-                   fmt::join(names, ", "));
+OptimizerPtr deserialize(const Config& config, SourceSite where) {
+  return composed(where, [&]() -> OptimizerPtr {
+    const std::string& name = config["class_name"].as_text();
+    std::vector<const char*> names;
+    for (const auto& [class_name, make] : optimizer_factories()) {
+      if (lower_case(class_name) == lower_case(name)) return make(config["config"]);
+      names.push_back(class_name);
+    }
+    if (OptimizerPtr own = SerializableObjects::make<Optimizer>(name, config["config"])) return own;
+    throw make_error(Code::not_found,
+                     "[keras] no optimizer is called '{}'; there are {} and what register_keras_serializable names",
+                     name, fmt::join(names, ", "));
+  });
 }
 
 }  // namespace runnel::keras::optimizers

@@ -4,6 +4,7 @@
 #include "runnel/base/format.h"
 #include "runnel/function/control_flow.h"
 #include "runnel/graph/control_flow.h"
+#include "runnel/graph/name_scope.h"
 #include "runnel/keras/optimizer.h"
 #include "runnel/op/composed.h"
 #include "runnel/ops/math.h"
@@ -35,6 +36,7 @@ void Optimizer::take_step(const std::vector<GradientAndVariable>& gradients, con
         "shared_ptr and plain variables with track(\"name\", part)",
         name());
   }
+  const NameScope scope(name().empty() ? class_name() : name());
   const Tensor rate = current_learning_rate();
   if (!state_.built) {
     std::vector<Variable> variables;

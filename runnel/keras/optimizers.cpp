@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/format.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
@@ -20,9 +21,10 @@ void check_not_negative(const char* optimizer, const char* setting, double value
 
 }  // namespace
 
-SGD::SGD(Options options) : OptimizerOf(std::move(options)) {
+SGD::SGD(Options options, SourceSite where) : OptimizerOf(std::move(options), where) {
   const double momentum = this->options().momentum;
-  if (momentum < 0 || momentum > 1) throw invalid_argument("[SGD] momentum must be in [0, 1], got {}", momentum);
+  if (momentum >= 0 && momentum <= 1) return;
+  throw at_line(invalid_argument("[SGD] momentum must be in [0, 1], got {}", momentum), where);
 }
 
 void SGD::create_slots() { add_slots({{.name = "m", .edge = "momentums"}}); }
@@ -92,8 +94,10 @@ void RMSprop::update(const Step& step) {
                          {step.learning_rate, rho, constant(options().momentum, step), epsilon}, dense_gradients(step));
 }
 
-Adagrad::Adagrad(Options options) : OptimizerOf(std::move(options)) {
-  check_not_negative(kClassName, "initial_accumulator_value", this->options().initial_accumulator_value);
+Adagrad::Adagrad(Options options, SourceSite where) : OptimizerOf(std::move(options), where) {
+  at_caller(where, [&] {
+    check_not_negative(kClassName, "initial_accumulator_value", this->options().initial_accumulator_value);
+  });
 }
 
 void Adagrad::create_slots() { add_slots({{"accumulator", options().initial_accumulator_value, "_accumulators"}}); }
@@ -160,15 +164,17 @@ void Nadam::update(const Step& step) {
                          dense_gradients(step));
 }
 
-Ftrl::Ftrl(Options options) : OptimizerOf(std::move(options)) {
-  const Options& o = this->options();
-  check_not_negative(kClassName, "initial_accumulator_value", o.initial_accumulator_value);
-  check_not_negative(kClassName, "l1_regularization_strength", o.l1_regularization_strength);
-  check_not_negative(kClassName, "l2_regularization_strength", o.l2_regularization_strength);
-  check_not_negative(kClassName, "l2_shrinkage_regularization_strength", o.l2_shrinkage_regularization_strength);
-  if (o.learning_rate_power > 0) {
-    throw invalid_argument("[Ftrl] learning_rate_power must not be positive, got {}", o.learning_rate_power);
-  }
+Ftrl::Ftrl(Options options, SourceSite where) : OptimizerOf(std::move(options), where) {
+  at_caller(where, [&] {
+    const Options& o = this->options();
+    check_not_negative(kClassName, "initial_accumulator_value", o.initial_accumulator_value);
+    check_not_negative(kClassName, "l1_regularization_strength", o.l1_regularization_strength);
+    check_not_negative(kClassName, "l2_regularization_strength", o.l2_regularization_strength);
+    check_not_negative(kClassName, "l2_shrinkage_regularization_strength", o.l2_shrinkage_regularization_strength);
+    if (o.learning_rate_power > 0) {
+      throw invalid_argument("[Ftrl] learning_rate_power must not be positive, got {}", o.learning_rate_power);
+    }
+  });
 }
 
 void Ftrl::create_slots() {

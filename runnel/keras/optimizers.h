@@ -28,9 +28,10 @@ template <class Self, class OptionsType>
 class OptimizerOf : public Optimizer {
  public:
   using Options = OptionsType;
-  explicit OptimizerOf(Options options = {})
-      : Optimizer(options.learning_rate, base_optimizer_options(options)), options_(std::move(options)) {}
-  explicit OptimizerOf(const LearningRate& learning_rate) : OptimizerOf(with_rate(learning_rate)) {}
+  explicit OptimizerOf(Options options = {}, SourceSite where = SourceSite::current())
+      : Optimizer(options.learning_rate, base_optimizer_options(options), where), options_(std::move(options)) {}
+  explicit OptimizerOf(const LearningRate& learning_rate, SourceSite where = SourceSite::current())
+      : OptimizerOf(with_rate(learning_rate), where) {}
   OptimizerOf(const OptimizerOf&) = default;  // moving copies, too: both are handles to the same state
 
   std::string class_name() const override { return Self::kClassName; }
@@ -73,7 +74,7 @@ class RUNNEL_API SGD : public OptimizerOf<SGD, SGDOptions> {
  public:
   static constexpr const char* kClassName = "SGD";
   using OptimizerOf::OptimizerOf;
-  explicit SGD(Options options = {});
+  explicit SGD(Options options = {}, SourceSite where = SourceSite::current());
 
  protected:
   void create_slots() override;
@@ -194,7 +195,7 @@ class RUNNEL_API Adagrad : public OptimizerOf<Adagrad, AdagradOptions> {
  public:
   static constexpr const char* kClassName = "Adagrad";
   using OptimizerOf::OptimizerOf;
-  explicit Adagrad(Options options = {});
+  explicit Adagrad(Options options = {}, SourceSite where = SourceSite::current());
 
  protected:
   void create_slots() override;
@@ -305,7 +306,7 @@ class RUNNEL_API Ftrl : public OptimizerOf<Ftrl, FtrlOptions> {
  public:
   static constexpr const char* kClassName = "Ftrl";
   using OptimizerOf::OptimizerOf;
-  explicit Ftrl(Options options = {});
+  explicit Ftrl(Options options = {}, SourceSite where = SourceSite::current());
 
  protected:
   void create_slots() override;

@@ -58,7 +58,7 @@ void Adafactor::build(const std::vector<Variable>& variables) {
 
 void Adafactor::add_slot(const std::string& kind, const Variable& variable, const Shape& shape) {
   const Variable made(zeros(shape, variable.dtype()),
-                      {.name = name() + "/" + kind + "/" + variable.name(), .trainable = false});
+                      {.name = slot_scope() + kind + "/" + variable.name(), .trainable = false});
   static_cast<TrackableList&>(*find_edge("_variables")->object).append(made);
   slot_list("_" + kind).append(made);
 }
@@ -71,7 +71,7 @@ void Adafactor::create_slots() {
       // Keras has a variable in both places, of an int32, with the name of the first.
       for (const char* list : {"_r", "_c"}) {
         slot_list(list).append(
-            Variable(Tensor(int32_t{0}), {.name = name() + "/r/" + variable.name(), .trainable = false}));
+            Variable(Tensor(int32_t{0}), {.name = slot_scope() + "r/" + variable.name(), .trainable = false}));
       }
     } else {
       Dims rows(shape.dims().begin(), shape.dims().end() - 1), columns(shape.dims().begin(), shape.dims().end() - 2);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/env.h"
 #include "runnel/base/format.h"
 #include "runnel/keras/text.h"
@@ -212,33 +213,35 @@ std::vector<PlotPanel> make_plot_panels(const MetricsHistory& history, const std
 }  // namespace
 
 std::string history_svg(const MetricsHistory& history, const std::vector<int64_t>& epochs,
-                        const PlotHistoryOptions& options) {
-  if (history.empty()) throw invalid_argument("[plot_history] the history is empty");
-  if (options.width < 200 || options.height < 150) {
-    throw invalid_argument("[plot_history] {} x {} is too small, 200 x 150 is the least", options.width,
-                           options.height);
-  }
-  const std::vector<PlotPanel> panels = make_plot_panels(history, epochs, options.metrics);
-  const double title = options.title.empty() ? 0 : kTitle;
-  const double height = title + options.height * static_cast<double>(panels.size());
-  std::string out = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
-      "font-family=\"sans-serif\" font-size=\"12\" fill=\"{2}\">\n<rect width=\"{0}\" height=\"{1}\" "
-      "fill=\"white\"/>\n",
-      options.width, height, kInk);
-  if (title > 0) {
-    out += fmt::format("<text x=\"{}\" y=\"22\" text-anchor=\"middle\" font-size=\"16\">{}</text>\n", options.width / 2,
-                       xml_text(options.title));
-  }
-  for (size_t i = 0; i < panels.size(); ++i) {
-    SvgPanel(panels[i], title + options.height * static_cast<double>(i), options, out).draw();
-  }
-  return out + "</svg>\n";
+                        const PlotHistoryOptions& options, SourceSite where) {
+  return at_caller(where, [&] {
+    if (history.empty()) throw invalid_argument("[plot_history] the history is empty");
+    if (options.width < 200 || options.height < 150) {
+      throw invalid_argument("[plot_history] {} x {} is too small, 200 x 150 is the least", options.width,
+                             options.height);
+    }
+    const std::vector<PlotPanel> panels = make_plot_panels(history, epochs, options.metrics);
+    const double title = options.title.empty() ? 0 : kTitle;
+    const double height = title + options.height * static_cast<double>(panels.size());
+    std::string out = fmt::format(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
+        "font-family=\"sans-serif\" font-size=\"12\" fill=\"{2}\">\n<rect width=\"{0}\" height=\"{1}\" "
+        "fill=\"white\"/>\n",
+        options.width, height, kInk);
+    if (title > 0) {
+      out += fmt::format("<text x=\"{}\" y=\"22\" text-anchor=\"middle\" font-size=\"16\">{}</text>\n",
+                         options.width / 2, xml_text(options.title));
+    }
+    for (size_t i = 0; i < panels.size(); ++i) {
+      SvgPanel(panels[i], title + options.height * static_cast<double>(i), options, out).draw();
+    }
+    return out + "</svg>\n";
+  });
 }
 
 void plot_history(const MetricsHistory& history, const std::vector<int64_t>& epochs, const std::string& path,
-                  const PlotHistoryOptions& options) {
-  Env::posix().write_file(path, as_bytes(history_svg(history, epochs, options)));
+                  const PlotHistoryOptions& options, SourceSite where) {
+  at_caller(where, [&] { Env::posix().write_file(path, as_bytes(history_svg(history, epochs, options))); });
 }
 
 }  // namespace runnel::keras::utils

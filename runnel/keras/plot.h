@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runnel/base/export.h"
+#include "runnel/base/source_site.h"
 #include "runnel/keras/logs.h"
 
 namespace runnel::keras::utils {
@@ -24,9 +25,9 @@ struct PlotHistoryOptions {
 // are the numbers of the epochs, counted from 0 as History counts them; empty: 0, 1, 2, ... They are shown from 1 on,
 // as `fit` prints them.
 RUNNEL_API std::string history_svg(const MetricsHistory& history, const std::vector<int64_t>& epochs = {},
-                                   const PlotHistoryOptions& options = {});
+                                   const PlotHistoryOptions& options = {}, SourceSite where = SourceSite::current());
 RUNNEL_API void plot_history(const MetricsHistory& history, const std::vector<int64_t>& epochs, const std::string& path,
-                             const PlotHistoryOptions& options = {});
+                             const PlotHistoryOptions& options = {}, SourceSite where = SourceSite::current());
 
 // Of what `fit` returns.
 template <class History>
@@ -34,8 +35,9 @@ template <class History>
     MetricsHistory(h.history);
     h.epoch;
   }
-void plot_history(const History& history, const std::string& path, const PlotHistoryOptions& options = {}) {
-  plot_history(history.history, std::vector<int64_t>(history.epoch.begin(), history.epoch.end()), path, options);
+void plot_history(const History& history, const std::string& path, const PlotHistoryOptions& options = {},
+                  SourceSite where = SourceSite::current()) {
+  plot_history(history.history, std::vector<int64_t>(history.epoch.begin(), history.epoch.end()), path, options, where);
 }
 
 }  // namespace runnel::keras::utils

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/env.h"
 #include "runnel/base/format.h"
 #include "runnel/keras/graph_layout.h"
@@ -216,23 +217,27 @@ std::string picture_of(const Model& model, const PlotModelOptions& options, Mode
 
 }  // namespace
 
-std::string model_svg(const Model& model, const PlotModelOptions& options) {
-  return picture_of(model, options, *make_svg_drawing());
+std::string model_svg(const Model& model, const PlotModelOptions& options, SourceSite where) {
+  return at_caller(where, [&] { return picture_of(model, options, *make_svg_drawing()); });
 }
 
-std::string model_png(const Model& model, const PlotModelOptions& options) {
-  if (!(options.dpi >= 10 && options.dpi <= 2400)) {
-    throw invalid_argument("[plot_model] dpi must be between 10 and 2400, got {}", options.dpi);
-  }
-  return picture_of(model, options, *make_png_drawing(options.dpi));
+std::string model_png(const Model& model, const PlotModelOptions& options, SourceSite where) {
+  return at_caller(where, [&] {
+    if (!(options.dpi >= 10 && options.dpi <= 2400)) {
+      throw invalid_argument("[plot_model] dpi must be between 10 and 2400, got {}", options.dpi);
+    }
+    return picture_of(model, options, *make_png_drawing(options.dpi));
+  });
 }
 
-void plot_model(const Model& model, const std::string& to_file, const PlotModelOptions& options) {
-  const bool png = to_file.ends_with(".png");
-  if (!png && !to_file.ends_with(".svg")) {
-    throw invalid_argument("[plot_model] pictures are written as PNG or SVG: '{}' must end in .png or .svg", to_file);
-  }
-  Env::posix().write_file(to_file, as_bytes(png ? model_png(model, options) : model_svg(model, options)));
+void plot_model(const Model& model, const std::string& to_file, const PlotModelOptions& options, SourceSite where) {
+  at_caller(where, [&] {
+    const bool png = to_file.ends_with(".png");
+    if (!png && !to_file.ends_with(".svg")) {
+      throw invalid_argument("[plot_model] pictures are written as PNG or SVG: '{}' must end in .png or .svg", to_file);
+    }
+    Env::posix().write_file(to_file, as_bytes(png ? model_png(model, options) : model_svg(model, options)));
+  });
 }
 
 }  // namespace runnel::keras::utils

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "runnel/base/export.h"
+#include "runnel/base/source_site.h"
 
 namespace runnel::keras {
 class Model;
@@ -24,10 +25,12 @@ struct PlotModelOptions {
 // A box for every layer, an arrow for every connection; a layer that is used several times is one box. A model that is
 // a class of its own does not know its connections: its layers stand one after the other without arrows. Where shapes
 // differ from call to call the picture says "multiple", where they are not known "?".
-RUNNEL_API std::string model_svg(const Model& model, const PlotModelOptions& options = {});
-RUNNEL_API std::string model_png(const Model& model, const PlotModelOptions& options = {});
+RUNNEL_API std::string model_svg(const Model& model, const PlotModelOptions& options = {},
+                                 SourceSite where = SourceSite::current());
+RUNNEL_API std::string model_png(const Model& model, const PlotModelOptions& options = {},
+                                 SourceSite where = SourceSite::current());
 // Writes a file whose name ends in .png or .svg.
 RUNNEL_API void plot_model(const Model& model, const std::string& to_file = "model.png",
-                           const PlotModelOptions& options = {});
+                           const PlotModelOptions& options = {}, SourceSite where = SourceSite::current());
 
 }  // namespace runnel::keras::utils

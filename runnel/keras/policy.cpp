@@ -2,6 +2,7 @@
 
 #include <mutex>
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/format.h"
 
 namespace runnel::keras {
@@ -19,7 +20,7 @@ GlobalPolicy& the_global_policy() {
 
 }  // namespace
 
-Policy::Policy(const std::string& name) : name_(name) {
+Policy::Policy(const std::string& name, SourceSite where) : name_(name) {
   if (name.empty()) return;
   variable_ = DType::float32;
   if (name == "mixed_float16") {
@@ -30,7 +31,9 @@ Policy::Policy(const std::string& name) : name_(name) {
     try {
       variable_ = compute_ = dtype_from_name(name);
     } catch (const Error&) {
-      throw invalid_argument("[keras] '{}' is no dtype policy: give mixed_float16, mixed_bfloat16 or a dtype", name);
+      throw at_line(
+          invalid_argument("[keras] '{}' is no dtype policy: give mixed_float16, mixed_bfloat16 or a dtype", name),
+          where);
     }
   }
 }
@@ -48,14 +51,16 @@ Policy Policy::from_config(const Config& config) {
 
 namespace mixed_precision {
 
-void set_global_policy(const Policy& policy) {
-  const Policy wanted = policy.defined() ? policy : Policy("float32");
-  if (!is_float(wanted.compute_dtype())) {
-    throw invalid_argument("[keras] the global policy must be floating, got '{}'", wanted.name());
-  }
-  GlobalPolicy& global = the_global_policy();
-  const std::lock_guard lock(global.mutex);
-  global.policy = wanted;
+void set_global_policy(const Policy& policy, SourceSite where) {
+  at_caller(where, [&] {
+    const Policy wanted = policy.defined() ? policy : Policy("float32");
+    if (!is_float(wanted.compute_dtype())) {
+      throw invalid_argument("[keras] the global policy must be floating, got '{}'", wanted.name());
+    }
+    GlobalPolicy& global = the_global_policy();
+    const std::lock_guard lock(global.mutex);
+    global.policy = wanted;
+  });
 }
 
 Policy global_policy() {

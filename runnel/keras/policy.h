@@ -12,9 +12,10 @@ namespace runnel::keras {
 class RUNNEL_API Policy {
  public:
   Policy() = default;
-  Policy(const char* name) : Policy(std::string(name)) {}  // NOLINT: implicit
-  Policy(const std::string& name);                         // NOLINT
-  Policy(DType dtype);                                     // NOLINT
+  Policy(const char* name, SourceSite where = SourceSite::current())  // NOLINT: implicit
+      : Policy(std::string(name), where) {}
+  Policy(const std::string& name, SourceSite where = SourceSite::current());  // NOLINT
+  Policy(DType dtype);                                                        // NOLINT
 
   bool defined() const { return variable_ != DType::invalid; }
   const std::string& name() const { return name_; }
@@ -31,7 +32,7 @@ class RUNNEL_API Policy {
 
 namespace mixed_precision {
 // What layers made from now on use unless told otherwise; "float32" at the start.
-RUNNEL_API void set_global_policy(const Policy& policy);
+RUNNEL_API void set_global_policy(const Policy& policy, SourceSite where = SourceSite::current());
 RUNNEL_API Policy global_policy();
 }  // namespace mixed_precision
 

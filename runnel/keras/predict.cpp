@@ -12,6 +12,7 @@
 #include "runnel/keras/training.h"
 #include "runnel/op/composed.h"
 #include "runnel/ops/array.h"
+#include "runnel/tensor/profile_step.h"
 
 namespace runnel::keras {
 namespace {
@@ -125,6 +126,7 @@ Predictions Model::predict_samples(const Nest& x, const PredictOptions& options)
   PredictWatch watch(*this, options, steps);
   JoinedOutputs outputs;
   for (int64_t step = 0; step < steps; ++step) {
+    const profile::StepScope in_profiles("predict", step);
     const int64_t begin = step * batch_size;
     watch.begin(step);
     outputs.add(predict_on_batch(sample_range(x, begin, begin + std::min(count - begin, batch_size))));
@@ -147,8 +149,12 @@ Predictions Model::predict_batches(const data::AnyDataset& batches, const Predic
   JoinedOutputs outputs;
   data::AnyIterator iterator = batches.prefetch(2, SourceSite()).make_iterator(SourceSite());
   for (int64_t step = 0; options.steps <= 0 || step < options.steps; ++step) {
+    profile::StepScope in_profiles("predict", step);
     const std::optional<Nest> element = iterator.next();
-    if (!element) break;
+    if (!element) {
+      in_profiles.drop();
+      break;
+    }
     watch.begin(step);
     const TrainingBatch batch = unpack_batch("predict", *element);
     try {

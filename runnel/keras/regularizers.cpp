@@ -1,3 +1,4 @@
+#include "runnel/base/caller_line.h"
 #include "runnel/keras/activations.h"
 #include "runnel/keras/find_named.h"
 #include "runnel/ops/math.h"
@@ -31,8 +32,8 @@ Regularizer l1_l2(const L1L2Options& options) {
 
 }  // namespace regularizers
 
-Regularizer Regularizers::find(const Config& description) {
-  return find_named(kWhat, regularizers::kRegularizers, description);
+Regularizer Regularizers::find(const Config& description, SourceSite where) {
+  return at_caller(where, [&]() -> Regularizer { return find_named(kWhat, regularizers::kRegularizers, description); });
 }
 void Regularizers::list(std::vector<ClassSettings>& all) { list_named(kWhat, regularizers::kRegularizers, all); }
 

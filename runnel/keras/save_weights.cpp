@@ -150,4 +150,15 @@ train::RestoreStatus Model::load_weights(const std::string& filepath, const Load
   });
 }
 
+template <>
+train::RestoreStatus Model::load_weights(const std::optional<std::string>& latest, const LoadWeightsOptions& options,
+                                         SourceSite where) {
+  if (latest) return load_weights(*latest, options, where);
+  return called_from(where, [&]() -> train::RestoreStatus {
+    throw invalid_argument(
+        "[load_weights] no checkpoint was given (an empty path), as latest_checkpoint gives where there is none yet; "
+        "ask it first: if (const auto path = train::latest_checkpoint(folder)) model.load_weights(*path)");
+  });
+}
+
 }  // namespace runnel::keras

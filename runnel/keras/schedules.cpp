@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <numbers>
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/format.h"
 #include "runnel/keras/named_callable.h"
+#include "runnel/op/composed.h"
 #include "runnel/ops/math.h"
 #include "runnel/ops/operators.h"
 
@@ -36,20 +38,22 @@ Config serialize(const LearningRateSchedule& schedule) {
   return object_config(serialized_name(typeid(schedule), schedule.class_name()), schedule.get_config().entries());
 }
 
-SchedulePtr deserialize(const Config& config) {
-  const std::string& name = config["class_name"].as_text();
-  const Config& settings = config["config"];
-  if (name == ExponentialDecay::kClassName) return ExponentialDecay::from_config(settings);
-  if (name == PiecewiseConstantDecay::kClassName) return PiecewiseConstantDecay::from_config(settings);
-  if (name == PolynomialDecay::kClassName) return PolynomialDecay::from_config(settings);
-  if (name == InverseTimeDecay::kClassName) return InverseTimeDecay::from_config(settings);
-  if (name == CosineDecay::kClassName) return CosineDecay::from_config(settings);
-  if (name == CosineDecayRestarts::kClassName) return CosineDecayRestarts::from_config(settings);
-  if (SchedulePtr own = SerializableObjects::make<LearningRateSchedule>(name, settings)) return own;
-  throw make_error(Code::not_found,
-                   "[keras] no learning rate schedule is called '{}'; there are ExponentialDecay, "
-                   "PiecewiseConstantDecay, PolynomialDecay, InverseTimeDecay, CosineDecay and CosineDecayRestarts",
-                   name);
+SchedulePtr deserialize(const Config& config, SourceSite where) {
+  return composed(where, [&]() -> SchedulePtr {
+    const std::string& name = config["class_name"].as_text();
+    const Config& settings = config["config"];
+    if (name == ExponentialDecay::kClassName) return ExponentialDecay::from_config(settings);
+    if (name == PiecewiseConstantDecay::kClassName) return PiecewiseConstantDecay::from_config(settings);
+    if (name == PolynomialDecay::kClassName) return PolynomialDecay::from_config(settings);
+    if (name == InverseTimeDecay::kClassName) return InverseTimeDecay::from_config(settings);
+    if (name == CosineDecay::kClassName) return CosineDecay::from_config(settings);
+    if (name == CosineDecayRestarts::kClassName) return CosineDecayRestarts::from_config(settings);
+    if (SchedulePtr own = SerializableObjects::make<LearningRateSchedule>(name, settings)) return own;
+    throw make_error(Code::not_found,
+                     "[keras] no learning rate schedule is called '{}'; there are ExponentialDecay, "
+                     "PiecewiseConstantDecay, PolynomialDecay, InverseTimeDecay, CosineDecay and CosineDecayRestarts",
+                     name);
+  });
 }
 
 Tensor ExponentialDecay::operator()(const Operand& step) const {
@@ -57,10 +61,11 @@ Tensor ExponentialDecay::operator()(const Operand& step) const {
   return options_.initial_learning_rate * pow(as_rate(options_.decay_rate), p);
 }
 
-PiecewiseConstantDecay::PiecewiseConstantDecay(Options options) : ScheduleOf(std::move(options)) {
+PiecewiseConstantDecay::PiecewiseConstantDecay(Options options, SourceSite where) : ScheduleOf(std::move(options)) {
   if (options_.values.empty() || options_.boundaries.size() != options_.values.size() - 1) {
-    throw invalid_argument("[PiecewiseConstantDecay] {} boundaries need {} values, got {}", options_.boundaries.size(),
-                           options_.boundaries.size() + 1, options_.values.size());
+    throw at_line(invalid_argument("[PiecewiseConstantDecay] {} boundaries need {} values, got {}",
+                                   options_.boundaries.size(), options_.boundaries.size() + 1, options_.values.size()),
+                  where);
   }
 }
 

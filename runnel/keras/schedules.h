@@ -32,7 +32,7 @@ using SchedulePtr = std::shared_ptr<const LearningRateSchedule>;
 
 // {"class_name": "ExponentialDecay", "config": {...}} and back.
 RUNNEL_API Config serialize(const LearningRateSchedule& schedule);
-RUNNEL_API SchedulePtr deserialize(const Config& config);
+RUNNEL_API SchedulePtr deserialize(const Config& config, SourceSite where = SourceSite::current());
 
 template <class Self, class OptionsType>
 class ScheduleOf : public LearningRateSchedule {
@@ -102,7 +102,7 @@ struct PiecewiseConstantDecayOptions {
 class RUNNEL_API PiecewiseConstantDecay : public ScheduleOf<PiecewiseConstantDecay, PiecewiseConstantDecayOptions> {
  public:
   static constexpr const char* kClassName = "PiecewiseConstantDecay";
-  explicit PiecewiseConstantDecay(Options options);
+  explicit PiecewiseConstantDecay(Options options, SourceSite where = SourceSite::current());
   Tensor operator()(const Operand& step) const override;
 };
 

@@ -8,31 +8,32 @@
 
 namespace runnel::keras {
 
-LayerArg::LayerArg(const Tensor& input) {
+LayerArg::LayerArg(const Tensor& input, SourceSite where) {
   const DescribedTensor d = described(input);
   if (!d.node || d.node->layer->class_name() != InputLayer::kClassName) {
-    throw invalid_argument("[Sequential] a tensor among the layers must be made by keras::Input");
+    throw at_line(invalid_argument("[Sequential] a tensor among the layers must be made by keras::Input"), where);
   }
   layer_ = d.node->layer;
 }
 
 LayerArg::LayerArg(const Activation& activation) : layer_(std::make_shared<ActivationLayer>(activation)) {}
 
-Sequential::Sequential(std::initializer_list<LayerArg> layers, LayerOptions options) : Model(std::move(options)) {
+Sequential::Sequential(std::initializer_list<LayerArg> layers, LayerOptions options, CallSite where)
+    : Model(std::move(options)) {
   set_names_weights(false);
   set_autocast(false);
-  for (const LayerArg& layer : layers) add(layer);
+  for (const LayerArg& layer : layers) add(layer, where.site);
 }
 
 Sequential::Sequential(Layer* parent, const std::string& attribute, std::initializer_list<LayerArg> layers,
-                       LayerOptions options)
-    : Sequential(layers, std::move(options)) {
+                       LayerOptions options, CallSite where)
+    : Sequential(layers, std::move(options), where) {
   join(parent, attribute);
 }
 
-Sequential::Sequential(const std::vector<LayerPtr>& layers, LayerOptions options)
+Sequential::Sequential(const std::vector<LayerPtr>& layers, LayerOptions options, SourceSite where)
     : Sequential(std::initializer_list<LayerArg>{}, std::move(options)) {
-  for (const LayerPtr& layer : layers) add(layer);
+  for (const LayerPtr& layer : layers) add(layer, where);
 }
 
 void Sequential::add(const LayerArg& argument, SourceSite where) {
@@ -135,10 +136,12 @@ Config Sequential::get_config() const {
   return Config::Map{{"name", name()}, {"layers", std::move(layers)}};
 }
 
-std::shared_ptr<Sequential> Sequential::from_config(const Config& config) {
-  std::vector<LayerPtr> layers;
-  for (const Config& layer : config["layers"].items()) layers.push_back(layer_from_config(layer));
-  return std::make_shared<Sequential>(layers, LayerOptions{.name = config["name"].as_text()});
+std::shared_ptr<Sequential> Sequential::from_config(const Config& config, SourceSite where) {
+  return composed(where, [&]() -> std::shared_ptr<Sequential> {
+    std::vector<LayerPtr> layers;
+    for (const Config& layer : config["layers"].items()) layers.push_back(layer_from_config(layer));
+    return std::make_shared<Sequential>(layers, LayerOptions{.name = config["name"].as_text()});
+  });
 }
 
 }  // namespace runnel::keras

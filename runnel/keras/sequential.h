@@ -24,9 +24,9 @@ class RUNNEL_API LayerArg {
     if (layer_) layer_->name();  // layers of your own class have their numbers in the order of the list
   }
   template <std::derived_from<Layer> L>
-  LayerArg(const Shared<L>& layer) : layer_(layer) {}  // NOLINT
-  LayerArg(const Tensor& input);                       // NOLINT: keras::Input, at the beginning
-  LayerArg(const Activation& activation);              // NOLINT: Activation("relu") as a layer
+  LayerArg(const Shared<L>& layer) : layer_(layer) {}                       // NOLINT
+  LayerArg(const Tensor& input, SourceSite where = SourceSite::current());  // NOLINT: keras::Input, at the beginning
+  LayerArg(const Activation& activation);                                   // NOLINT: Activation("relu") as a layer
   const LayerPtr& layer() const { return layer_; }
 
  private:
@@ -49,22 +49,24 @@ class RUNNEL_API LayerArg {
 // layer, by build_for_shape, or at the first call.
 class RUNNEL_API Sequential : public Model {
  public:
-  Sequential(std::initializer_list<LayerArg> layers = {}, LayerOptions options = {});
+  Sequential(std::initializer_list<LayerArg> layers = {}, LayerOptions options = {},
+             CallSite where = CallSite(SourceSite::current()));
   template <std::convertible_to<LayerArg>... L>
     requires(sizeof...(L) > 1)
   explicit Sequential(L&&... layers) : Sequential({LayerArg(std::forward<L>(layers))...}) {}
   // A member of a model: keras::Sequential body{this, "body", {keras::Dense(10), keras::Dropout(0.5)}};
   Sequential(Layer* parent, const std::string& attribute, std::initializer_list<LayerArg> layers = {},
-             LayerOptions options = {});
+             LayerOptions options = {}, CallSite where = CallSite(SourceSite::current()));
   Sequential(Sequential&&) = default;
   Sequential& operator=(Sequential&&) = default;
-  explicit Sequential(const std::vector<LayerPtr>& layers, LayerOptions options = {});
+  explicit Sequential(const std::vector<LayerPtr>& layers, LayerOptions options = {},
+                      SourceSite where = SourceSite::current());
   void add(const LayerArg& argument, SourceSite where = SourceSite::current());
   void pop(SourceSite where = SourceSite::current());  // takes the last layer away
 
   std::string class_name() const override { return "Sequential"; }
   Config get_config() const override;
-  static std::shared_ptr<Sequential> from_config(const Config& config);
+  static std::shared_ptr<Sequential> from_config(const Config& config, SourceSite where = SourceSite::current());
   using Model::build;
   void build(const PartialShape& input) override;
 

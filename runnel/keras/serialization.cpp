@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/format.h"
 
 namespace runnel::keras {
@@ -51,24 +52,26 @@ std::string detail::full_name(const std::string& package, const std::string& nam
 }
 
 void SerializableObjects::add(const std::type_info& kind, const std::string& package, const std::string& name,
-                              const std::type_info& type, Maker maker, bool names_class) {
-  if (name.empty() || name.find('>') != std::string::npos || package.find('>') != std::string::npos) {
-    throw invalid_argument("[register_keras_serializable] a name must not be empty nor have a '>': '{}' of '{}'", name,
-                           package);
-  }
-  const std::string full = detail::full_name(package, name);
-  SerializableTable& table = serializable_table();
-  const std::lock_guard lock(table.mutex);
-  const std::pair key(std::type_index(kind), full);
-  const auto known = table.entries.find(key);
-  if (known != table.entries.end() && known->second.type != std::type_index(type)) {
-    throw make_error(Code::already_exists,
-                     "[register_keras_serializable] '{}' stands for something else already: give another name or "
-                     "package",
-                     full);
-  }
-  table.entries.insert_or_assign(key, SerializableEntry{type, std::move(maker)});
-  if (names_class) table.names.insert_or_assign(type, full);
+                              const std::type_info& type, Maker maker, bool names_class, const SourceSite& where) {
+  at_caller(where, [&] {
+    if (name.empty() || name.find('>') != std::string::npos || package.find('>') != std::string::npos) {
+      throw invalid_argument("[register_keras_serializable] a name must not be empty nor have a '>': '{}' of '{}'",
+                             name, package);
+    }
+    const std::string full = detail::full_name(package, name);
+    SerializableTable& table = serializable_table();
+    const std::lock_guard lock(table.mutex);
+    const std::pair key(std::type_index(kind), full);
+    const auto known = table.entries.find(key);
+    if (known != table.entries.end() && known->second.type != std::type_index(type)) {
+      throw make_error(Code::already_exists,
+                       "[register_keras_serializable] '{}' stands for something else already: give another name or "
+                       "package",
+                       full);
+    }
+    table.entries.insert_or_assign(key, SerializableEntry{type, std::move(maker)});
+    if (names_class) table.names.insert_or_assign(type, full);
+  });
 }
 
 SerializableObjects::Maker SerializableObjects::find(const std::type_info& kind, const std::string& name) {

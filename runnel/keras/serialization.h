@@ -12,6 +12,7 @@
 #include <typeinfo>
 #include <utility>
 
+#include "runnel/base/source_site.h"
 #include "runnel/keras/config.h"
 #include "runnel/tensor/tensor.h"
 
@@ -36,7 +37,7 @@ class RUNNEL_API SerializableObjects {
   // An Error if the name stands for something of another type already. Without a package the name stands alone.
   // `names_class`: objects of that type are written by this name.
   static void add(const std::type_info& kind, const std::string& package, const std::string& name,
-                  const std::type_info& type, Maker maker, bool names_class = true);
+                  const std::type_info& type, Maker maker, bool names_class = true, const SourceSite& where = {});
   // "Custom>Linear", or "Linear" where only one package has it; empty when there is none.
   static Maker find(const std::type_info& kind, const std::string& name);
   static std::string name_of(const std::type_info& type);  // "" for a class that is not registered
@@ -104,26 +105,28 @@ T callable_from_config(const Config& config) {
 RUNNEL_API std::string full_name(const std::string& package, const std::string& name);
 
 template <class Signature, class T>
-void add_callable_class(const std::string& package, const std::string& name) {
+void add_callable_class(const std::string& package, const std::string& name, const SourceSite& where) {
   using Named = NamedFunction<Signature>;
-  SerializableObjects::add(typeid(Named), package, name, typeid(T),
-                           [full = full_name(package, name)](const Config& settings) -> std::shared_ptr<void> {
-                             const T made = callable_from_config<T>(settings);
-                             Config::Map written;
-                             if constexpr (HasFields<T>) written = options_to_config(made);
-                             return std::make_shared<Named>(Named{object_config(full, std::move(written)), made});
-                           });
+  SerializableObjects::add(
+      typeid(Named), package, name, typeid(T),
+      [full = full_name(package, name)](const Config& settings) -> std::shared_ptr<void> {
+        const T made = callable_from_config<T>(settings);
+        Config::Map written;
+        if constexpr (HasFields<T>) written = options_to_config(made);
+        return std::make_shared<Named>(Named{object_config(full, std::move(written)), made});
+      },
+      true, where);
 }
 
 template <class Signature, class F>
-void add_function(const std::string& package, const std::string& name, const F& function) {
+void add_function(const std::string& package, const std::string& name, const F& function, const SourceSite& where) {
   using Named = NamedFunction<Signature>;
   SerializableObjects::add(
       typeid(Named), package, name, typeid(F),
       [function, full = full_name(package, name)](const Config&) -> std::shared_ptr<void> {
         return std::make_shared<Named>(Named{Config(full), std::function<Signature>(function)});
       },
-      false);
+      false, where);
 }
 
 }  // namespace detail
@@ -138,20 +141,23 @@ namespace utils {
 // constructors it inherits from its base, else without arguments. A class that is called has its settings in fields().
 // Names may be used wherever Keras's own can: "Custom>Linear", or "Linear" alone where no other package has it.
 template <class T>
-void register_keras_serializable(const std::string& package = "Custom", const std::string& name = "") {
+void register_keras_serializable(const std::string& package = "Custom", const std::string& name = "",
+                                 SourceSite where = SourceSite::current()) {
   const std::string own = name.empty() ? detail::own_class_name<T>() : name;
   if constexpr (requires { typename T::SerializedAs; }) {
     using Kind = typename T::SerializedAs;
-    SerializableObjects::add(typeid(Kind), package, own, typeid(T),
-                             [](const Config& settings) -> std::shared_ptr<void> {
-                               return std::shared_ptr<Kind>(detail::object_from_config<T>(settings));
-                             });
+    SerializableObjects::add(
+        typeid(Kind), package, own, typeid(T),
+        [](const Config& settings) -> std::shared_ptr<void> {
+          return std::shared_ptr<Kind>(detail::object_from_config<T>(settings));
+        },
+        true, where);
   } else {
     static_assert(detail::is_tensor_function<T> || detail::is_initial_value<T> || detail::is_pair_function<T>,
                   "the class is neither a part of Keras nor a function that a layer, loss or metric calls");
-    if constexpr (detail::is_tensor_function<T>) detail::add_callable_class<TensorFunction, T>(package, own);
-    if constexpr (detail::is_initial_value<T>) detail::add_callable_class<InitialValueFunction, T>(package, own);
-    if constexpr (detail::is_pair_function<T>) detail::add_callable_class<PairFunction, T>(package, own);
+    if constexpr (detail::is_tensor_function<T>) detail::add_callable_class<TensorFunction, T>(package, own, where);
+    if constexpr (detail::is_initial_value<T>) detail::add_callable_class<InitialValueFunction, T>(package, own, where);
+    if constexpr (detail::is_pair_function<T>) detail::add_callable_class<PairFunction, T>(package, own, where);
   }
 }
 
@@ -160,10 +166,11 @@ void register_keras_serializable(const std::string& package = "Custom", const st
 //   keras::Dense dense({.units = 4, .activation = "squash"});
 template <class F>
   requires(detail::is_tensor_function<F> || detail::is_initial_value<F> || detail::is_pair_function<F>)
-void register_keras_serializable(const std::string& name, const F& function, const std::string& package = "Custom") {
-  if constexpr (detail::is_tensor_function<F>) detail::add_function<TensorFunction>(package, name, function);
-  if constexpr (detail::is_initial_value<F>) detail::add_function<InitialValueFunction>(package, name, function);
-  if constexpr (detail::is_pair_function<F>) detail::add_function<PairFunction>(package, name, function);
+void register_keras_serializable(const std::string& name, const F& function, const std::string& package = "Custom",
+                                 SourceSite where = SourceSite::current()) {
+  if constexpr (detail::is_tensor_function<F>) detail::add_function<TensorFunction>(package, name, function, where);
+  if constexpr (detail::is_initial_value<F>) detail::add_function<InitialValueFunction>(package, name, function, where);
+  if constexpr (detail::is_pair_function<F>) detail::add_function<PairFunction>(package, name, function, where);
 }
 
 // "Custom>Linear"; the name of the class where it is not registered.

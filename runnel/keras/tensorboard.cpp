@@ -2,14 +2,19 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "runnel/base/env.h"
 #include "runnel/base/format.h"
 #include "runnel/base/log.h"
 #include "runnel/keras/layers/embedding.h"
 #include "runnel/keras/model.h"
+#include "runnel/keras/training.h"
 #include "runnel/ops/array.h"
+#include "runnel/ops/operators.h"
+#include "runnel/summary/profiler.h"
 #include "runnel/summary/summary.h"
+#include "runnel/summary/trace.h"
 #include "runnel/track/checkpoint.h"
 
 namespace runnel::keras {
@@ -77,14 +82,51 @@ ProfileBatch::ProfileBatch(int64_t first, int64_t last) : first_(first), last_(l
   }
 }
 
-TensorBoard::TensorBoard(TensorBoardOptions options) : options_(std::move(options)) {
-  if (options_.profile_batch.first() > 0) {
-    log_warning("[TensorBoard] profile_batch: profiling is not there yet, so nothing is profiled");
+TensorBoard::TensorBoard(TensorBoardOptions options) : options_(std::move(options)) {}
+
+// A training that an error ended left them on.
+TensorBoard::~TensorBoard() { drop_profile(); }
+
+bool TensorBoard::watches_batches() const {
+  return options_.update_freq.batches() > 0 || options_.write_steps_per_second || options_.profile_batch.last() > 0;
+}
+
+// With the graphs of the functions that these batches run. What another profile prevents is not worth the training.
+void TensorBoard::start_profile() {
+  summary::trace_on();
+  tracing_ = true;
+  try {
+    profiler::start(options_.log_dir, SourceSite());
+    profiling_ = true;
+  } catch (const Error& e) {
+    if (e.code() != Code::already_exists) throw;
+    log_error("[TensorBoard] profile_batch: {}", e.what());
   }
 }
 
-bool TensorBoard::watches_batches() const {
-  return options_.update_freq.batches() > 0 || options_.write_steps_per_second;
+void TensorBoard::stop_profile() {
+  const bool profiled = std::exchange(profiling_, false);
+  tracing_ = false;
+  try {
+    // First the profile: what writing the graphs takes is no part of the batches.
+    if (profiled) profiler::stop(true, SourceSite());
+    const int64_t last = options_.profile_batch.last();
+    const auto all_recorded = summary::record_if(true);
+    const auto scope = writer("train").as_default();
+    summary::trace_export(fmt::format("batch_{}", last), last, "", SourceSite());
+  } catch (const Error& e) {
+    if (!options_.keep_going) throw;
+    log_error("[TensorBoard] profile_batch: {}", e.what());
+  }
+}
+
+void TensorBoard::drop_profile() noexcept {
+  try {
+    if (std::exchange(profiling_, false)) profiler::stop(false, SourceSite());
+    if (std::exchange(tracing_, false)) summary::trace_off();
+  } catch (const std::exception& e) {
+    log_warning("[TensorBoard] {}", e.what());  // the program has ended them itself
+  }
 }
 
 summary::SummaryWriter& TensorBoard::writer(const std::string& run) {
@@ -98,18 +140,37 @@ summary::SummaryWriter& TensorBoard::writer(const std::string& run) {
 void TensorBoard::close_writers() {
   for (const auto& [run, writer] : writers_) writer.close();
   writers_.clear();
+  steps_.clear();
+}
+
+TensorBoard::BatchSummaries::BatchSummaries(const summary::SummaryWriter& writer, const Variable& step,
+                                            int64_t frequency)
+    : writer_(writer, step), condition_([step, frequency] { return step % frequency == 0; }) {}
+
+std::unique_ptr<TensorBoard::BatchSummaries> TensorBoard::batch_summaries(const std::string& run) {
+  return std::make_unique<BatchSummaries>(writer(run), step_of(run), options_.update_freq.batches());
+}
+
+Variable TensorBoard::step_of(const std::string& run) {
+  Variable& step = steps_[run];
+  if (!step.defined()) step = Variable(int64_t{0}, {.name = run + "_step", .trainable = false});
+  return step;
 }
 
 int64_t TensorBoard::iterations() const { return model()->optimizer().iterations().value().item<int64_t>(); }
 
 void TensorBoard::on_train_begin(const Logs&) {
   training_ = true;
+  drop_profile();
+  batches_ = 0;
+  graph_is_due_ = options_.write_graph;
   const auto scope = writer("train").as_default();
   if (options_.write_graph) write_model();
   if (options_.embeddings_freq > 0) write_projector();
 }
 
 void TensorBoard::on_train_end(const Logs&) {
+  if (tracing_) stop_profile();  // there were fewer batches
   training_ = false;
   close_writers();
 }
@@ -120,12 +181,20 @@ void TensorBoard::on_epoch_begin(int64_t, const Logs&) {
   epoch_begun_ = board_seconds();
 }
 
-void TensorBoard::on_train_batch_begin(int64_t, const Logs&) { batch_begun_ = board_seconds(); }
+void TensorBoard::on_train_batch_begin(int64_t, const Logs&) {
+  batch_begun_ = board_seconds();
+  if (++batches_ == options_.profile_batch.first()) start_profile();
+}
 
 void TensorBoard::on_train_batch_end(int64_t, const Logs& logs) {
   const double seconds = board_seconds() - batch_begun_;
-  const int64_t frequency = options_.update_freq.batches(), step = iterations();
-  if (frequency == 0 || step % frequency != 0) return;
+  if (tracing_ && batches_ >= options_.profile_batch.last()) stop_profile();
+  write_train_graph();
+  const int64_t frequency = options_.update_freq.batches();
+  const TrainFunction* const trained = TrainFunction::of(*model());
+  if (frequency == 0 || !trained || trained->batches % frequency != 0) return;
+  const int64_t step = trained->batches;
+  const auto all_recorded = summary::record_if(true);
   const auto scope = writer("train").as_default(step);
   if (options_.write_steps_per_second) summary::scalar("batch_steps_per_second", 1 / seconds);
   for (const auto& [name, value] : logs) summary::scalar("batch_" + name, value);
@@ -133,6 +202,7 @@ void TensorBoard::on_train_batch_end(int64_t, const Logs& logs) {
 
 void TensorBoard::on_test_end(const Logs& logs) {
   {
+    const auto all_recorded = summary::record_if(true);
     const auto scope = writer("validation").as_default(iterations());
     for (const auto& [name, value] : logs) summary::scalar("evaluation_" + name + "_vs_iterations", value);
   }
@@ -142,6 +212,7 @@ void TensorBoard::on_test_end(const Logs& logs) {
 void TensorBoard::on_epoch_end(int64_t epoch, Logs& logs) {
   constexpr std::string_view validation = "val_";
   const auto all_recorded = summary::record_if(true);
+  if (params().verbose == 1) write_train_graph();  // there Keras looks at batches
   for (const auto& [name, value] : logs) {
     const bool validates = name.starts_with(validation);
     const auto scope = writer(validates ? "validation" : "train").as_default(epoch);
@@ -166,6 +237,22 @@ void TensorBoard::on_epoch_end(int64_t epoch, Logs& logs) {
 void TensorBoard::write_model() {
   if (model()->is_functional() || model()->class_name() == "Sequential") {
     summary::keras_model("keras", model()->to_json(), 0);
+  }
+}
+
+// Once a step was traced: at the first batch that somebody looks at, as in Keras. A step that runs eagerly has none.
+void TensorBoard::write_train_graph() {
+  if (!std::exchange(graph_is_due_, false)) return;
+  const TrainFunction* const trained = TrainFunction::of(*model());
+  const std::shared_ptr<const Graph> graph = trained ? trained->graph.lock() : nullptr;
+  if (!graph) return;
+  const auto all_recorded = summary::record_if(true);
+  const auto scope = writer("train").as_default();
+  try {
+    summary::graph(*graph);
+  } catch (const Error& e) {
+    if (e.code() != Code::unimplemented) throw;
+    log_warning("[TensorBoard] the graph of the training step is not written: {}", e.what());
   }
 }
 

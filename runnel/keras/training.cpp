@@ -76,7 +76,9 @@ Model::Training& Model::training() const {
   return *training_;
 }
 
-Optimizer& Model::optimizer() const { return *training().optimizer; }
+Optimizer& Model::optimizer(SourceSite where) const {
+  return composed(where, [&]() -> Optimizer& { return *training().optimizer; });
+}
 
 void Model::forget_training_functions() {
   prediction_ = nullptr;
@@ -177,12 +179,15 @@ std::vector<MetricPtr> Model::Training::all_metrics() const {
   return all;
 }
 
-Tensor Model::compute_loss(const TrainingBatch& batch, const Nest& y_pred) {
-  const Tensor total = total_loss(batch, y_pred);
-  if (total.defined()) return total;
-  throw make_error(
-      Code::failed_precondition,
-      "[compute_loss] model '{}' has nothing to train for: give compile a .loss, or call add_loss in a layer", name());
+Tensor Model::compute_loss(const TrainingBatch& batch, const Nest& y_pred, SourceSite where) {
+  return composed(where, [&]() -> Tensor {
+    const Tensor total = total_loss(batch, y_pred);
+    if (total.defined()) return total;
+    throw make_error(
+        Code::failed_precondition,
+        "[compute_loss] model '{}' has nothing to train for: give compile a .loss, or call add_loss in a layer",
+        name());
+  });
 }
 
 // Without losses: undefined.
@@ -223,9 +228,11 @@ Tensor Model::total_loss(const TrainingBatch& batch, const Nest& y_pred) {
   return total;
 }
 
-StepLogs Model::compute_metrics(const TrainingBatch& batch, const Nest& y_pred) {
-  update_metrics(batch, y_pred);
-  return results_of(metrics());
+StepLogs Model::compute_metrics(const TrainingBatch& batch, const Nest& y_pred, SourceSite where) {
+  return composed(where, [&] {
+    update_metrics(batch, y_pred);
+    return results_of(metrics());
+  });
 }
 
 void Model::update_metrics(const TrainingBatch& batch, const Nest& y_pred) {

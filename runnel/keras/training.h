@@ -9,6 +9,7 @@
 
 #include "runnel/keras/model.h"
 #include "runnel/ops/state.h"
+#include "runnel/tensor/trackable.h"
 
 namespace runnel::keras {
 
@@ -46,6 +47,16 @@ struct Model::Training {
   TrainableFlags compiled_trainable;
   uint64_t seen_trainable_change = 0;  // the last_trainable_change() when the layers were found to agree with that
   bool warned_of_trainable = false;
+};
+
+// What Keras's object graphs have under train_function: the traced step of training, without values. Made by the first
+// fit.
+class TrainFunction : public TrackableList {
+ public:
+  static TrainFunction* of(const Model& model);  // null before the first fit
+
+  std::weak_ptr<const Graph> graph;  // of the last trace
+  int64_t batches = 0;               // that fit trained the model on
 };
 
 // A pass of `who` (fit, evaluate, predict) over data with this model, on this thread. One inside itself, which a

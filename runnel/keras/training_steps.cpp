@@ -23,7 +23,19 @@ std::vector<OpenPass>& open_passes() {
   return passes;
 }
 
+// What is being traced is the training step of the model.
+void keep_train_graph(const Model& model) {
+  const std::shared_ptr<Graph> traced = outermost_traced_graph();
+  TrainFunction* const step = TrainFunction::of(model);
+  if (traced && step) step->graph = traced;
+}
+
 }  // namespace
+
+TrainFunction* TrainFunction::of(const Model& model) {
+  const Trackable::Edge* edge = model.find_edge("train_function");
+  return edge ? dynamic_cast<TrainFunction*>(edge->object) : nullptr;
+}
 
 PassScope::PassScope(const Model& model, const char* who) {
   if (std::ranges::find(open_passes(), OpenPass{&model, who}) != open_passes().end()) {
@@ -44,6 +56,7 @@ Model::Training& Model::prepare_steps() {
   if (t.train) return t;
   t.train = [this](const Nest& x, const Nest& y, const Tensor& w, const Nest& each) {
     const TracedLosses nothing_stays;
+    keep_train_graph(*this);
     return train_step({x, y, w, each});
   };
   t.test = [this](const Nest& x, const Nest& y, const Tensor& w, const Nest& each) {
@@ -57,10 +70,10 @@ Model::Training& Model::prepare_steps() {
   return t;
 }
 
-// Keras's object graphs have the traced step under two names, without values.
+// Keras's object graphs have it under two names.
 void Model::track_train_function() {
   if (find_edge("train_function")) return;
-  const auto step = std::make_shared<TrackableList>();
+  const auto step = std::make_shared<TrainFunction>();
   track("train_tf_function", step);
   track("train_function", step);
 }

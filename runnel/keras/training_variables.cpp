@@ -7,6 +7,7 @@
 #include "runnel/base/log.h"
 #include "runnel/keras/call_scope.h"
 #include "runnel/keras/training.h"
+#include "runnel/op/composed.h"
 #include "runnel/ops/variable_slot.h"
 
 namespace runnel::keras {
@@ -77,19 +78,22 @@ void Model::warn_of_changed_trainable(const char* who, const TrainableFlags& cha
       has_weights ? fmt::format("; now {} are", now.size()) : "");
 }
 
-void Model::apply_gradients(const Tensor& loss, GradientTape& tape) {
-  Optimizer& optimizer = *training().optimizer;
-  const std::vector<Variable> variables = trainable_variables();
-  if (variables.empty()) {
-    const bool is_frozen = !weights().empty();
-    throw make_error(Code::failed_precondition, "[fit] model '{}' has no trainable weights. {}", name(),
-                     is_frozen ? "All its layers are frozen: set_trainable(true) of those that are to be trained, then "
-                                 "compile"
-                               : "Layers that are members must be registered: keras::Dense dense{this, \"dense\", "
-                                 "{...}}; those held by shared_ptr are handed to track(\"name\", layer)");
-  }
-  warn_of_strays(tape);
-  optimizer.minimize(loss, variables, tape, [this](const Variable& v) { return constraint_of(v); });
+void Model::apply_gradients(const Tensor& loss, GradientTape& tape, SourceSite where) {
+  composed(where, [&] {
+    Optimizer& optimizer = *training().optimizer;
+    const std::vector<Variable> variables = trainable_variables();
+    if (variables.empty()) {
+      const bool is_frozen = !weights().empty();
+      throw make_error(Code::failed_precondition, "[fit] model '{}' has no trainable weights. {}", name(),
+                       is_frozen
+                           ? "All its layers are frozen: set_trainable(true) of those that are to be trained, then "
+                             "compile"
+                           : "Layers that are members must be registered: keras::Dense dense{this, \"dense\", "
+                             "{...}}; those held by shared_ptr are handed to track(\"name\", layer)");
+    }
+    warn_of_strays(tape);
+    optimizer.minimize(loss, variables, tape, [this](const Variable& v) { return constraint_of(v); });
+  });
 }
 
 }  // namespace runnel::keras

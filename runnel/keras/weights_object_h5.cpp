@@ -2,6 +2,7 @@
 // are those attributes.
 #include <algorithm>
 #include <map>
+#include <ranges>
 #include <set>
 
 #include "runnel/base/format.h"
@@ -60,7 +61,7 @@ class PlaceWalk {
     // What is met again stays where it was met first.
     const Attributes all = attributes(object);
     if (rules_ == PathRules::keras_2_15) {
-      for (auto at = all.rbegin(); at != all.rend(); ++at) visit_attribute(at->first, at->second, path);
+      for (const auto& [name, attribute] : std::views::reverse(all)) visit_attribute(name, attribute, path);
     } else {
       for (const auto& [name, attribute] : all) visit_attribute(name, attribute, path);
     }

@@ -137,6 +137,21 @@ class OpBuilder {
     return did(declaration_.grad_reads(inputs, outputs));
   }
 
+  // (const KernelContext&) or (const KernelContext&, const A&) giving a double: the floating-point operations, by
+  // shapes.
+  template <class F>
+  OpBuilder& flops(F) {
+    static_assert(std::is_empty_v<F>, "a captureless lambda, please");
+    declaration_.def.flops = [](const KernelContext& c) -> double {
+      if constexpr (std::invocable<F, const KernelContext&>) {
+        return F{}(c);
+      } else {
+        return F{}(c, c.template attrs<A>());
+      }
+    };
+    return *this;
+  }
+
   OpBuilder& doc(const char* text) { return did(declaration_.doc(text)); }
   OpBuilder& sample(const Sample& s, const A& attrs = {}) { return did(declaration_.sample(s, &attrs)); }
 

@@ -1,14 +1,11 @@
 #pragma once
 
 // Internal: public functions that are made of several ops, or check their arguments before they call one.
-#include "runnel/base/error.h"
-#include "runnel/base/source_site.h"
+#include "runnel/base/caller_line.h"
 #include "runnel/tensor/thread_context.h"
 
 namespace runnel {
 
-// Is it a line of the library itself, or none at all? Errors name lines of the user.
-RUNNEL_API bool is_library_line(const SourceSite& where);
 // The line that an error or a node names for a call at `where`: the user's own, or that of the user's call around it;
 // none where that is not known.
 RUNNEL_API const SourceSite& user_line(const SourceSite& where);

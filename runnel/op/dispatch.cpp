@@ -5,8 +5,10 @@
 
 #include "runnel/base/flush_denormals.h"
 #include "runnel/base/format.h"
+#include "runnel/base/profile_scope.h"
 #include "runnel/op/builder.h"
 #include "runnel/op/composed.h"
+#include "runnel/op/op_event.h"
 #include "runnel/op/owned_symbol.h"
 #include "runnel/tensor/thread_context.h"
 
@@ -214,6 +216,22 @@ void run_where_inputs_are(const OpDef& op, Inputs inputs, const void* attrs, Ten
   run_kernel(op, placed, attrs, outputs, num_outputs, false);
 }
 
+// A call that no trace takes, with inputs on the host or elsewhere, in a profile. False where a graph took it.
+[[gnu::noinline]] bool run_in_profile(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outputs,
+                                      int num_outputs, const SourceSite& where) {
+  if (Interceptor* owner = owner_of(inputs)) {
+    owner->call(op, inputs, attrs, outputs, num_outputs, user_line(where));
+    return false;
+  }
+  const OpEvent event(profile::Kind::op, {}, op, inputs, attrs, outputs, num_outputs);
+  if (std::ranges::all_of(inputs, [](const Tensor* t) { return has_value_on_host(*t); })) {
+    run_kernel(op, inputs, attrs, outputs, num_outputs, true);
+  } else {
+    run_where_inputs_are(op, inputs, attrs, outputs, num_outputs);
+  }
+  return true;
+}
+
 // An op inside an op: the inner one is named already.
 Error located(const Error& e, const OpDef& op, Inputs inputs, const SourceSite& where) {
   if (e.has_frame(ErrorFrame::Kind::op)) return e;
@@ -258,6 +276,8 @@ void dispatch(const OpDef& op, Inputs inputs, const void* attrs, Tensor* outputs
     if (op.attrs.limited) op.attrs.check(attrs);
     if (context.interceptor) [[unlikely]] {
       context.interceptor->call(op, inputs, attrs, outputs, num_outputs, user_line(where));
+    } else if (profile::recording()) [[unlikely]] {
+      if (!run_in_profile(op, inputs, attrs, outputs, num_outputs, where)) return;
     } else {
       bool all_on_host = true;
       for (const Tensor* t : inputs) all_on_host = all_on_host && has_value_on_host(*t);

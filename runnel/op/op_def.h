@@ -19,6 +19,8 @@ using GradFn = Gradients (*)(const GradCtx&, const void* attrs);
 using SameFn = int (*)(InferContext&);
 // What the op does to one float, written down: called with as many inputs as the op has (lane.h).
 using LaneFn = Lane (*)(const Lane* inputs, const void* attrs);
+// The floating-point operations of a call that ran, a multiplication and an addition counted apart.
+using FlopsFn = double (*)(const KernelContext&);
 // The same results from public ops.
 using DecomposeFn = std::vector<Tensor> (*)(const std::vector<Tensor>& inputs, const void* attrs);
 
@@ -89,6 +91,9 @@ struct RUNNEL_API OpDef {
   bool grad_reads_input(int i) const { return (grad_reads_inputs >> (i < 63 ? i : 63) & 1) != 0; }
   bool grad_reads_output(int i) const { return (grad_reads_outputs >> (i < 63 ? i : 63) & 1) != 0; }
   std::vector<Sample> samples;
+
+  // For profiles. Those of an elementwise op that says nothing are the elements of its outputs.
+  FlopsFn flops = nullptr;
 
   bool elementwise = false;
   bool commutative = false;

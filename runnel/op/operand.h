@@ -121,7 +121,7 @@ class RUNNEL_API Operand {
   enum class Kind : uint8_t { none, boolean, integer, long_integer, real, complex, list };
   template <Element T, class List>
   void take_list(const List& values, const Location& where) {
-    own_ = Tensor::exactly<T>(values);
+    own_ = Tensor::exactly<T>(values, where);
     kind_ = Kind::list;
     where_ = where;
     if (!is_plain(own_.dtype())) tensor_ = &own_;  // strings have one dtype only

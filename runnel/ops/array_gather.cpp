@@ -1,4 +1,6 @@
 // Gathering: GatherV2 and GatherNd.
+#include <algorithm>
+
 #include "runnel/base/format.h"
 #include "runnel/base/parallel.h"
 #include "runnel/kernels/cpu/element.h"
@@ -220,33 +222,75 @@ Gradient gather_grad(const GradCtx& g, const GatherAttrs& a) {
   return IndexedSlices{values, reshape(indices, {-1}), whole};
 }
 
+// Where each row of positions points to.
+class NdOffsets {
+ public:
+  NdOffsets(const Tensor& params, const Tensor& indices)
+      : sizes_(params.shape().dims()), depth_(indices.shape()[indices.rank() - 1]), inner_(1) {
+    const auto depth = static_cast<size_t>(depth_);
+    for (size_t d = sizes_.size(); d-- > depth;) inner_ *= sizes_[d];
+    steps_.resize(depth);
+    int64_t step = inner_;
+    for (size_t d = depth; d-- > 0; step *= sizes_[d]) steps_[d] = step;
+  }
+  int64_t inner() const { return inner_; }
+
+  // Of the rows [begin, begin + n) of `at`.
+  template <class I>
+  void find(const I* at, int64_t begin, int64_t n, int64_t* offsets) const {
+    std::fill_n(offsets, n, 0);
+    const I* first = at + begin * depth_;
+    for (int64_t d = 0; d < depth_; ++d) {
+      const auto size = static_cast<uint64_t>(sizes_[static_cast<size_t>(d)]);
+      const int64_t step = steps_[static_cast<size_t>(d)];
+      bool outside = false;
+      for (int64_t i = 0; i < n; ++i) {
+        const auto index = static_cast<int64_t>(first[i * depth_ + d]);
+        const bool inside = static_cast<uint64_t>(index) < size;
+        outside |= !inside;
+        offsets[i] += (inside ? index : 0) * step;
+      }
+      if (outside) [[unlikely]] {
+        for (int64_t i = 0;; ++i) require_inside(first + i * depth_, begin + i);
+      }
+    }
+  }
+
+ private:
+  template <class I>
+  void require_inside(const I* position, int64_t row) const {
+    for (int64_t d = 0; d < depth_; ++d) {
+      const int64_t size = sizes_[static_cast<size_t>(d)];
+      if (position[d] >= 0 && position[d] < size) continue;
+      throw invalid_argument("indices[{}] has {} for dimension {}, which is not in [0, {})", row, position[d], d, size);
+    }
+  }
+
+  Dims sizes_;
+  int64_t depth_;
+  int64_t inner_;  // elements at a position
+  Dims steps_;
+};
+
 template <class E, class I>
 void gather_nd_rows(const Tensor& params, const Tensor& indices, const Tensor& out) {
-  const Dims& p = params.shape().dims();
-  const auto depth = static_cast<int>(indices.shape()[indices.rank() - 1]);
-  const int64_t rows = product(indices.shape().dims(), 0, indices.rank() - 1);
-  const int64_t inner = product(p, depth, params.rank());
-  Dims strides(static_cast<size_t>(depth));
-  int64_t step = 1;
-  for (int d = depth - 1; d >= 0; --d) {
-    strides[static_cast<size_t>(d)] = step * inner;
-    step *= p[static_cast<size_t>(d)];
-  }
+  const NdOffsets positions(params, indices);
+  const int64_t inner = positions.inner();
   const E* from = params.data<E>();
   const I* at = indices.data<I>();
   E* to = out.mutable_data<E>();
+  constexpr int64_t kBlock = 256;
+  const int64_t rows = product(indices.shape().dims(), 0, indices.rank() - 1);
   parallel_for(rows, std::max<int64_t>(1, kChunk / std::max<int64_t>(1, inner)), [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      int64_t offset = 0;
-      for (int d = 0; d < depth; ++d) {
-        const I i = at[row * depth + d];
-        if (i < 0 || i >= p[static_cast<size_t>(d)]) [[unlikely]] {
-          throw invalid_argument("indices[{}] has {} for dimension {}, which is not in [0, {})", row, i, d,
-                                 p[static_cast<size_t>(d)]);
-        }
-        offset += i * strides[static_cast<size_t>(d)];
+    int64_t offsets[kBlock];
+    for (int64_t row = begin; row < end; row += kBlock) {
+      const int64_t n = std::min(kBlock, end - row);
+      positions.find(at, row, n, offsets);
+      if (inner == 1) {
+        for (int64_t i = 0; i < n; ++i) to[row + i] = from[offsets[i]];
+      } else {
+        for (int64_t i = 0; i < n; ++i) cpu::copy_run(from + offsets[i], to + (row + i) * inner, inner);
       }
-      cpu::copy_run(from + offset, to + row * inner, inner);
     }
   });
 }

@@ -20,6 +20,25 @@ struct OneHotAttrs {
   int64_t axis = -1;
   static constexpr auto fields() { return field_list(field("axis", &OneHotAttrs::axis)); }
 };
+// y[outer, depth, inner]
+template <class E, class I>
+void fill_one_hot(const I* hot, int64_t outer, int64_t depth, int64_t inner, const E& on, const E& off, E* y) {
+  constexpr int64_t kTask = 1 << 15, kFilled = 1 << 11;  // elements: of a chunk, and of what the nearest cache holds
+  const int64_t matrix = depth * inner, size = std::max<int64_t>(1, matrix);
+  const int64_t at_once = std::max<int64_t>(1, kFilled / size);
+  parallel_for(outer, std::max<int64_t>(1, kTask / size), [&](int64_t begin, int64_t end) {
+    for (int64_t first = begin; first < end; first += at_once) {
+      const int64_t last = std::min(end, first + at_once);
+      cpu::fill_run(off, y + first * matrix, (last - first) * matrix);
+      for (int64_t o = first; o < last; ++o) {
+        for (int64_t i = 0; i < inner; ++i) {
+          const auto at = static_cast<int64_t>(hot[o * inner + i]);
+          if (at >= 0 && at < depth) y[o * matrix + at * inner + i] = on;
+        }
+      }
+    }
+  });
+}
 
 template <class T>
 int64_t range_count(T start, T limit, T delta) {
@@ -146,19 +165,7 @@ void register_array_sequence(Registry& r) {
           const E on = *c.in<E>(2);
           const E off = *c.in<E>(3);
           Types<uint8_t, int8_t, int32_t, int64_t>::for_each([&]<class I>() {
-            if (dtype_of<I> != x.dtype()) return;
-            const I* at = x.data<I>();
-            constexpr int64_t kTask = 1 << 15;  // elements
-            parallel_for(outer, std::max<int64_t>(1, kTask / std::max<int64_t>(1, depth * inner)),
-                         [&](int64_t begin, int64_t end) {
-                           cpu::fill_run(off, y + begin * depth * inner, (end - begin) * depth * inner);
-                           for (int64_t o = begin; o < end; ++o) {
-                             for (int64_t i = 0; i < inner; ++i) {
-                               const auto hot = static_cast<int64_t>(at[o * inner + i]);
-                               if (hot >= 0 && hot < depth) y[(o * depth + hot) * inner + i] = on;
-                             }
-                           }
-                         });
+            if (dtype_of<I> == x.dtype()) fill_one_hot(x.data<I>(), outer, depth, inner, on, off, y);
           });
         });
       })

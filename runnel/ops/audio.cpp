@@ -2,7 +2,6 @@
 #include "runnel/ops/audio.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "runnel/base/format.h"
 #include "runnel/io/origin.h"
@@ -50,15 +49,7 @@ void decode(KernelContext& c, const DecodeWavAttrs& a) {
 
 void encode(KernelContext& c) {
   const Shape& s = c.in(0).shape();
-  std::string file = io::wav_header(s[1], c.int_scalar(1), s[0]);
-  const float* from = c.in<float>(0);
-  for (int64_t i = 0; i < c.in(0).num_elements(); ++i) {
-    const float loud = std::clamp(std::round(from[i] * kFullScale), -kFullScale, kFullScale - 1);
-    const auto sample = static_cast<uint16_t>(static_cast<int16_t>(std::isnan(loud) ? 0 : loud));
-    file += static_cast<char>(sample & 255);
-    file += static_cast<char>(sample >> 8);
-  }
-  *c.out<Bytes>() = std::move(file);
+  *c.out<Bytes>() = io::encode_wav(c.in<float>(0), s[1], c.int_scalar(1), s[0]);
 }
 
 // Two moments of two channels at 8000 Hz: 0.5, -1 and 0.99996948, 0.25.

@@ -215,6 +215,14 @@ Tensor read_variable(const Tensor& handle) {
   return call_op("ReadVariableOp", {handle}, {{"dtype", DType::float32}})[0];
 }
 
+double post_op_flops(const KernelContext& c, const std::vector<std::string>& fused_ops) {
+  return static_cast<double>(c.out().num_elements()) * static_cast<double>(fused_ops.size());
+}
+constexpr auto product_and_post_ops = [](const KernelContext& c, const FusedMatMulAttrs& a) {
+  const auto inner = static_cast<double>(c.in(0).shape()[a.transpose_a ? 0 : 1]);
+  return 2 * static_cast<double>(c.out().num_elements()) * inner + post_op_flops(c, a.fused_ops);
+};
+
 void register_matmuls(Registry& r) {
   using A = FusedMatMulAttrs;
   const Tensor x = Tensor{{1.f, 2.f}, {3.f, 4.f}};
@@ -230,6 +238,7 @@ void register_matmuls(Registry& r) {
         matmul_shape(c, a, c.input(1));
       })
       .cpu([](KernelContext& c, const A& a) { run_matmul(c, a, c.in<float>(1), c.in(1).shape()[1]); })
+      .flops(product_and_post_ops)
       .decompose([](const std::vector<Tensor>& in, const A& a) { return std::vector{plain_matmul(in, in[1], a)}; })
       .packed_by("_PackedMatMul",
                  [](InferContext& c) {
@@ -267,6 +276,7 @@ void register_matmuls(Registry& r) {
         if (!packs) return run_matmul(c, a, b.data<float>(), b.shape()[1]);
         cpu::gemm_packed_f32(n, k, c.in<float>(0), b.data<float>(), c.out<float>(), epilogue_of(c, a));
       })
+      .flops(product_and_post_ops)
       .decompose([](const std::vector<Tensor>& in, const A& a) {
         return std::vector{plain_matmul(in, read_variable(in[1]), a)};
       })
@@ -290,6 +300,9 @@ void register_convs(Registry& r) {
       .cpu([](KernelContext& c, const A& a) {
         cpu::conv_forward(conv_geometry<A>(a, c.in(0).shape(), c.in(1).shape()).shape(), c.in<float>(0), c.in<float>(1),
                           c.out<float>(), epilogue_of(c, a));
+      })
+      .flops([](const KernelContext& c, const A& a) {
+        return conv_flops(c.out().shape(), c.in(1).shape()) + post_op_flops(c, a.fused_ops);
       })
       .decompose([](const std::vector<Tensor>& in, const A& a) { return std::vector{plain_conv(in, in[1], a)}; })
       .packed_by("_PackedConv2D",
@@ -322,6 +335,9 @@ void register_convs(Registry& r) {
         });
         auto* run = size > 0 ? cpu::conv_forward_packed : cpu::conv_forward;
         run(s, c.in<float>(0), w.data<float>(), c.out<float>(), epilogue_of(c, a));
+      })
+      .flops([](const KernelContext& c, const A& a) {
+        return conv_flops(c.out().shape(), variable_value_shape(c)) + post_op_flops(c, a.fused_ops);
       })
       .decompose([](const std::vector<Tensor>& in, const A& a) {
         return std::vector{plain_conv(in, read_variable(in[1]), a)};

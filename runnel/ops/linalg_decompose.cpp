@@ -216,7 +216,7 @@ void register_linalg_decompose(Registry& r) {
             std::vector<double> values(static_cast<size_t>(k));
             const auto part = [&](int o) {
               const Tensor& t = c.out(o);
-              return a.compute_uv ? c.out<T>(o) + i * matrix_rows(t) * matrix_cols(t) : nullptr;
+              return a.compute_uv ? c.out<T>(o) + i * matrix_rows(t) * matrix_cols(t) : static_cast<T*>(nullptr);
             };
             if (k >= kLargeMatrix &&
                 large_svd(m, n, c.in<T>(0) + i * m * n, a.full_matrices, values.data(), part(1), part(2))) {
@@ -261,8 +261,8 @@ void register_linalg_decompose(Registry& r) {
           if (n == 0) return;
           if constexpr (may_be_large<T>) {
             std::vector<double> values(static_cast<size_t>(n));
-            if (n >= kLargeMatrix &&
-                large_eigh(n, c.in<T>(0) + i * n * n, values.data(), a.compute_v ? c.out<T>(1) + i * n * n : nullptr)) {
+            if (n >= kLargeMatrix && large_eigh(n, c.in<T>(0) + i * n * n, values.data(),
+                                                a.compute_v ? c.out<T>(1) + i * n * n : static_cast<T*>(nullptr))) {
               for (int64_t j = 0; j < n; ++j) c.out<T>(0)[i * n + j] = static_cast<T>(values[static_cast<size_t>(j)]);
               return;
             }

@@ -2,7 +2,7 @@
 
 // Factorisations of one matrix and solves with them. They run in double precision whatever the tensor holds: float32
 // results are then correctly rounded but for the last bit, and Eigen's code, which takes long to compile, exists twice,
-// not four times. Large float32 matrices go another way (linalg_large.h).
+// not four times. Large float32 and float64 matrices go another way (linalg_large.h).
 #include "runnel/ops/linalg_kernels.h"
 #include "runnel/tensor/type_sets.h"
 

@@ -8,8 +8,8 @@
 
 #include "runnel/base/format.h"
 #include "runnel/kernels/cpu/dense.h"
+#include "runnel/kernels/cpu/dense_reflections.h"
 #include "runnel/kernels/cpu/dense_spectrum.h"
-#include "runnel/kernels/cpu/gemm.h"
 #include "runnel/kernels/cpu/scratch.h"
 
 namespace runnel {
@@ -18,7 +18,8 @@ namespace {
 using cpu::ScratchFrame;
 
 // to[columns, rows]
-void transposed(int64_t rows, int64_t columns, const float* from, float* to) {
+template <class T>
+void transposed(int64_t rows, int64_t columns, const T* from, T* to) {
   constexpr int64_t kTile = 16;  // lines of both stay in the cache
   for (int64_t i0 = 0; i0 < rows; i0 += kTile) {
     for (int64_t j0 = 0; j0 < columns; j0 += kTile) {
@@ -29,7 +30,8 @@ void transposed(int64_t rows, int64_t columns, const float* from, float* to) {
   }
 }
 
-void copy_or_transpose(int64_t n, const float* from, bool transpose, float* to) {
+template <class T>
+void copy_or_transpose(int64_t n, const T* from, bool transpose, T* to) {
   if (transpose) {
     transposed(n, n, from, to);
   } else {
@@ -38,17 +40,17 @@ void copy_or_transpose(int64_t n, const float* from, bool transpose, float* to) 
 }
 
 // LU factors of one matrix, which must be invertible.
+template <class T>
 class LargeLu {
  public:
-  LargeLu(int64_t n, const float* a, bool adjoint)
-      : n_(n), lu_(frame_.get<float>(n * n)), swaps_(static_cast<size_t>(n)) {
+  LargeLu(int64_t n, const T* a, bool adjoint) : n_(n), lu_(frame_.get<T>(n * n)), swaps_(static_cast<size_t>(n)) {
     copy_or_transpose(n, a, adjoint, lu_);
     cpu::lu(n, lu_, n, swaps_.data());
     for (int64_t k = 0; k < n; ++k) {
       if (!(std::abs(lu_[k * n + k]) > 0)) throw invalid_argument("the matrix is not invertible");
     }
   }
-  void solve(int64_t m, float* x) const {
+  void solve(int64_t m, T* x) const {
     for (int64_t k = 0; k < n_; ++k) {
       const int64_t other = swaps_[static_cast<size_t>(k)];
       if (other != k) std::swap_ranges(x + k * m, x + (k + 1) * m, x + other * m);
@@ -60,30 +62,32 @@ class LargeLu {
  private:
   int64_t n_;
   ScratchFrame frame_;
-  float* lu_;
+  T* lu_;
   std::vector<int32_t> swaps_;
 };
 
 }  // namespace
 
-void large_inverse(int64_t n, const float* a, bool adjoint, float* out) {
-  const LargeLu lu(n, a, adjoint);
-  std::fill_n(out, n * n, 0.0f);
+template <class T>
+void large_inverse(int64_t n, const T* a, bool adjoint, T* out) {
+  const LargeLu<T> lu(n, a, adjoint);
+  std::fill_n(out, n * n, T(0));
   for (int64_t i = 0; i < n; ++i) out[i * n + i] = 1;
   lu.solve(n, out);
 }
 
-void large_solve(int64_t n, int64_t m, const float* a, bool adjoint, const float* rhs, float* out) {
-  const LargeLu lu(n, a, adjoint);
+template <class T>
+void large_solve(int64_t n, int64_t m, const T* a, bool adjoint, const T* rhs, T* out) {
+  const LargeLu<T> lu(n, a, adjoint);
   std::copy_n(rhs, n * m, out);
   lu.solve(m, out);
 }
 
-void large_triangular_solve(int64_t n, int64_t m, const float* a, bool lower, bool adjoint, const float* rhs,
-                            float* out) {
+template <class T>
+void large_triangular_solve(int64_t n, int64_t m, const T* a, bool lower, bool adjoint, const T* rhs, T* out) {
   ScratchFrame frame;
   if (adjoint) {
-    float* turned = frame.get<float>(n * n);
+    T* turned = frame.get<T>(n * n);
     transposed(n, n, a, turned);
     a = turned;
   }
@@ -91,24 +95,27 @@ void large_triangular_solve(int64_t n, int64_t m, const float* a, bool lower, bo
   cpu::solve_triangular(lower != adjoint, false, n, m, a, n, out, m);
 }
 
-void large_cholesky(int64_t n, const float* a, float* out) {
+template <class T>
+void large_cholesky(int64_t n, const T* a, T* out) {
   std::copy_n(a, n * n, out);
   if (cpu::cholesky(n, out, n)) return;
   for (int64_t i = 0; i < n; ++i) {
-    std::fill(out + i * n, out + i * n + i + 1, std::numeric_limits<float>::quiet_NaN());
-    std::fill(out + i * n + i + 1, out + (i + 1) * n, 0.0f);
+    std::fill(out + i * n, out + i * n + i + 1, std::numeric_limits<T>::quiet_NaN());
+    std::fill(out + i * n + i + 1, out + (i + 1) * n, T(0));
   }
 }
 
-void large_qr(int64_t m, int64_t n, int64_t k, const float* a, float* q, float* r) {
+template <class T>
+void large_qr(int64_t m, int64_t n, int64_t k, const T* a, T* q, T* r) {
   ScratchFrame frame;
-  float *turned = frame.get<float>(m * n), *turned_q = frame.get<float>(m * k);
+  T *turned = frame.get<T>(m * n), *turned_q = frame.get<T>(m * k);
   transposed(m, n, a, turned);
   cpu::qr(m, n, k, turned, turned_q, r);
   transposed(k, m, turned_q, q);
 }
 
-double large_lu(int64_t n, const float* a, float* out, int32_t* row_to) {
+template <class T>
+double large_lu(int64_t n, const T* a, T* out, int32_t* row_to) {
   std::copy_n(a, n * n, out);
   std::vector<int32_t> swaps(static_cast<size_t>(n)), order(static_cast<size_t>(n));
   const bool odd = cpu::lu(n, out, n, swaps.data());
@@ -118,44 +125,58 @@ double large_lu(int64_t n, const float* a, float* out, int32_t* row_to) {
   return odd ? -1 : 1;
 }
 
-bool large_svd(int64_t m, int64_t n, const float* a, bool full, double* s, float* u, float* v) {
+template <class T>
+bool large_svd(int64_t m, int64_t n, const T* a, bool full, double* s, T* u, T* v) {
   ScratchFrame frame;
   if (m < n) {
-    float* turned = frame.get<float>(m * n);
+    T* turned = frame.get<T>(m * n);
     transposed(m, n, a, turned);
     return large_svd(n, m, turned, full, s, v, u);
   }
   // The singular values of a tall matrix are those of its R.
   const int64_t k = u && full ? m : n;
-  float *square = frame.get<float>(n * n), *q = nullptr;
+  T *square = frame.get<T>(n * n), *q = nullptr;
   if (m == n) {
     std::copy_n(a, n * n, square);
   } else {
-    q = frame.get<float>(m * k);
-    float* r = frame.get<float>(k * n);
+    q = frame.get<T>(m * k);
+    T* r = frame.get<T>(k * n);
     large_qr(m, n, k, a, q, r);
     std::copy_n(r, n * n, square);
   }
-  if (!u) return cpu::singular_values(n, square, s, nullptr, nullptr);
-  float *rows_u = frame.get<float>(n * n), *rows_v = frame.get<float>(n * n);
+  if (!u) return cpu::singular_values<T>(n, square, s, nullptr, nullptr);
+  T *rows_u = frame.get<T>(n * n), *rows_v = frame.get<T>(n * n);
   if (!cpu::singular_values(n, square, s, rows_u, rows_v)) return false;
   transposed(n, n, rows_v, v);
   if (!q) {
     transposed(n, n, rows_u, u);
   } else {
     std::copy_n(q, m * k, u);  // with full matrices, more columns than those of R
-    cpu::gemm_f32(false, true, m, n, n, 1.0f, q, k, rows_u, n, 0.0f, u, k);
+    cpu::product(false, true, m, n, n, T(1), q, k, rows_u, n, T(0), u, k);
   }
   return true;
 }
 
-bool large_eigh(int64_t n, const float* a, double* e, float* v) {
+template <class T>
+bool large_eigh(int64_t n, const T* a, double* e, T* v) {
   ScratchFrame frame;
-  float *copy = frame.get<float>(n * n), *rows = v ? frame.get<float>(n * n) : nullptr;
+  T *copy = frame.get<T>(n * n), *rows = v ? frame.get<T>(n * n) : nullptr;
   std::copy_n(a, n * n, copy);
   if (!cpu::symmetric_eigen(n, copy, e, rows)) return false;
   if (v) transposed(n, n, rows, v);
   return true;
 }
+
+#define RUNNEL_LARGE(T)                                                                       \
+  template void large_inverse(int64_t, const T*, bool, T*);                                   \
+  template void large_solve(int64_t, int64_t, const T*, bool, const T*, T*);                  \
+  template void large_triangular_solve(int64_t, int64_t, const T*, bool, bool, const T*, T*); \
+  template void large_cholesky(int64_t, const T*, T*);                                        \
+  template void large_qr(int64_t, int64_t, int64_t, const T*, T*, T*);                        \
+  template bool large_svd(int64_t, int64_t, const T*, bool, double*, T*, T*);                 \
+  template bool large_eigh(int64_t, const T*, double*, T*);                                   \
+  template double large_lu(int64_t, const T*, T*, int32_t*);
+RUNNEL_LARGE(float)
+RUNNEL_LARGE(double)
 
 }  // namespace runnel

@@ -66,11 +66,11 @@ LuFactors<Wide<T>> lu_at(const Tensor& t, int64_t i, bool adjoint = false) {
   if constexpr (may_be_large<T>) {
     const int64_t n = matrix_rows(t);
     if (n >= kLargeMatrix) {
-      Matrix<float> lu(n, n);
+      Matrix<T> lu(n, n);
       LuFactors<double> factors;
       factors.row_to.resize(n);
-      factors.sign_of_rows = large_lu(n, t.data<float>() + i * n * n, lu.data(), factors.row_to.data());
-      factors.lu = lu.cast<double>();
+      factors.sign_of_rows = large_lu(n, t.data<T>() + i * n * n, lu.data(), factors.row_to.data());
+      factors.lu = lu.template cast<double>();
       return factors;
     }
   }

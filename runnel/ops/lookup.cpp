@@ -1,193 +1,39 @@
 #include "runnel/ops/lookup.h"
 
-#include <mutex>
-#include <unordered_map>
-#include <vector>
-
 #include "runnel/base/format.h"
 #include "runnel/op/builder.h"
 #include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/lookup_table.h"
-#include "runnel/tensor/handle.h"
 
 namespace runnel {
 namespace {
 
-struct StringHash {
-  size_t operator()(const Bytes& b) const { return std::hash<std::string_view>()(b); }
+struct TableExportAttrs {
+  DType Tkeys = DType::invalid;
+  DType Tvalues = DType::invalid;
+  static constexpr auto fields() {
+    return field_list(field("Tkeys", &TableExportAttrs::Tkeys), field("Tvalues", &TableExportAttrs::Tvalues));
+  }
 };
 
-template <class K, class V>
-class TypedTable : public Table {
- public:
-  using Table::Table;
-  bool initialize(const Tensor& keys, const Tensor& values) override {
-    std::lock_guard lock(mutex);
-    if (filled) return keys.num_elements() == static_cast<int64_t>(now_.live);
-    Contents fresh;
-    put(fresh, keys, values, true);
-    now_ = std::move(fresh);
-    filled = true;
-    return true;
-  }
-  void replace(const Tensor& keys, const Tensor& values) override {
-    Contents fresh;
-    put(fresh, keys, values, false);
-    std::lock_guard lock(mutex);
-    std::swap(now_, fresh);
-  }
-  void insert(const Tensor& keys, const Tensor& values) override {
-    std::lock_guard lock(mutex);
-    put(now_, keys, values, false);
-  }
-  void remove(const Tensor& keys) override {
-    std::lock_guard lock(mutex);
-    for (int64_t i = 0; i < keys.num_elements(); ++i) {
-      const auto it = now_.map.find(keys.data<K>()[i]);
-      if (it == now_.map.end()) continue;
-      now_.order[it->second].live = false;
-      now_.map.erase(it);
-      --now_.live;
-    }
-    if (now_.order.size() > 2 * now_.live + 16) compact();
-  }
-  void find(const Tensor& keys, const Tensor& missing, const Tensor& out) const override {
-    std::lock_guard lock(mutex);
-    const bool one = fixed || missing.num_elements() == 1;
-    for (int64_t i = 0; i < keys.num_elements(); ++i) {
-      const auto it = now_.map.find(keys.data<K>()[i]);
-      out.mutable_data<V>()[i] = it != now_.map.end() ? now_.order[it->second].value : missing.data<V>()[one ? 0 : i];
-    }
-  }
-  int64_t size() const override {
-    std::lock_guard lock(mutex);
-    return static_cast<int64_t>(now_.live);
-  }
-  std::pair<Tensor, Tensor> contents() const override {
-    std::lock_guard lock(mutex);
-    const Shape shape{static_cast<int64_t>(now_.live)};
-    Tensor keys = Tensor::empty(dtype_of<K>, shape);
-    Tensor values = Tensor::empty(dtype_of<V>, shape);
-    int64_t i = 0;
-    for (const Row& row : now_.order) {
-      if (!row.live) continue;
-      keys.mutable_data<K>()[i] = row.key;
-      values.mutable_data<V>()[i++] = row.value;
-    }
-    return {keys, values};
-  }
-
- private:
-  struct Row {
-    K key;
-    V value;
-    bool live;
-  };
-  using Hash = std::conditional_t<std::is_same_v<K, Bytes>, StringHash, std::hash<K>>;
-  struct Contents {
-    std::unordered_map<K, size_t, Hash> map;
-    std::vector<Row> order;
-    size_t live = 0;
-  };
-
-  void put(Contents& to, const Tensor& keys, const Tensor& values, bool refuse_change) const {
-    for (int64_t i = 0; i < keys.num_elements(); ++i) {
-      const K& key = keys.data<K>()[i];
-      const V& value = values.data<V>()[i];
-      const auto [it, fresh] = to.map.try_emplace(key, to.order.size());
-      if (fresh) {
-        try {
-          to.order.push_back({key, value, true});
-        } catch (...) {
-          to.map.erase(it);  // no key without a row, whatever memory there is
-          throw;
-        }
-        ++to.live;
-      } else if (refuse_change && !(to.order[it->second].value == value)) {
-        throw invalid_argument("{} is given two values for key number {}", describe(), i);
-      } else {
-        to.order[it->second].value = value;
-      }
-    }
-  }
-  void compact() {
-    std::erase_if(now_.order, [](const Row& row) { return !row.live; });
-    for (size_t i = 0; i < now_.order.size(); ++i) now_.map[now_.order[i].key] = i;
-  }
-
-  Contents now_;
-};
-
-}  // namespace
-
-// The contents of a fixed table are part of the program.
-std::vector<SavableValue> Table::savable_values() {
-  if (fixed) return {};
-  const auto get = [this] {
-    auto [keys, values] = contents();
-    return std::vector<Tensor>{keys, values};
-  };
-  const auto check = [this](const std::vector<Tensor>& saved) {
-    const Tensor &keys = saved.at(0), &values = saved.at(1);
-    if (keys.dtype() != key_dtype || values.dtype() != value_dtype || !(keys.shape() == values.shape())) {
-      throw invalid_argument("{} maps {} to {}, the saved keys are {}{}, the values {}{}", describe(),
-                             dtype_name(key_dtype), dtype_name(value_dtype), dtype_name(keys.dtype()),
-                             keys.shape().str(), dtype_name(values.dtype()), values.shape().str());
-    }
-  };
-  const auto set = [this](const std::vector<Tensor>& saved) { replace(saved.at(0), saved.at(1)); };
-  return {{.name = "table", .suffixes = {"-keys", "-values"}, .get = get, .check = check, .set = set}};
+// The table of a handle that is known by now; null while a graph is built that gets it later.
+const Table* known_table(InferContext& c) {
+  const Tensor* handle = c.constant(0);
+  return handle ? &table_of(*handle) : nullptr;
 }
 
-std::shared_ptr<Table> make_table(const std::string& name, DType key, DType value, bool fixed) {
-  std::shared_ptr<Table> table;
-  key_types.for_each([&]<class K>() {
-    if (dtype_of<K> != key) return;
-    (Types<int32_t, int64_t, float, double, bool, Bytes>{}).for_each([&]<class V>() {
-      if (dtype_of<V> == value) table = std::make_shared<TypedTable<K, V>>(name, key, value, fixed);
-    });
-  });
-  if (!table) {
-    throw invalid_argument(
-        "[hash table] no table from {} to {}: keys are string, int32 or int64; values int32, int64, "
-        "float32, float64, bool or string",
-        dtype_name(key), dtype_name(value));
+void check_default(const Table& table, const Tensor& value, const Shape& values) {
+  require_dtype(table, "values", table.type.value, value.dtype());
+  if (value.shape() == table.type.value_shape || value.shape() == values) return;
+  if (table.type.value_shape.rank() == 0) {
+    throw invalid_argument("default_value must be a scalar or have the shape of the keys");
   }
-  return table;
-}
-
-Tensor handle_to_table(std::shared_ptr<Table> table) {
-  Tensor handle = Tensor::empty(DType::resource, {});
-  handle.mutable_data<ResourceHandle>()->object = std::move(table);
-  return handle;
-}
-
-Table& table_of(const Tensor& handle) {
-  auto* table = referred_as<Table>(handle);
-  if (!table) throw invalid_argument("the resource is no hash table");
-  return *table;
-}
-
-namespace {
-
-void require_dtype(const Table& table, const char* what, DType expected, DType got) {
-  if (expected != got) {
-    throw invalid_argument("{} has {} of dtype {}, got {}", table.describe(), what, dtype_name(expected),
-                           dtype_name(got));
-  }
+  throw invalid_argument("default_value must have the shape of one value, {}, or of all, {}, got {}",
+                         table.type.value_shape.str(), values.str(), value.shape().str());
 }
 
 }  // namespace
-
-void check_entries(const Table& table, const Tensor& keys, const Tensor& values) {
-  require_dtype(table, "keys", table.key_dtype, keys.dtype());
-  require_dtype(table, "values", table.value_dtype, values.dtype());
-  if (!(keys.shape() == values.shape())) {
-    throw invalid_argument("keys and values must have one shape, got {} and {}", keys.shape().str(),
-                           values.shape().str());
-  }
-}
 
 void register_lookup(Registry& r) {
   r.define("LookupTableFindV2")
@@ -197,15 +43,15 @@ void register_lookup(Registry& r) {
       .type("Tout", data_types)
       .in("default_value", "Tout")
       .out("values", "Tout")
-      .shape([](InferContext& c) { c.output(c.input(1)); })
+      .shape([](InferContext& c) {
+        const Table* table = known_table(c);
+        c.output(table ? table->values_for(c.input(1)) : PartialShape::unknown());
+      })
       .cpu([](KernelContext& c) {
         const Table& table = table_of(c.in(0));
-        require_dtype(table, "keys", table.key_dtype, c.in(1).dtype());
-        require_dtype(table, "values", table.value_dtype, c.in(2).dtype());
-        if (c.in(2).rank() != 0 && !(c.in(2).shape() == c.in(1).shape())) {
-          throw invalid_argument("default_value must be a scalar or have the shape of the keys");
-        }
-        if (table.fixed && !table.filled) {
+        check_keys(table, c.in(1));
+        check_default(table, c.in(2), c.out().shape());
+        if (table.type.fixed && !table.filled) {
           throw make_error(Code::failed_precondition, "{} has no contents yet: initialize it first", table.describe());
         }
         table.find(c.in(1), c.in(2), c.out());
@@ -223,7 +69,7 @@ void register_lookup(Registry& r) {
       .shape([](InferContext&) {})
       .cpu([](KernelContext& c) {
         Table& table = table_of(c.in(0));
-        if (table.fixed) {
+        if (table.type.fixed) {
           throw make_error(Code::unimplemented, "{} is fixed: nothing can be inserted", table.describe());
         }
         check_entries(table, c.in(1), c.in(2));
@@ -239,7 +85,7 @@ void register_lookup(Registry& r) {
       .shape([](InferContext&) {})
       .cpu([](KernelContext& c) {
         Table& table = table_of(c.in(0));
-        require_dtype(table, "keys", table.key_dtype, c.in(1).dtype());
+        check_keys(table, c.in(1));
         table.remove(c.in(1));
       })
       .stateful()
@@ -252,12 +98,36 @@ void register_lookup(Registry& r) {
       .cpu([](KernelContext& c) { *c.out<int64_t>() = table_of(c.in(0)).size(); })
       .stateful()
       .doc("How many keys there are.");
+
+  r.define<TableExportAttrs>("LookupTableExportV2")
+      .in("table_handle", DType::resource)
+      .out("keys", "Tkeys")
+      .out("values", "Tvalues")
+      .shape([](InferContext& c) {
+        const Table* table = known_table(c);
+        auto [keys, values] =
+            table ? table->contents_shapes() : std::pair(PartialShape::unknown(), PartialShape::unknown());
+        c.output(0, std::move(keys));
+        c.output(1, std::move(values));
+      })
+      .forwards()
+      .cpu([](KernelContext& c, const TableExportAttrs& a) {
+        const Table& table = table_of(c.in(0));
+        if (table.type.key != a.Tkeys || table.type.value != a.Tvalues) {
+          throw invalid_argument("{} maps {}, not {} to {}", table.describe(), described(table.type),
+                                 dtype_name(a.Tkeys), dtype_name(a.Tvalues));
+        }
+        auto [keys, values] = table.contents();
+        c.forward(0, keys);
+        c.forward(1, values);
+      })
+      .stateful()
+      .doc("All keys and values of a table; of a dense one, its buckets.");
 }
 
 namespace lookup {
-namespace {
 
-Tensor find(const Tensor& handle, const Operand& keys, const Tensor& default_value) {
+Tensor find(const Tensor& handle, const Operand& keys, const Operand& default_value) {
   static const Op op("LookupTableFindV2");
   return op({handle, keys, default_value});
 }
@@ -266,18 +136,9 @@ Tensor value_in(const Operand& x, DType dtype) {
   return composed(x.where(), [&] { return x.is_literal() ? x.as(dtype) : *x.tensor(); });
 }
 
-Tensor table_handle(const std::string& name, DType keys, DType values, bool fixed, const SourceSite& where) {
-  return composed(where, [&] { return handle_to_table(make_table(name, keys, values, fixed)); });
-}
-
 int64_t size_of(const Tensor& handle) {
   static const Op op("LookupTableSizeV2");
   return op({handle}).item<int64_t>();
-}
-
-void fill(const Tensor& handle, const Operand& keys, const Operand& values) {
-  static const Op op("InitializeTableV2");
-  op.many({handle, keys, values});
 }
 
 void insert_into(const Tensor& handle, const Operand& keys, const Operand& values) {
@@ -285,11 +146,44 @@ void insert_into(const Tensor& handle, const Operand& keys, const Operand& value
   op.many({handle, keys, values});
 }
 
+void remove_from(const Tensor& handle, const Operand& keys) {
+  static const Op op("LookupTableRemoveV2");
+  op.many({handle, keys});
+}
+
+std::pair<Tensor, Tensor> export_from(const Tensor& handle, const SourceSite& where) {
+  static const Op<TableExportAttrs> op("LookupTableExportV2");
+  const TableType& type = table_of(handle).type;
+  const auto parts = op.many({handle}, {.Tkeys = type.key, .Tvalues = type.value}, &where);
+  return {parts[0], parts[1]};
+}
+
+namespace {
+
+Tensor table_handle(const std::string& name, const TableType& type, const SourceSite& where) {
+  return composed(where, [&] { return handle_to_table(make_table(name, type)); });
+}
+
+void fill(const Tensor& handle, const Operand& keys, const Operand& values) {
+  static const Op op("InitializeTableV2");
+  op.many({handle, keys, values});
+}
+
+// Of a table whose values have this default.
+TableType open_type(DType key, const Tensor& default_value) {
+  const Shape& shape = default_value.shape();
+  if (shape.rank() > 1) {
+    throw invalid_argument("[MutableHashTable] default_value must be a scalar or a vector, got shape {}", shape.str());
+  }
+  return {.key = key, .value = default_value.dtype(), .value_shape = shape};
+}
+
 }  // namespace
 
 StaticHashTable::StaticHashTable(const Operand& keys, const Operand& values, const Operand& default_value,
                                  const std::string& name)
-    : handle_(table_handle(name, keys.natural_dtype(), values.natural_dtype(), true, keys.where())),
+    : handle_(table_handle(name, {.key = keys.natural_dtype(), .value = values.natural_dtype(), .fixed = true},
+                           keys.where())),
       default_(value_in(default_value, values.natural_dtype())) {
   fill(handle_, keys, values);
 }
@@ -302,20 +196,25 @@ int64_t StaticHashTable::size() const { return size_of(handle_); }
 
 MutableHashTable::MutableHashTable(DType key_dtype, DType value_dtype, const Operand& default_value,
                                    const std::string& name)
-    : handle_(table_handle(name, key_dtype, value_dtype, false, default_value.where())),
-      default_(value_in(default_value, value_dtype)) {}
-void MutableHashTable::insert(const Operand& keys, const Operand& values) { insert_into(handle_, keys, values); }
-void MutableHashTable::remove(const Operand& keys) {
-  static const Op op("LookupTableRemoveV2");
-  op.many({handle_, keys});
+    : default_(value_in(default_value, value_dtype)) {
+  handle_ = composed(default_value.where(), [&] {
+    if (default_.dtype() != value_dtype) {
+      throw invalid_argument("[MutableHashTable] default_value is {}, the values are {}", dtype_name(default_.dtype()),
+                             dtype_name(value_dtype));
+    }
+    return handle_to_table(make_table(name, open_type(key_dtype, default_)));
+  });
 }
+void MutableHashTable::insert(const Operand& keys, const Operand& values) { insert_into(handle_, keys, values); }
+void MutableHashTable::remove(const Operand& keys) { remove_from(handle_, keys); }
 Tensor MutableHashTable::lookup(const Operand& keys) const { return find(handle_, keys, default_); }
+Tensor MutableHashTable::lookup(const Operand& keys, const Operand& dynamic_default_values) const {
+  return find(handle_, keys, dynamic_default_values);
+}
 int64_t MutableHashTable::size() const { return size_of(handle_); }
-MutableHashTable::Contents MutableHashTable::export_contents() const {
-  static const Op<TableExportAttrs> op("LookupTableExportV2");
-  const Table& table = table_of(handle_);
-  const auto parts = op.many({handle_}, {.Tkeys = table.key_dtype, .Tvalues = table.value_dtype});
-  return {parts[0], parts[1]};
+TableContents MutableHashTable::export_contents(SourceSite where) const {
+  const auto [keys, values] = export_from(handle_, where);
+  return {keys, values};
 }
 
 }  // namespace lookup

@@ -52,7 +52,11 @@ class RUNNEL_API StaticHashTable {
   Tensor default_;
 };
 
-// Grows and shrinks as the program runs.
+struct TableContents {
+  Tensor keys, values;
+};
+
+// Grows and shrinks as the program runs. Values have the shape of the default: scalars or vectors.
 class RUNNEL_API MutableHashTable {
  public:
   MutableHashTable(DType key_dtype, DType value_dtype, const Operand& default_value,
@@ -61,12 +65,41 @@ class RUNNEL_API MutableHashTable {
   void insert(const Operand& keys, const Operand& values);
   void remove(const Operand& keys);
   Tensor lookup(const Operand& keys) const;
+  // With another default: one value, or one for each key.
+  Tensor lookup(const Operand& keys, const Operand& dynamic_default_values) const;
   Tensor operator[](const Operand& keys) const { return lookup(keys); }
   int64_t size() const;
-  struct Contents {
-    Tensor keys, values;  // in the order of insertion
-  };
-  Contents export_contents() const;
+  using Contents = TableContents;
+  Contents export_contents(SourceSite where = SourceSite::current()) const;  // in the order of insertion
+  const Tensor& handle() const { return handle_; }
+
+ private:
+  Tensor handle_;
+  Tensor default_;
+};
+
+struct DenseHashTableOptions {
+  int64_t initial_num_buckets = 131072;  // a power of two, 4 at least
+  std::string name = "MutableDenseHashTable";
+};
+// The same, faster, for more memory: keys and values stand in buckets that are made at once. Two keys that are never
+// used mark buckets which are empty or were emptied. Keys and values are scalars or vectors, of the shapes of empty_key
+// and default_value. Keys to insert, remove and look up stand in one list: a tensor with one dimension more than a key.
+//   lookup::DenseHashTable table(DType::string, DType::int64, -1, "", "$");
+class RUNNEL_API DenseHashTable {
+ public:
+  DenseHashTable(DType key_dtype, DType value_dtype, const Operand& default_value, const Operand& empty_key,
+                 const Operand& deleted_key, const DenseHashTableOptions& options = {});
+
+  void insert(const Operand& keys, const Operand& values);
+  void insert_or_assign(const Operand& keys, const Operand& values) { insert(keys, values); }
+  void remove(const Operand& keys);
+  void erase(const Operand& keys) { remove(keys); }
+  Tensor lookup(const Operand& keys) const;
+  Tensor operator[](const Operand& keys) const { return lookup(keys); }
+  int64_t size() const;
+  // All buckets, one row each; those without an entry have the empty_key.
+  TableContents export_contents(SourceSite where = SourceSite::current()) const;
   const Tensor& handle() const { return handle_; }
 
  private:

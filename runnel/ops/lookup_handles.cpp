@@ -47,32 +47,16 @@ struct TextFileAttrs {
 constexpr int64_t kWholeLine = -2;
 constexpr int64_t kLineNumber = -1;
 
-std::shared_ptr<Table> find_or_make_table(const TableAttrs& a, bool fixed) {
-  const auto make = [&](const std::string& name) { return make_table(name, a.key_dtype, a.value_dtype, fixed); };
-  if (a.shared_name.empty() && a.own) {
-    const std::lock_guard lock(a.own->mutex);
-    if (!a.own->table) a.own->table = make(a.own->node);
-    return a.own->table;
-  }
-  const std::string shown = a.shared_name.empty() ? (fixed ? "hash_table" : "MutableHashTable") : a.shared_name;
-  return std::static_pointer_cast<Table>(
-      named_resource("table", a.container, a.shared_name, [&] { return make(shown); }));
-}
-
 template <bool fixed>
 void table_by_name(KernelContext& c, const TableAttrs& a) {
-  const std::shared_ptr<Table> table = find_or_make_table(a, fixed);
-  if (table->key_dtype != a.key_dtype || table->value_dtype != a.value_dtype || table->fixed != fixed) {
-    throw invalid_argument("{} maps {} to {}, this asks for another table from {} to {}", table->describe(),
-                           dtype_name(table->key_dtype), dtype_name(table->value_dtype), dtype_name(a.key_dtype),
-                           dtype_name(a.value_dtype));
-  }
-  c.forward(0, handle_to_table(table));
+  const TableType type{.key = a.key_dtype, .value = a.value_dtype, .fixed = fixed};
+  c.forward(0, handle_to_table(find_or_make_table(a, type, fixed ? "hash_table" : "MutableHashTable",
+                                                  [&](const std::string& name) { return make_table(name, type); })));
 }
 
 // Gives a fixed table its contents, once. Later ones are passed over where they are as many; false where they are not.
 bool give_contents(Table& table, const Tensor& keys, const Tensor& values) {
-  if (!table.fixed) throw invalid_argument("{} is filled with insert, not initialized", table.describe());
+  if (!table.type.fixed) throw invalid_argument("{} is filled with insert, not initialized", table.describe());
   check_entries(table, keys, values);
   return table.initialize(keys, values);
 }
@@ -182,6 +166,18 @@ auto with_entries(B op, const char* key_type, const char* value_type) {
 
 }  // namespace
 
+std::shared_ptr<Table> find_or_make_table(const TableAttrs& a, const TableType& type, const std::string& kind,
+                                          FunctionRef<std::shared_ptr<Table>(const std::string& name)> make) {
+  const std::string& shown = !a.shared_name.empty() ? a.shared_name : !a.home.node.empty() ? a.home.node : kind;
+  auto table = std::static_pointer_cast<Table>(
+      named_resource("table", a.home, a.container, a.shared_name, [&] { return make(shown); }));
+  if (!(table->type == type)) {
+    throw invalid_argument("{} maps {}, this asks for another table from {}", table->describe(), described(table->type),
+                           described(type));
+  }
+  return table;
+}
+
 void register_lookup_handles(Registry& r) {
   r.define<TableAttrs>("HashTableV2")
       .out("table_handle", DType::resource)
@@ -202,7 +198,8 @@ void register_lookup_handles(Registry& r) {
       .shape(scalar_shape)
       .forwards()
       .cpu([](KernelContext& c, const AnonymousTableAttrs& a) {
-        c.forward(0, handle_to_table(make_table("hash_table", a.key_dtype, a.value_dtype, true)));
+        c.forward(
+            0, handle_to_table(make_table("hash_table", {.key = a.key_dtype, .value = a.value_dtype, .fixed = true})));
       })
       .stateful()
       .doc("A new table, which gets its contents once.");
@@ -211,7 +208,7 @@ void register_lookup_handles(Registry& r) {
       .shape(scalar_shape)
       .forwards()
       .cpu([](KernelContext& c, const AnonymousTableAttrs& a) {
-        c.forward(0, handle_to_table(make_table("MutableHashTable", a.key_dtype, a.value_dtype, false)));
+        c.forward(0, handle_to_table(make_table("MutableHashTable", {.key = a.key_dtype, .value = a.value_dtype})));
       })
       .stateful()
       .doc("A new table, which can change.");
@@ -227,7 +224,7 @@ void register_lookup_handles(Registry& r) {
       .shape([](InferContext& c) { c.require_rank(1, 0); })
       .cpu([](KernelContext& c, const TextFileAttrs& a) {
         Table& table = table_of(c.in(0));
-        const auto [keys, values] = read_columns(c.in<Bytes>(1)->str(), table.key_dtype, table.value_dtype, a);
+        const auto [keys, values] = read_columns(c.in<Bytes>(1)->str(), table.type.key, table.type.value, a);
         give_contents(table, keys, values);  // of a table that has others already it is no error
       })
       .stateful()
@@ -236,34 +233,12 @@ void register_lookup_handles(Registry& r) {
   with_entries(r.define("LookupTableImportV2"), "Tin", "Tout")
       .cpu([](KernelContext& c) {
         Table& table = table_of(c.in(0));
-        if (table.fixed) return fill_table(table, c.in(1), c.in(2));
-        check_entries(table, c.in(1), c.in(2));
+        if (table.type.fixed) return fill_table(table, c.in(1), c.in(2));
+        table.check_contents(c.in(1), c.in(2));
         table.replace(c.in(1), c.in(2));
       })
       .stateful()
       .doc("Replaces the contents of a table.");
-
-  r.define<TableExportAttrs>("LookupTableExportV2")
-      .in("table_handle", DType::resource)
-      .out("keys", "Tkeys")
-      .out("values", "Tvalues")
-      .shape([](InferContext& c) {
-        c.output(0, PartialShape{kUnknownDim});
-        c.output(1, PartialShape{kUnknownDim});
-      })
-      .forwards()
-      .cpu([](KernelContext& c, const TableExportAttrs& a) {
-        const Table& table = table_of(c.in(0));
-        if (table.key_dtype != a.Tkeys || table.value_dtype != a.Tvalues) {
-          throw invalid_argument("{} maps {} to {}, not {} to {}", table.describe(), dtype_name(table.key_dtype),
-                                 dtype_name(table.value_dtype), dtype_name(a.Tkeys), dtype_name(a.Tvalues));
-        }
-        auto [keys, values] = table.contents();
-        c.forward(0, keys);
-        c.forward(1, values);
-      })
-      .stateful()
-      .doc("All keys and values of a table.");
 }
 
 namespace lookup {

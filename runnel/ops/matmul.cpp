@@ -78,6 +78,11 @@ void product(const Problem& p, int64_t batch, const T* a, int64_t stride_a, cons
   }
 }
 
+// Each element of the product is the sum of `inner` products.
+double product_flops(const Tensor& product, int64_t inner) {
+  return 2.0 * static_cast<double>(product.num_elements()) * static_cast<double>(inner);
+}
+
 // Offsets of the matrices of an operand for every matrix of the broadcast result.
 std::vector<int64_t> matrix_offsets(const Shape& operand, const Shape& out) {
   const int batch_rank = out.rank() - 2;
@@ -204,6 +209,9 @@ void register_matmul(Registry& r) {
       .cpu([]<class T>(KernelContext& c, const MatMulAttrs& a) {
         multiply_matrices<T>(c.in(0), c.in(1), c.out(), a.transpose_a, a.transpose_b, false);
       })
+      .flops([](const KernelContext& c, const MatMulAttrs& a) {
+        return product_flops(c.out(), c.in(0).shape()[a.transpose_a ? 0 : 1]);
+      })
       .grad([](const GradCtx& g, const MatMulAttrs& a) { return matmul_grad(g, a); })
       .grad_reads({0, 1})
       .fused_by("_FusedMatMul")
@@ -224,6 +232,10 @@ void register_matmul(Registry& r) {
       })
       .cpu([]<class T>(KernelContext& c, const BatchMatMulAttrs& a) {
         multiply_matrices<T>(c.in(0), c.in(1), c.out(), a.adj_x, a.adj_y, true);
+      })
+      .flops([](const KernelContext& c, const BatchMatMulAttrs& a) {
+        const Shape& x = c.in(0).shape();
+        return product_flops(c.out(), x[x.rank() - (a.adj_x ? 2 : 1)]);
       })
       .grad([](const GradCtx& g, const BatchMatMulAttrs& a) { return batch_matmul_grad(g, a); })
       .grad_reads({0, 1})

@@ -120,6 +120,13 @@ struct ConvGrad {
   }
 };
 
+// The same for each pass: every element of the output has one product with each element of the filters of its channel.
+inline double conv_flops(const Shape& output, const Shape& filter) {
+  const int64_t channels = output[output.rank() - 1];
+  if (channels == 0) return 0;
+  return 2 * static_cast<double>(output.num_elements()) * static_cast<double>(filter.num_elements() / channels);
+}
+
 // Declares the op of one pass, up to its doc and samples. `T` is the set of dtypes.
 template <class A, class T>
 auto define_conv(Registry& r, T types) {
@@ -132,6 +139,7 @@ auto define_conv(Registry& r, T types) {
         run_conv<E>(ConvPass::forward, conv_geometry<A>(a, c.in(0).shape(), c.in(1).shape()).shape(), c.in(0), c.in(1),
                     c.out());
       })
+      .flops([](const KernelContext& c) { return conv_flops(c.out().shape(), c.in(1).shape()); })
       .grad([](const GradCtx& g, const A& a) { return ConvGrad<A>::forward(g, a); })
       .grad_reads({0, 1});
 }
@@ -153,6 +161,7 @@ auto finish_backprop_input(B builder) {
         const ConvGeometry geometry = conv_geometry<A>(a, c.out().shape(), c.in(1).shape());
         run_conv<E>(ConvPass::input, geometry.shape(), c.in(1), c.in(2), c.out());
       })
+      .flops([](const KernelContext& c) { return conv_flops(c.in(2).shape(), c.in(1).shape()); })
       .grad([](const GradCtx& g, const A& a) { return ConvGrad<A>::input(g, a); });
 }
 
@@ -173,6 +182,7 @@ auto finish_backprop_filter(B builder) {
         const ConvGeometry geometry = conv_geometry<A>(a, c.in(0).shape(), c.out().shape());
         run_conv<E>(ConvPass::filter, geometry.shape(), c.in(0), c.in(2), c.out());
       })
+      .flops([](const KernelContext& c) { return conv_flops(c.in(2).shape(), c.out().shape()); })
       .grad([](const GradCtx& g, const A& a) { return ConvGrad<A>::filter(g, a); });
 }
 

@@ -208,11 +208,10 @@ const ExampleSpec::Plan::Entry& ExampleSpec::Plan::find(std::string_view name) c
                    fmt::join(names, ", "));
 }
 
-ExampleSpec::ExampleSpec(std::initializer_list<std::pair<const std::string, FeatureSpec>> features)
-    : ExampleSpec(std::map<std::string, FeatureSpec>(features)) {}
+namespace {
 
-ExampleSpec::ExampleSpec(const std::map<std::string, FeatureSpec>& features) {
-  auto plan = std::make_shared<Plan>();
+std::shared_ptr<const ExampleSpec::Plan> plan_for(const std::map<std::string, FeatureSpec>& features) {
+  auto plan = std::make_shared<ExampleSpec::Plan>();
   plan->features = features;
   std::vector<std::string> sparse, dense, ragged;
   for (const auto& [name, feature] : features) {
@@ -250,7 +249,7 @@ ExampleSpec::ExampleSpec(const std::map<std::string, FeatureSpec>& features) {
   }
   // The numbers of partitions are read like ragged features, each once, though nobody sees them.
   std::map<std::pair<std::string, DType>, size_t> numbers;
-  for (Plan::Entry& entry : plan->entries) {
+  for (ExampleSpec::Plan::Entry& entry : plan->entries) {
     const auto* any = std::get_if<RaggedFeature>(&features.at(entry.name));
     for (const RaggedPartition& partition : any != nullptr ? any->partitions : std::vector<RaggedPartition>{}) {
       const std::string key = key_of(entry.name, partition);
@@ -270,8 +269,16 @@ ExampleSpec::ExampleSpec(const std::map<std::string, FeatureSpec>& features) {
   plan->sparse_keys = keys_of(sparse);
   plan->dense_keys = keys_of(dense);
   plan->ragged_keys = keys_of(ragged);
-  plan_ = std::move(plan);
+  return plan;
 }
+
+}  // namespace
+
+ExampleSpec::ExampleSpec(std::initializer_list<std::pair<const std::string, FeatureSpec>> features, CallSite where)
+    : ExampleSpec(std::map<std::string, FeatureSpec>(features), where) {}
+
+ExampleSpec::ExampleSpec(const std::map<std::string, FeatureSpec>& features, CallSite where)
+    : plan_(at_caller(where.site, [&] { return plan_for(features); })) {}
 
 ParsedExample::ParsedExample(std::shared_ptr<const ExampleSpec::Plan> plan, std::vector<Tensor> outputs, bool single)
     : plan_(std::move(plan)), outputs_(std::move(outputs)), single_(single) {
@@ -291,31 +298,37 @@ ParsedExample::ParsedExample(std::shared_ptr<const ExampleSpec::Plan> plan, std:
   }
 }
 
-const Tensor& ParsedExample::operator[](std::string_view name) const {
-  const ExampleSpec::Plan::Entry& entry = plan_->find(name);
-  const ExampleOutputs out = outputs_of(*plan_);
-  if (entry.form == FeatureForm::dense) return outputs_[out.dense_at(entry.index)];
-  if (entry.form == FeatureForm::ragged && ragged_[entry.index].is_leaf()) return ragged_[entry.index].leaf();
-  throw invalid_argument("[parse_example] feature '{}' is {}", name, form_name(entry.form));
+const Tensor& ParsedExample::operator[](const AskedName& asked) const {
+  return at_caller(asked.where, [&]() -> const Tensor& {
+    const ExampleSpec::Plan::Entry& entry = plan_->find(asked.name);
+    const ExampleOutputs out = outputs_of(*plan_);
+    if (entry.form == FeatureForm::dense) return outputs_[out.dense_at(entry.index)];
+    if (entry.form == FeatureForm::ragged && ragged_[entry.index].is_leaf()) return ragged_[entry.index].leaf();
+    throw invalid_argument("[parse_example] feature '{}' is {}", asked.name, form_name(entry.form));
+  });
 }
 
-Tensor& ParsedExample::operator[](std::string_view name) { return const_cast<Tensor&>(std::as_const(*this)[name]); }
+Tensor& ParsedExample::operator[](const AskedName& name) { return const_cast<Tensor&>(std::as_const(*this)[name]); }
 
-SparseTensor ParsedExample::sparse(std::string_view name) const {
-  const ExampleSpec::Plan::Entry& entry = plan_->find(name);
-  if (entry.form != FeatureForm::sparse) {
-    throw invalid_argument("[parse_example] feature '{}' is {}", name, form_name(entry.form));
-  }
-  const ExampleOutputs out = outputs_of(*plan_);
-  return {outputs_[out.indices(entry.index)], outputs_[out.values(entry.index)], outputs_[out.shapes(entry.index)]};
+SparseTensor ParsedExample::sparse(const AskedName& asked) const {
+  return at_caller(asked.where, [&]() -> SparseTensor {
+    const ExampleSpec::Plan::Entry& entry = plan_->find(asked.name);
+    if (entry.form != FeatureForm::sparse) {
+      throw invalid_argument("[parse_example] feature '{}' is {}", asked.name, form_name(entry.form));
+    }
+    const ExampleOutputs out = outputs_of(*plan_);
+    return {outputs_[out.indices(entry.index)], outputs_[out.values(entry.index)], outputs_[out.shapes(entry.index)]};
+  });
 }
 
-RaggedTensor ParsedExample::ragged(std::string_view name) const {
-  const ExampleSpec::Plan::Entry& entry = plan_->find(name);
-  if (entry.form == FeatureForm::ragged && !ragged_[entry.index].is_leaf())
-    return ragged_[entry.index].as<RaggedTensor>();
-  throw invalid_argument("[parse_example] feature '{}' is {}", name,
-                         form_name(entry.form == FeatureForm::ragged ? FeatureForm::dense : entry.form));
+RaggedTensor ParsedExample::ragged(const AskedName& asked) const {
+  return at_caller(asked.where, [&]() -> RaggedTensor {
+    const ExampleSpec::Plan::Entry& entry = plan_->find(asked.name);
+    const bool is_ragged = entry.form == FeatureForm::ragged;
+    if (is_ragged && !ragged_[entry.index].is_leaf()) return ragged_[entry.index].as<RaggedTensor>();
+    throw invalid_argument("[parse_example] feature '{}' is {}", asked.name,
+                           form_name(is_ragged ? FeatureForm::dense : entry.form));
+  });
 }
 
 Nest ParsedExample::nest() const {

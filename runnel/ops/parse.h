@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "runnel/base/asked.h"
 #include "runnel/base/moved_from.h"
 #include "runnel/op/operand.h"
 #include "runnel/tensor/composite.h"
@@ -76,8 +77,10 @@ using FeatureSpec = std::variant<FixedLenFeature, VarLenFeature, FixedLenSequenc
 //                              {"label", io::FixedLenFeature{{}, int64}}};
 class RUNNEL_API ExampleSpec {
  public:
-  ExampleSpec(std::initializer_list<std::pair<const std::string, FeatureSpec>> features);  // NOLINT: implicit
-  ExampleSpec(const std::map<std::string, FeatureSpec>& features);                         // NOLINT: implicit
+  ExampleSpec(std::initializer_list<std::pair<const std::string, FeatureSpec>> features,  // NOLINT: implicit
+              CallSite where = CallSite(SourceSite::current()));
+  ExampleSpec(const std::map<std::string, FeatureSpec>& features,  // NOLINT: implicit
+              CallSite where = CallSite(SourceSite::current()));
 
   struct Plan;
   const Plan& plan() const { return *shared(); }
@@ -96,10 +99,10 @@ class RUNNEL_API ParsedExample {
   ParsedExample(std::shared_ptr<const ExampleSpec::Plan> plan, std::vector<Tensor> outputs, bool single);
 
   // An Error tells what there is when the name is unknown or the feature of another kind.
-  const Tensor& operator[](std::string_view name) const;  // FixedLen, FixedLenSequence; Ragged that is a plain tensor
-  Tensor& operator[](std::string_view name);              // the same, to be given another value
-  SparseTensor sparse(std::string_view name) const;       // VarLen
-  RaggedTensor ragged(std::string_view name) const;       // Ragged of a batch, or of one record with partitions
+  const Tensor& operator[](const AskedName& name) const;  // FixedLen, FixedLenSequence; Ragged that is a plain tensor
+  Tensor& operator[](const AskedName& name);              // the same, to be given another value
+  SparseTensor sparse(const AskedName& name) const;       // VarLen
+  RaggedTensor ragged(const AskedName& name) const;       // Ragged of a batch, or of one record with partitions
   Nest nest() const;                                      // all, as a map
   operator Nest() const { return nest(); }                // NOLINT: for functions and datasets
 

@@ -289,37 +289,52 @@ Tensor RaggedTensor::splits_of(const std::vector<int64_t>& lengths) {
   return Tensor::of<int64_t>(splits);
 }
 
-const Tensor& RaggedTensor::values() const {
-  if (ragged_rank() != 1) {
-    throw make_error(Code::failed_precondition,
-                     "[RaggedTensor] the rows are ragged themselves: ask for ragged_values()");
+const Tensor& RaggedTensor::row_splits(SourceSite where) const {
+  if (nested_row_splits_.empty()) {
+    throw at_line(make_error(Code::failed_precondition, "[RaggedTensor] this one was never made: it has no rows"),
+                  where);
+  }
+  return nested_row_splits_.front();
+}
+
+const Tensor& RaggedTensor::values(SourceSite where) const {
+  if (ragged_rank() > 1) {
+    throw at_line(
+        make_error(Code::failed_precondition, "[RaggedTensor] the rows are ragged themselves: ask for ragged_values()"),
+        where);
   }
   return flat_values_;
 }
 
-RaggedTensor RaggedTensor::ragged_values() const {
+RaggedTensor RaggedTensor::ragged_values(SourceSite where) const {
   if (ragged_rank() < 2) {
-    throw make_error(Code::failed_precondition, "[RaggedTensor] the rows are not ragged: ask for values()");
+    throw at_line(make_error(Code::failed_precondition, "[RaggedTensor] the rows are not ragged: ask for values()"),
+                  where);
   }
   return RaggedTensor(flat_values_, {nested_row_splits_.begin() + 1, nested_row_splits_.end()});
 }
 
-PartialShape RaggedTensor::shape() const {
+PartialShape RaggedTensor::shape(SourceSite where) const {
+  const PartialShape splits_shape = row_splits(where).partial_shape();
   const PartialShape flat = flat_values_.partial_shape();
   if (!flat.has_rank()) return flat;
-  const int64_t splits = first_dim(row_splits().partial_shape());
+  const int64_t splits = first_dim(splits_shape);
   Dims dims{splits < 0 ? kUnknownDim : splits - 1};
   dims.resize(nested_row_splits_.size() + 1, kUnknownDim);
   dims.insert(dims.end(), flat.begin() + 1, flat.end());
   return PartialShape(dims);
 }
 
-Tensor RaggedTensor::row_lengths() const {
-  const Tensor& splits = row_splits();
-  return splits(slice(1, none)) - splits(slice(none, -1));
+Tensor RaggedTensor::row_lengths(SourceSite where) const {
+  return composed(where, [&] {
+    const Tensor& splits = row_splits();
+    return splits(slice(1, none)) - splits(slice(none, -1));
+  });
 }
 
-Tensor RaggedTensor::nrows() const { return runnel::shape(row_splits(), DType::int64)[0] - 1; }
+Tensor RaggedTensor::nrows(SourceSite where) const {
+  return composed(where, [&] { return runnel::shape(row_splits(), DType::int64)[0] - 1; });
+}
 
 namespace {
 
@@ -339,9 +354,9 @@ Tensor between(const Tensor& values, const Tensor& begin, const Tensor& end) {
 
 }  // namespace
 
-Tensor RaggedTensor::operator[](int64_t i) const {
-  return composed(SourceSite(), [&] {  // the line of the call is not known
-    const auto [begin, end] = row_bounds(row_splits(), i);
+Tensor RaggedTensor::operator[](const AskedPlace& i) const {
+  return composed(i.where, [&] {
+    const auto [begin, end] = row_bounds(row_splits(), i.place);
     return between(values(), begin, end);
   });
 }

@@ -61,12 +61,12 @@ class RUNNEL_API Generator {
   Tensor make_seeds(int64_t count = 1, Where where = Where::current());
   // `count` generators whose streams do not overlap with each other or with this one.
   std::vector<Generator> split(int64_t count = 1, Where where = Where::current());
-  void skip(int64_t delta);  // passes over delta numbers
+  void skip(int64_t delta, Where where = Where::current());  // passes over delta numbers
   void reset_from_seed(int64_t seed);
   void reset_from_state(const Operand& state);
   void reset(const Operand& state) { reset_from_state(state); }
 
-  Tensor key() const;
+  Tensor key(Where where = Where::current()) const;
   const Variable& state() const { return state_; }
   const std::shared_ptr<Trackable>& node() const { return node_; }  // of the object graph, with the state as its part
 

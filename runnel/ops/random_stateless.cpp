@@ -324,11 +324,11 @@ Generator Generator::from_non_deterministic_state() {
 void Generator::reset_from_seed(int64_t seed) { state_.assign(Tensor{seed, int64_t{0}, int64_t{0}}); }
 void Generator::reset_from_state(const Operand& state) { state_.assign(state); }
 
-Tensor Generator::key() const { return Tensor(state_.value().host<int64_t>()[2]); }
+Tensor Generator::key(Where where) const { return Tensor(state_.value(where).host<int64_t>(where)[2]); }
 
-void Generator::skip(int64_t delta) {
+void Generator::skip(int64_t delta, Where where) {
   static const Op op("RngReadAndSkip");
-  op({state_.handle(), algorithm(), Tensor(static_cast<uint64_t>(delta))});
+  op({state_.handle(), algorithm(), Tensor(static_cast<uint64_t>(delta))}, {}, &where);
 }
 
 namespace {

@@ -106,6 +106,9 @@ void register_sparse_matmul(Registry& r) {
           sparse_product<T, int64_t>(c, a);
         }
       })
+      .flops([](const KernelContext& c) {
+        return 2 * static_cast<double>(c.in(1).num_elements()) * static_cast<double>(c.out().shape()[1]);
+      })
       .grad([](const GradCtx& g, const SparseMatmulAttrs& a) {
         static const Op<SparseMatmulAttrs> op("SparseTensorDenseMatMul");
         const Tensor dy = g.dy();

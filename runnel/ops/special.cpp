@@ -28,7 +28,7 @@ void register_error_functions(Registry& r) {
       .in("x", floating)
       .out("y")
       .shape(like<0>)
-      .cpu(elementwise([](auto x) { return std::erfc(x); }))
+      .cpu(elementwise(cpu::Erfc{}))
       .grad([](const GradCtx& g) { return g.dy() * (exp(negative(square(g.x()))) * -kTwoOverSqrtPi); })
       .doc("1 - erf(x), exact for large x.")
       .sample({.in = {Tensor{0.f, 0.5f, -1.f}}, .out = {Tensor{1.f, 0.47950012f, 1.8427008f}}})
@@ -37,7 +37,7 @@ void register_error_functions(Registry& r) {
       .in("x", floating)
       .out("y")
       .shape(like<0>)
-      .cpu(elementwise([](auto x) { return static_cast<decltype(x)>(cpu::erf_inverse(x)); }))
+      .cpu(elementwise(cpu::Erfinv{}))
       .grad([](const GradCtx& g) { return g.dy() * (exp(square(g.y())) * (1 / kTwoOverSqrtPi)); })
       .doc("The inverse of erf: infinite at -1 and 1, NaN beyond.")
       .sample({.in = {Tensor{0.f, 0.5f, -0.75f}}, .out = {Tensor{0.f, 0.47693628f, -0.81341985f}}})
@@ -49,7 +49,7 @@ void register_gamma_functions(Registry& r) {
       .in("x", floating)
       .out("y")
       .shape(like<0>)
-      .cpu(elementwise([](auto x) { return static_cast<decltype(x)>(cpu::log_gamma(x)); }))
+      .cpu(elementwise(cpu::Lgamma{}))
       .grad([](const GradCtx& g) { return g.dy() * digamma(g.x()); })
       .doc("The logarithm of |gamma(x)|.")
       .sample({.in = {Tensor{0.5f, 3.f, 4.5f}}, .out = {Tensor{0.57236494f, 0.69314718f, 2.4537366f}}})
@@ -58,7 +58,7 @@ void register_gamma_functions(Registry& r) {
       .in("x", floating)
       .out("y")
       .shape(like<0>)
-      .cpu(elementwise([](auto x) { return static_cast<decltype(x)>(cpu::digamma(x)); }))
+      .cpu(elementwise(cpu::Digamma{}))
       .grad([](const GradCtx& g) { return g.dy() * polygamma(1, g.x()); })
       .doc("The derivative of lgamma.")
       .sample({.in = {Tensor{0.5f, 1.f, 4.5f}}, .out = {Tensor{-1.9635100f, -0.57721566f, 1.3888709f}}})
@@ -110,13 +110,32 @@ void register_gamma_functions(Registry& r) {
       .sample({.in = {Tensor{{3.f}}, Tensor(0.5f)}, .out = {Tensor{{8.4143983f}}}, .fixed = {0}});
 }
 
+struct XTimesLog {
+  template <class T>
+  T operator()(T x, T y) const {
+    return x == T(0) ? T(0) : x * std::log(y);
+  }
+  static void block(const float* x, const float* y, float* z, int64_t n) { cpu::vxlogy(x, y, z, n); }
+};
+struct XTimesLog1p {
+  template <class T>
+  T operator()(T x, T y) const {
+    if constexpr (is_complex_element<T>) {
+      return x == T(0) ? T(0) : x * std::log(T(1) + y);
+    } else {
+      return x == T(0) ? T(0) : x * std::log1p(y);
+    }
+  }
+  static void block(const float* x, const float* y, float* z, int64_t n) { cpu::vxlog1py(x, y, z, n); }
+};
+
 void register_logarithmic_products(Registry& r) {
   r.define("Xlogy")
       .in("x", floating_or_complex)
       .in("y")
       .out("z")
       .shape(broadcast<0, 1>)
-      .cpu(elementwise([](auto x, auto y) { return x == decltype(x)(0) ? decltype(x)(0) : x * std::log(y); }))
+      .cpu(elementwise(XTimesLog{}))
       .grad([](const GradCtx& g) {
         return binary_gradients(
             g, [&] { return g.dy() * conj(xlogy(nonzero(g.x(0)), g.x(1))); },
@@ -132,14 +151,7 @@ void register_logarithmic_products(Registry& r) {
       .in("y")
       .out("z")
       .shape(broadcast<0, 1>)
-      .cpu(elementwise([](auto x, auto y) {
-        using T = decltype(x);
-        if constexpr (is_complex_element<T>) {
-          return x == T(0) ? T(0) : x * std::log(T(1) + y);
-        } else {
-          return x == T(0) ? T(0) : x * std::log1p(y);
-        }
-      }))
+      .cpu(elementwise(XTimesLog1p{}))
       .grad([](const GradCtx& g) {
         return binary_gradients(
             g, [&] { return g.dy() * conj(xlog1py(nonzero(g.x(0)), g.x(1))); },

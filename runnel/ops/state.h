@@ -26,13 +26,13 @@ class RUNNEL_API Variable {
  public:
   Variable() = default;
   explicit Variable(const Operand& initial_value, const VariableOptions& options = {});
-  static Variable from_handle(const Tensor& handle);
+  static Variable from_handle(const Tensor& handle, SourceSite where = SourceSite::current());
 
   bool defined() const { return handle_.defined(); }
-  const std::string& name() const;
-  DType dtype() const;
-  Shape shape() const;
-  bool trainable() const;
+  const std::string& name(SourceSite where = SourceSite::current()) const;
+  DType dtype(SourceSite where = SourceSite::current()) const;
+  Shape shape(SourceSite where = SourceSite::current()) const;
+  bool trainable(SourceSite where = SourceSite::current()) const;
   // The value now: an op (recorded by tapes, traced by functions).
   Tensor value(SourceSite where = SourceSite::current()) const;
   Tensor read_value(SourceSite where = SourceSite::current()) const { return value(where); }
@@ -63,7 +63,7 @@ class RUNNEL_API Variable {
   Tensor sparse_read(const Operand& indices) const;
 
   const Tensor& handle() const { return handle_; }
-  VariableSlot& slot() const;
+  VariableSlot& slot(SourceSite where = SourceSite::current()) const;
 
  private:
   Tensor handle_;

@@ -48,41 +48,45 @@ struct TranscodeAttrs {
 
 constexpr std::string_view kBase64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-Bytes base64_text(std::string_view bytes, bool pad) {
-  std::string out;
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    const size_t n = std::min<size_t>(3, bytes.size() - i);
-    uint32_t group = 0;
-    for (size_t k = 0; k < 3; ++k) group = group << 8 | (k < n ? static_cast<uint8_t>(bytes[i + k]) : 0u);
-    for (size_t k = 0; k <= n; ++k) out += kBase64[group >> (18 - 6 * k) & 63];
-    if (pad) out.append(3 - n, '=');
-  }
-  return out;
+void append_base64(std::string_view bytes, bool pad, std::string& text) {
+  const size_t groups = bytes.size() / 3, left = bytes.size() % 3, begin = text.size();
+  text.resize(begin + groups * 4 + (left == 0 ? 0 : pad ? 4 : left + 1), '=');
+  char* to = text.data() + begin;
+  const auto* from = reinterpret_cast<const uint8_t*>(bytes.data());
+  const auto put = [&](uint32_t group, size_t characters) {
+    for (size_t k = 0; k < characters; ++k) to[k] = kBase64[group >> (18 - 6 * k) & 63];
+  };
+  for (size_t i = 0; i < groups; ++i, from += 3, to += 4) put(from[0] << 16 | from[1] << 8 | from[2], 4);
+  if (left > 0) put(from[0] << 16 | (left > 1 ? from[1] << 8 : 0), left + 1);
 }
 
-Bytes base64_bytes(std::string_view text) {
+// The value of each character, kNoDigit where it has none.
+constexpr uint8_t kNoDigit = 255;
+constexpr std::array<uint8_t, 256> kBase64Digits = [] {
+  std::array<uint8_t, 256> digits{};
+  digits.fill(kNoDigit);
+  for (size_t i = 0; i < kBase64.size(); ++i) digits[static_cast<uint8_t>(kBase64[i])] = static_cast<uint8_t>(i);
+  return digits;
+}();
+
+void append_base64_bytes(std::string_view text, std::string& out) {
   std::string_view rest = text;
   while (!rest.empty() && rest.back() == '=' && text.size() - rest.size() < 2 && text.size() % 4 == 0) {
     rest.remove_suffix(1);
   }
   if (rest.size() % 4 == 1) throw invalid_argument("'{}' is no base64: one character too many", text);
-  std::string out;
   for (size_t i = 0; i < rest.size(); i += 4) {
     const size_t n = std::min<size_t>(4, rest.size() - i);
     uint32_t group = 0;
-    for (size_t k = 0; k < 4; ++k) {
-      size_t digit = 0;
-      if (k < n) {
-        digit = kBase64.find(rest[i + k]);
-        if (digit == std::string_view::npos) {
-          throw invalid_argument("'{}' is no web-safe base64: character {} is not allowed", text, i + k);
-        }
+    for (size_t k = 0; k < n; ++k) {
+      const uint8_t digit = kBase64Digits[static_cast<uint8_t>(rest[i + k])];
+      if (digit == kNoDigit) {
+        throw invalid_argument("'{}' is no web-safe base64: character {} is not allowed", text, i + k);
       }
-      group = group << 6 | static_cast<uint32_t>(digit);
+      group |= static_cast<uint32_t>(digit) << (18 - 6 * k);
     }
     for (size_t k = 0; k + 1 < n; ++k) out += static_cast<char>(group >> (16 - 8 * k) & 255);
   }
-  return out;
 }
 
 TextEncoding encoding_of(const std::string& name) {
@@ -130,8 +134,8 @@ void encode(KernelContext& c, const EncodeAttrs& a) {
   if (splits.back() != total)
     throw invalid_argument("input_splits end at {}, there are {} characters", splits.back(), total);
   c.allocate(0, Shape{static_cast<int64_t>(splits.size()) - 1});
-  for (size_t i = 0; i + 1 < splits.size(); ++i) {
-    std::string text;
+  write_strings(c.out(), [&](int64_t row, StringWriter& writer) {
+    const auto i = static_cast<size_t>(row);
     for (int64_t k = splits[i]; k < splits[i + 1]; ++k) {
       int64_t value = characters[k];
       const bool outside = value < 0 || value > 0x10FFFF;
@@ -142,17 +146,16 @@ void encode(KernelContext& c, const EncodeAttrs& a) {
         if (a.errors == "ignore" && outside) continue;
         if (a.errors == "ignore" && !is_code_point(value) && encoding == TextEncoding::utf8) value = 0xFFFD;
       }
-      append(static_cast<uint32_t>(value), encoding, text);
+      append(static_cast<uint32_t>(value), encoding, writer.text());
     }
-    c.out<Bytes>()[i] = std::move(text);
-  }
+    writer.end();
+  });
 }
 
 void transcode(KernelContext& c, const TranscodeAttrs& a) {
   const TextEncoding from = encoding_of(a.input_encoding), to = encoding_of(a.output_encoding);
-  for_each_string(c, [&](const Bytes& s) {
-    std::string text;
-    for (std::string_view rest = s; !rest.empty();) {
+  for_each_string(c, [&](std::string_view rest, std::string& text) {
+    while (!rest.empty()) {
       const CodePoint p = decode_text(rest, from);
       rest.remove_prefix(static_cast<size_t>(p.bytes));
       // A control character that is to be replaced goes the way of what is no character.
@@ -164,7 +167,6 @@ void transcode(KernelContext& c, const TranscodeAttrs& a) {
       if (!good && a.errors == "ignore") continue;
       append(good ? p.value : static_cast<uint32_t>(a.replacement_char), to, text);
     }
-    return Bytes(std::move(text));
   });
 }
 
@@ -176,7 +178,7 @@ void register_string_encode(Registry& r) {
       .out("output", DType::string)
       .shape(like<0>)
       .cpu([](KernelContext& c, const Base64Attrs& a) {
-        for_each_string(c, [&](const Bytes& s) { return base64_text(s, a.pad); });
+        for_each_string(c, [&](std::string_view s, std::string& text) { append_base64(s, a.pad, text); });
       })
       .doc("The bytes of each string in web-safe base64.")
       .sample({.in = {Tensor{"ab?", "a", ""}}, .out = {Tensor{"YWI_", "YQ", ""}}})
@@ -186,7 +188,7 @@ void register_string_encode(Registry& r) {
       .in("input", DType::string)
       .out("output", DType::string)
       .shape(like<0>)
-      .cpu([](KernelContext& c) { for_each_string(c, [](const Bytes& s) { return base64_bytes(s); }); })
+      .cpu([](KernelContext& c) { for_each_string(c, append_base64_bytes); })
       .doc("The bytes that web-safe base64 stands for, padded or not.")
       .sample({.in = {Tensor{"YWI_", "YQ", "YQ==", ""}}, .out = {Tensor{"ab?", "a", "a", ""}}})
       .sample({.in = {Tensor{"a+b/"}}, .error = "no web-safe base64"});

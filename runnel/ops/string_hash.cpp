@@ -4,6 +4,7 @@
 #include "runnel/base/format.h"
 #include "runnel/op/builder.h"
 #include "runnel/op/dispatch.h"
+#include "runnel/ops/string_kernels.h"
 #include "runnel/ops/strings.h"
 
 namespace runnel {
@@ -26,9 +27,8 @@ struct KeyedBucketAttrs {
 
 template <class Hash>
 void put_in_buckets(KernelContext& c, int64_t num_buckets, Hash hash) {
-  for (int64_t i = 0; i < c.out().num_elements(); ++i) {
-    c.out<int64_t>()[i] = static_cast<int64_t>(hash(c.in<Bytes>(0)[i].view()) % static_cast<uint64_t>(num_buckets));
-  }
+  for_each_number_of_string<int64_t>(
+      c, [&](std::string_view s) { return static_cast<int64_t>(hash(s) % static_cast<uint64_t>(num_buckets)); });
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "runnel/op/dispatch.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
+#include "runnel/ops/string_kernels.h"
 #include "runnel/ops/strings.h"
 
 namespace runnel {
@@ -48,12 +49,12 @@ void reduce_join(KernelContext& c, const ReduceJoinAttrs& a) {
   }
   int64_t joined = 1;
   for (int d : axes) joined *= s[d];
-  for (int64_t i = 0; i < c.out().num_elements(); ++i) {
+  const Bytes* in = c.in<Bytes>(0);
+  write_strings(c.out(), [&](int64_t i, StringWriter& writer) {
     int64_t base = 0;
     int64_t rest = i;
     for (auto d = kept.rbegin(); d != kept.rend(); rest /= s[*d], ++d)
       base += rest % s[*d] * strides[static_cast<size_t>(*d)];
-    std::string text;
     for (int64_t k = 0; k < joined; ++k) {
       int64_t at = base;
       int64_t left = k;
@@ -61,11 +62,11 @@ void reduce_join(KernelContext& c, const ReduceJoinAttrs& a) {
         at += left % s[d] * strides[static_cast<size_t>(d)];
         left /= s[d];
       }
-      if (k > 0) text += a.separator;
-      text += c.in<Bytes>(0)[at].view();
+      if (k > 0) writer.text() += a.separator;
+      writer.text() += in[at].view();
     }
-    c.out<Bytes>()[i] = std::move(text);
-  }
+    writer.end();
+  });
 }
 
 void segment_join(KernelContext& c, const SegmentJoinAttrs& a) {

@@ -1,9 +1,60 @@
 #include "runnel/ops/string_kernels.h"
 
+#include <algorithm>
+#include <memory>
+
 #include "runnel/base/format.h"
 #include "runnel/kernels/cpu/broadcast.h"
 
 namespace runnel {
+
+namespace {
+
+constexpr size_t kBlockOfStrings = 1 << 15;  // bytes, about
+constexpr size_t kLongString = 1 << 12;      // has memory of its own
+constexpr size_t kSharedPart = 256;          // bytes that are shared rather than copied
+
+}  // namespace
+
+void StringWriter::end() {
+  const size_t begin = waiting_.empty() ? 0 : waiting_.back().end;
+  if (text_.size() - begin < kLongString) {
+    waiting_.push_back({out_++, text_.size()});
+    if (text_.size() >= kBlockOfStrings) flush();
+    return;
+  }
+  Bytes* to = out_++;
+  if (begin == 0) {
+    *to = Bytes(std::move(text_));
+    text_.clear();
+    return;
+  }
+  *to = Bytes(text_.substr(begin));
+  text_.resize(begin);
+}
+
+void StringWriter::part(const Bytes& whole, size_t begin, size_t size) {
+  if (size < kSharedPart) {
+    text_.append(whole.view().substr(begin, size));
+    return end();
+  }
+  *out_++ = whole.substr(begin, size);
+}
+
+void StringWriter::flush() {
+  if (waiting_.empty()) return;
+  auto block = std::make_shared_for_overwrite<char[]>(text_.size());
+  std::copy(text_.begin(), text_.end(), block.get());
+  const char* bytes = block.get();
+  const std::shared_ptr<const void> owner = std::move(block);
+  size_t begin = 0;
+  for (const Waiting& w : waiting_) {
+    *w.to = w.end > begin ? Bytes(owner, {bytes + begin, w.end - begin}) : Bytes();
+    begin = w.end;
+  }
+  waiting_.clear();
+  text_.clear();
+}
 
 bool is_code_point(int64_t c) { return c >= 0 && c <= 0x10FFFF && (c < 0xD800 || c > 0xDFFF); }
 
@@ -51,12 +102,16 @@ CodePoint decode_text(std::string_view text, TextEncoding encoding) {
   return no_character(1);
 }
 
-std::vector<int64_t> broadcast_positions(const Shape& operand, const Shape& out) {
+BroadcastPositions::BroadcastPositions(const Shape& operand, const Shape& out) {
+  if (operand.num_elements() == 1) return;
+  if (operand.num_elements() == out.num_elements()) {
+    step_ = 1;
+    return;
+  }
   std::vector<int64_t> from(static_cast<size_t>(operand.num_elements()));
-  std::vector<int64_t> to(static_cast<size_t>(out.num_elements()));
+  table_.resize(static_cast<size_t>(out.num_elements()));
   for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<int64_t>(i);
-  cpu::broadcast_to(from.data(), operand.dims(), to.data(), out.dims(), sizeof(int64_t));
-  return to;
+  cpu::broadcast_to(from.data(), operand.dims(), table_.data(), out.dims(), sizeof(int64_t));
 }
 
 RaggedTensor ragged_over(const PartialShape& outer, const Tensor& values, const Tensor& splits) {

@@ -81,21 +81,19 @@ class Pattern {
 };
 
 void match_strings(KernelContext& c, const Pattern& pattern) {
-  for (int64_t i = 0; i < c.out().num_elements(); ++i) {
-    c.out<bool>()[i] = RE2::FullMatch(piece(c.in<Bytes>(0)[i]), *pattern);
-  }
+  for_each_number_of_string<bool>(c, [&](std::string_view s) { return RE2::FullMatch(piece(s), *pattern); });
 }
 
 // With a rewrite that does not fit the pattern, strings stay as they are.
 void replace_in_strings(KernelContext& c, const Pattern& pattern, std::string_view rewrite, bool global) {
-  for_each_string(c, [&](const Bytes& s) {
-    std::string text = s.str();
+  for_each_string(c, [&](std::string_view s, std::string& to) {
+    std::string text(s);
     if (global) {
       RE2::GlobalReplace(&text, *pattern, piece(rewrite));
     } else {
       RE2::Replace(&text, *pattern, piece(rewrite));
     }
-    return Bytes(std::move(text));
+    to += text;
   });
 }
 
@@ -218,7 +216,7 @@ void register_string_text(Registry& r) {
       .cpu([](KernelContext& c) {
         spelled_types.for_each([&]<class T>() {
           if (dtype_of<T> != c.output_dtype(0)) return;
-          for (int64_t i = 0; i < c.out().num_elements(); ++i) c.out<T>()[i] = parse_number<T>(c.in<Bytes>(0)[i]);
+          for_each_number_of_string<T>(c, [](std::string_view s) { return parse_number<T>(s); });
         });
       })
       .doc("The numbers that the strings spell.")
@@ -248,13 +246,15 @@ void register_string_text(Registry& r) {
         if (a.fill.size() > 1 || std::string("0 +-").find(a.fill) == std::string::npos) {
           throw invalid_argument("fill must be one of '0', ' ', '+', '-', got '{}'", a.fill);
         }
-        for (int64_t i = 0; i < c.out().num_elements(); ++i) {
+        const T* in = c.in<T>(0);
+        write_strings(c.out(), [&](int64_t i, StringWriter& writer) {
           if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
-            c.out<Bytes>()[i] = number_text(static_cast<float>(c.in<T>(0)[i]), a);
+            writer.text() += number_text(static_cast<float>(in[i]), a);
           } else {
-            c.out<Bytes>()[i] = number_text(c.in<T>(0)[i], a);
+            writer.text() += number_text(in[i], a);
           }
-        }
+          writer.end();
+        });
       })
       .doc("Each number as text, by printf's rules; strings stay what they are.")
       // The text depends on the dtype ("7", "7.000000", "true"): the values are stated in the tests of strings.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <limits>
 
 #include "runnel/base/format.h"
 #include "runnel/base/utf8.h"
@@ -58,7 +59,7 @@ size_t utf8_offset_from_end(std::string_view text, int64_t n) {
   return at;
 }
 
-Bytes cut(const Bytes& text, int64_t pos, int64_t len, bool utf8) {
+void write_cut(const Bytes& text, int64_t pos, int64_t len, bool utf8, StringWriter& writer) {
   const int64_t size = utf8 ? utf8_length(text) : static_cast<int64_t>(text.size());
   if (pos > size || pos < -size) {
     throw make_error(Code::out_of_range, "position {} is outside a string of {} {}", pos, size,
@@ -67,52 +68,94 @@ Bytes cut(const Bytes& text, int64_t pos, int64_t len, bool utf8) {
   // Less than no bytes are all that follow, less than no characters are none: as in TensorFlow.
   if (utf8) {
     const size_t from = pos < 0 ? utf8_offset_from_end(text, -pos) : utf8_offset(text, pos);
-    return text.substr(from, utf8_offset(text.view().substr(from), len));
+    return writer.part(text, from, utf8_offset(text.view().substr(from), len));
   }
   const int64_t begin = pos < 0 ? pos + size : pos;
   const int64_t rest = size - begin;
-  return text.substr(static_cast<size_t>(begin), static_cast<size_t>(len < 0 ? rest : std::min(len, rest)));
+  writer.part(text, static_cast<size_t>(begin), static_cast<size_t>(len < 0 ? rest : std::min(len, rest)));
 }
 
-// The pieces of one string: at white space when `sep` is empty, leading white space dropped (trailing too, if not cut
-// short by maxsplit).
-std::vector<Bytes> pieces_of(const Bytes& text, std::string_view sep, int64_t maxsplit) {
-  if (maxsplit == 0) return {text};
-  std::vector<Bytes> pieces;
-  const std::string_view all = text;
+// The pieces of one string, f(begin, size): at white space when `sep` is empty, leading white space dropped (trailing
+// too, if not cut short by maxsplit).
+template <class F>
+void for_each_piece(std::string_view all, std::string_view sep, int64_t maxsplit, const F& f) {
+  if (maxsplit == 0) return f(0, all.size());
   size_t at = 0;
-  auto more = [&] { return maxsplit < 0 || static_cast<int64_t>(pieces.size()) < maxsplit; };
+  int64_t left = maxsplit < 0 ? std::numeric_limits<int64_t>::max() : maxsplit;
   if (!sep.empty()) {
-    for (size_t hit; more() && (hit = all.find(sep, at)) != std::string_view::npos; at = hit + sep.size()) {
-      pieces.push_back(text.substr(at, hit - at));
+    for (size_t hit; left > 0 && (hit = all.find(sep, at)) != std::string_view::npos; at = hit + sep.size(), --left) {
+      f(at, hit - at);
     }
-    pieces.push_back(text.substr(at, all.size() - at));
-    return pieces;
+    return f(at, all.size() - at);
   }
   const auto skip_space = [&] {
     while (at < all.size() && is_space(all[at])) ++at;
   };
-  for (skip_space(); at < all.size() && more(); skip_space()) {
+  for (skip_space(); at < all.size() && left > 0; skip_space(), --left) {
     size_t end = at;
     while (end < all.size() && !is_space(all[end])) ++end;
-    pieces.push_back(text.substr(at, end - at));
+    f(at, end - at);
     at = end;
   }
-  if (!more()) pieces.push_back(text.substr(at, all.size() - at));  // also when nothing is left, as TensorFlow does
-  return pieces;
+  if (left == 0) f(at, all.size() - at);  // also when nothing is left, as TensorFlow does
+}
+
+void split_strings(KernelContext& c, int64_t maxsplit) {
+  struct Piece {
+    int64_t row, column;
+    size_t begin, size;
+  };
+  const int64_t n = c.in(0).num_elements();
+  const Bytes* in = c.in<Bytes>(0);
+  const std::string_view sep = *c.in<Bytes>(1);
+  std::vector<std::vector<Piece>> found(static_cast<size_t>((n + kStringGrain - 1) / kStringGrain));
+  parallel_for(n, kStringGrain, [&](int64_t begin, int64_t end) {
+    std::vector<Piece>& pieces = found[static_cast<size_t>(begin / kStringGrain)];
+    for (int64_t row = begin; row < end; ++row) {
+      int64_t column = 0;
+      for_each_piece(in[row], sep, maxsplit, [&](size_t at, size_t size) {
+        pieces.push_back({row, column++, at, size});
+      });
+    }
+  });
+  std::vector<int64_t> first{0};  // of each chunk
+  int64_t most = 0;
+  for (const std::vector<Piece>& pieces : found) {
+    first.push_back(first.back() + static_cast<int64_t>(pieces.size()));
+    for (const Piece& p : pieces) most = std::max(most, p.column + 1);
+  }
+  auto* indices = c.allocate(0, Shape{first.back(), 2}).mutable_data<int64_t>();
+  auto* values = c.allocate(1, Shape{first.back()}).mutable_data<Bytes>();
+  parallel_for(static_cast<int64_t>(found.size()), 1, [&](int64_t chunk, int64_t) {
+    const auto k = static_cast<size_t>(chunk);
+    StringWriter writer(values + first[k]);
+    int64_t* index = indices + 2 * first[k];
+    for (const Piece& p : found[k]) {
+      *index++ = p.row;
+      *index++ = p.column;
+      writer.part(in[p.row], p.begin, p.size);
+    }
+    writer.flush();
+  });
+  c.forward(2, Tensor{n, most});
 }
 
 enum class Case { lower, upper };
 
 // ASCII letters only, other bytes stay; with encoding "utf-8" every letter.
-Bytes in_case(const Bytes& text, Case to, bool utf8) {
-  if (utf8) return to == Case::lower ? utf8_lower(text) : utf8_upper(text);
-  std::string out = text.str();
-  for (char& c : out) {
-    if (to == Case::lower && c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
-    if (to == Case::upper && c >= 'a' && c <= 'z') c = static_cast<char>(c - 32);
+void append_in_case(std::string_view bytes, Case to, bool utf8, std::string& text) {
+  if (utf8) {
+    text += to == Case::lower ? utf8_lower(bytes) : utf8_upper(bytes);
+    return;
   }
-  return out;
+  const size_t begin = text.size();
+  text += bytes;
+  const unsigned char first = to == Case::lower ? 'A' : 'a';
+  char* p = text.data() + begin;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    const bool letter = static_cast<unsigned char>(static_cast<unsigned char>(p[i]) - first) < 26;
+    p[i] = static_cast<char>(p[i] ^ (letter ? 32 : 0));
+  }
 }
 
 bool is_utf8_encoding(const std::string& encoding) {
@@ -125,7 +168,7 @@ bool is_utf8_encoding(const std::string& encoding) {
 template <Case to>
 void change_case(KernelContext& c, const EncodingAttrs& a) {
   const bool utf8 = is_utf8_encoding(a.encoding);
-  for_each_string(c, [utf8](const Bytes& s) { return in_case(s, to, utf8); });
+  for_each_string(c, [utf8](std::string_view s, std::string& text) { append_in_case(s, to, utf8, text); });
 }
 
 }  // namespace
@@ -144,14 +187,20 @@ void register_strings(Registry& r) {
         c.output(all);
       })
       .cpu([](KernelContext& c, const JoinAttrs& a) {
-        for (int64_t i = 0; i < c.out().num_elements(); ++i) {
-          std::string text;
-          for (int k = 0; k < c.num_inputs(); ++k) {
-            if (k > 0) text += a.separator;
-            text += c.in<Bytes>(k)[c.in(k).rank() == 0 ? 0 : i].view();
+        struct Joined {
+          const Bytes* strings;
+          int64_t step;
+        };
+        std::vector<Joined> operands;
+        for (int k = 0; k < c.num_inputs(); ++k) operands.push_back({c.in<Bytes>(k), c.in(k).rank() == 0 ? 0 : 1});
+        write_strings(c.out(), [&](int64_t i, StringWriter& writer) {
+          std::string_view separator;
+          for (const Joined& o : operands) {
+            writer.text().append(separator).append(o.strings[i * o.step].view());
+            separator = a.separator;
           }
-          c.out<Bytes>()[i] = std::move(text);
-        }
+          writer.end();
+        });
       })
       .doc("Joins corresponding strings of the inputs; scalars go with every element.")
       .sample({.in = {Tensor{"a", "b"}, Tensor("-"), Tensor{"c", "d"}}, .out = {Tensor{"a.-.c", "b.-.d"}}},
@@ -172,22 +221,7 @@ void register_strings(Registry& r) {
         c.output(1, PartialShape{kUnknownDim});
         c.output(2, PartialShape{2});
       })
-      .cpu([](KernelContext& c, const StringSplitAttrs& a) {
-        std::vector<int64_t> indices;
-        std::vector<Bytes> values;
-        int64_t most = 0;
-        for (int64_t i = 0; i < c.in(0).num_elements(); ++i) {
-          int64_t k = 0;
-          for (Bytes& piece : pieces_of(c.in<Bytes>(0)[i], *c.in<Bytes>(1), a.maxsplit)) {
-            indices.insert(indices.end(), {i, k++});
-            values.push_back(std::move(piece));
-          }
-          most = std::max(most, k);
-        }
-        c.forward(0, Tensor::of<int64_t>(indices, Shape{static_cast<int64_t>(values.size()), 2}));
-        c.forward(1, Tensor::of<Bytes>(values));
-        c.forward(2, Tensor{c.in(0).num_elements(), most});
-      })
+      .cpu([](KernelContext& c, const StringSplitAttrs& a) { split_strings(c, a.maxsplit); })
       .doc("The pieces of each string between separators, as a sparse matrix of strings.")
       .sample({.in = {Tensor{"a b", " c "}, Tensor("")},
                .out = {Tensor{{int64_t{0}, int64_t{0}}, {int64_t{0}, int64_t{1}}, {int64_t{1}, int64_t{0}}},
@@ -203,10 +237,9 @@ void register_strings(Registry& r) {
       .shape(like<0>)
       .cpu([](KernelContext& c, const UnitAttrs& a) {
         const bool utf8 = a.unit == "UTF8_CHAR";
-        for (int64_t i = 0; i < c.out().num_elements(); ++i) {
-          const Bytes& s = c.in<Bytes>(0)[i];
-          c.out<int32_t>()[i] = static_cast<int32_t>(utf8 ? utf8_length(s) : static_cast<int64_t>(s.size()));
-        }
+        for_each_number_of_string<int32_t>(c, [&](std::string_view s) {
+          return static_cast<int32_t>(utf8 ? utf8_length(s) : static_cast<int64_t>(s.size()));
+        });
       })
       .doc("The length of each string in bytes or characters.")
       .sample({.in = {Tensor{"h\xc3\xa9", ""}}, .out = {Tensor{3, 0}}})
@@ -227,13 +260,13 @@ void register_strings(Registry& r) {
       })
       .cpu([]<class T>(KernelContext& c, const UnitAttrs& a) {
         const bool utf8 = a.unit == "UTF8_CHAR";
-        const auto text = broadcast_positions(c.in(0).shape(), c.out().shape());
-        const auto pos = broadcast_positions(c.in(1).shape(), c.out().shape());
-        const auto len = broadcast_positions(c.in(2).shape(), c.out().shape());
-        for (int64_t i = 0; i < c.out().num_elements(); ++i) {
-          const auto k = static_cast<size_t>(i);
-          c.out<Bytes>()[i] = cut(c.in<Bytes>(0)[text[k]], c.in<T>(1)[pos[k]], c.in<T>(2)[len[k]], utf8);
-        }
+        const BroadcastPositions at_text(c.in(0).shape(), c.out().shape()), at_pos(c.in(1).shape(), c.out().shape());
+        const BroadcastPositions at_len(c.in(2).shape(), c.out().shape());
+        const Bytes* text = c.in<Bytes>(0);
+        const T *pos = c.in<T>(1), *len = c.in<T>(2);
+        write_strings(c.out(), [&](int64_t i, StringWriter& writer) {
+          write_cut(text[at_text[i]], pos[at_pos[i]], len[at_len[i]], utf8, writer);
+        });
       })
       .doc("`len` bytes or characters of each string from `pos` on; a negative pos counts from the end.")
       .sample({.in = {Tensor{"hello", "abc"}, Tensor(1), Tensor(2)}, .out = {Tensor{"el", "bc"}}})
@@ -274,13 +307,14 @@ void register_strings(Registry& r) {
       .out("output", DType::string)
       .shape(like<0>)
       .cpu([](KernelContext& c) {
-        for_each_string(c, [](const Bytes& s) {
-          const std::string_view v = s;
+        const Bytes* in = c.in<Bytes>(0);
+        write_strings(c.out(), [in](int64_t i, StringWriter& writer) {
+          const std::string_view v = in[i];
           size_t begin = 0;
           size_t end = v.size();
           while (begin < end && is_space(v[begin])) ++begin;
           while (end > begin && is_space(v[end - 1])) --end;
-          return s.substr(begin, end - begin);
+          writer.part(in[i], begin, end - begin);
         });
       })
       .doc("Each string without the white space at its ends.")

@@ -15,15 +15,6 @@
 namespace runnel {
 namespace {
 
-struct SummaryWriterAttrs {
-  std::string shared_name;
-  std::string container;
-  static constexpr auto fields() {
-    using A = SummaryWriterAttrs;
-    return field_list(field("shared_name", &A::shared_name), field("container", &A::container));
-  }
-};
-
 struct SummaryBucketAttrs {
   int64_t buckets = 30;
   static constexpr auto fields() { return field_list(field("buckets", &SummaryBucketAttrs::buckets, {.minimum = 0})); }
@@ -101,7 +92,7 @@ void register_summary(Registry& r) {
       .shape(scalar_shape)
       .forwards()
       .cpu([](KernelContext& c, const SummaryWriterAttrs& a) {
-        c.forward(0, handle_to_summary(named_summary(a.container, a.shared_name)));
+        c.forward(0, handle_to_summary(named_summary(a.container, a.shared_name, a.home)));
       })
       .stateful()
       .doc("The summary writer of that shared_name; a new one without a name.");

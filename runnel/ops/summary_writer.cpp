@@ -7,9 +7,11 @@
 
 #include "runnel/base/format.h"
 #include "runnel/base/log.h"
+#include "runnel/base/profile_scope.h"
 #include "runnel/base/varint.h"
 #include "runnel/ops/named_resources.h"
 #include "runnel/tensor/handle.h"
+#include "runnel/tensor/profile_step.h"
 #include "runnel/tensor/serialize.h"
 
 namespace runnel {
@@ -75,10 +77,12 @@ void SummaryResource::close() {
 }
 
 bool SummaryResource::write(int64_t step, std::string_view tag, const Tensor& value, std::string_view metadata) const {
+  const profile::Span span(profile::Kind::summary, tag, profile::current_step());
   return events().write_tensor(step, tag, serialize_tensor_proto(value), metadata, SourceSite());
 }
 
 bool SummaryResource::write_scalar(int64_t step, std::string_view tag, float value, std::string_view metadata) const {
+  const profile::Span span(profile::Kind::summary, tag, profile::current_step());
   // {dtype: float32, tensor_shape: {}, tensor_content}
   char proto[] = {0x08, 0x01, 0x12, 0x00, 0x22, 0x04, 0, 0, 0, 0};
   store_fixed32(proto + 6, std::bit_cast<uint32_t>(value));
@@ -86,13 +90,15 @@ bool SummaryResource::write_scalar(int64_t step, std::string_view tag, float val
 }
 
 bool SummaryResource::write_event(int64_t step, io::EventKind kind, std::string_view body) const {
+  const profile::Span span(profile::Kind::summary, "event", profile::current_step());
   std::string event;
   io::append_event(event, io::event_time(), step, kind, body);
   return events().write(event, SourceSite());
 }
 
-std::shared_ptr<SummaryResource> named_summary(const std::string& container, const std::string& name) {
-  return std::static_pointer_cast<SummaryResource>(named_resource("summary writer", container, name, [&] {
+std::shared_ptr<SummaryResource> named_summary(const std::string& container, const std::string& name,
+                                               const ResourceHome& home) {
+  return std::static_pointer_cast<SummaryResource>(named_resource("summary writer", home, container, name, [&] {
     auto made = std::make_shared<SummaryResource>();
     if (!name.empty()) {
       static const int hooked = std::atexit(close_named_writers);

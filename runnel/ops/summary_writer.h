@@ -9,6 +9,7 @@
 
 #include "runnel/io/event.h"
 #include "runnel/io/event_writer.h"
+#include "runnel/ops/named_resources.h"
 #include "runnel/tensor/tensor.h"
 
 namespace runnel {
@@ -42,7 +43,8 @@ class RUNNEL_API SummaryResource : public Object {
 
 // The writer of a name, made unless there is one; without a name a new one. A named one lives until it is closed, at
 // the latest by a normal end of the program.
-std::shared_ptr<SummaryResource> named_summary(const std::string& container, const std::string& name);
+std::shared_ptr<SummaryResource> named_summary(const std::string& container, const std::string& name,
+                                               const ResourceHome& home);
 
 RUNNEL_API Tensor handle_to_summary(std::shared_ptr<SummaryResource> writer);
 RUNNEL_API SummaryResource& summary_of(const Tensor& handle);  // an Error where it refers to something else

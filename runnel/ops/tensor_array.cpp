@@ -62,21 +62,25 @@ TensorArray::TensorArray(DType dtype, const Operand& size, const TensorArrayOpti
   });
 }
 
-const TensorArray::Spec& TensorArray::fixed() const {
+const TensorArray::Spec& TensorArray::fixed(const SourceSite& where) const {
   if (!spec_) {
-    throw make_error(Code::failed_precondition, "[TensorArray] this array was never made: it has no elements");
+    throw at_line(make_error(Code::failed_precondition, "[TensorArray] this array was never made: it has no elements"),
+                  where);
   }
   return *spec_;
 }
-DType TensorArray::dtype() const { return fixed().dtype; }
-const PartialShape& TensorArray::element_shape() const { return fixed().element_shape; }
-bool TensorArray::dynamic_size() const { return fixed().dynamic_size; }
-const std::string& TensorArray::name() const { return fixed().name; }
+DType TensorArray::dtype(SourceSite where) const { return fixed(where).dtype; }
+const PartialShape& TensorArray::element_shape(SourceSite where) const { return fixed(where).element_shape; }
+bool TensorArray::dynamic_size(SourceSite where) const { return fixed(where).dynamic_size; }
+const std::string& TensorArray::name(SourceSite where) const { return fixed(where).name; }
 CompositeSpecPtr TensorArray::composite_spec() const { return spec_; }
 
-TensorArray TensorArray::from_components(const CompositeSpecPtr& spec, const std::vector<Tensor>& parts) {
+TensorArray TensorArray::from_components(const CompositeSpecPtr& spec, const std::vector<Tensor>& parts,
+                                         SourceSite where) {
   auto own = std::dynamic_pointer_cast<const Spec>(spec);
-  if (!own || parts.size() != 1) throw invalid_argument("[nest] a TensorArray asked of another composite");
+  if (!own || parts.size() != 1) {
+    throw at_line(invalid_argument("[nest] a TensorArray asked of another composite"), where);
+  }
   return TensorArray(std::move(own), parts[0]);
 }
 

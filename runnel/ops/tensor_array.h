@@ -28,10 +28,10 @@ class RUNNEL_API TensorArray {
   explicit TensorArray(DType dtype, const Operand& size = 0, const TensorArrayOptions& options = {});
 
   bool defined() const { return flow_.defined(); }
-  DType dtype() const;
-  const PartialShape& element_shape() const;  // as far as known
-  bool dynamic_size() const;
-  const std::string& name() const;
+  DType dtype(SourceSite where = SourceSite::current()) const;
+  const PartialShape& element_shape(SourceSite where = SourceSite::current()) const;  // as far as known
+  bool dynamic_size(SourceSite where = SourceSite::current()) const;
+  const std::string& name(SourceSite where = SourceSite::current()) const;
   Tensor size(SourceSite where = SourceSite::current()) const;  // int32 scalar
 
   Tensor read(const Operand& index) const;
@@ -55,13 +55,14 @@ class RUNNEL_API TensorArray {
   // As a part of structures (nest): the flow, and what is fixed.
   std::vector<Tensor> components() const { return {flow_}; }
   CompositeSpecPtr composite_spec() const;
-  static TensorArray from_components(const CompositeSpecPtr& spec, const std::vector<Tensor>& parts);
+  static TensorArray from_components(const CompositeSpecPtr& spec, const std::vector<Tensor>& parts,
+                                     SourceSite where = SourceSite::current());
 
   class Spec;
 
  private:
   TensorArray(std::shared_ptr<const Spec> spec, Tensor flow) : spec_(std::move(spec)), flow_(std::move(flow)) {}
-  const Spec& fixed() const;
+  const Spec& fixed(const SourceSite& where = {}) const;
   // This array with other elements, whose shape is `element`.
   TensorArray with_flow(Tensor flow, const PartialShape& element, const char* method) const;
   Tensor typed(const Operand& value, const char* method) const;

@@ -1,7 +1,4 @@
 // Trigonometric and hyperbolic functions and their inverses.
-#include <cmath>
-#include <complex>
-
 #include "runnel/kernels/cpu/vmath.h"
 #include "runnel/ops/math_common.h"
 
@@ -40,7 +37,7 @@ void register_trigonometric_functions(Registry& r) {
       .in("x", floating_or_complex)
       .out("y")
       .shape(like<0>)
-      .cpu(elementwise([](auto x) { return std::asin(x); }))
+      .cpu(elementwise(cpu::Asin{}))
       .grad([](const GradCtx& g) { return g.dy() * rsqrt(1 - square(conj(g.x()))); })
       .doc("The inverse sine; NaN outside [-1, 1].")
       .sample({.in = {Tensor{0.f, 0.5f, -0.75f}}, .out = {Tensor{0.f, 0.52359878f, -0.84806208f}}})
@@ -49,7 +46,7 @@ void register_trigonometric_functions(Registry& r) {
       .in("x", floating_or_complex)
       .out("y")
       .shape(like<0>)
-      .cpu(elementwise([](auto x) { return std::acos(x); }))
+      .cpu(elementwise(cpu::Acos{}))
       .grad([](const GradCtx& g) { return negative(g.dy() * rsqrt(1 - square(conj(g.x())))); })
       .doc("The inverse cosine; NaN outside [-1, 1].")
       .sample({.in = {Tensor{0.f, 0.5f, -0.75f}}, .out = {Tensor{1.5707963f, 1.0471976f, 2.4188584f}}})
@@ -85,7 +82,7 @@ void register_hyperbolic_functions(Registry& r) {
       .in("x", floating_or_complex)
       .out("y")
       .shape(like<0>)
-      .cpu(elementwise([](auto x) { return std::sinh(x); }))
+      .cpu(elementwise(cpu::Sinh{}))
       .grad([](const GradCtx& g) { return g.dy() * conj(cosh(g.x())); })
       .doc("The hyperbolic sine.")
       .sample({.in = {Tensor{0.f, 1.f, -2.f}}, .out = {Tensor{0.f, 1.1752012f, -3.6268604f}}})
@@ -94,7 +91,7 @@ void register_hyperbolic_functions(Registry& r) {
       .in("x", floating_or_complex)
       .out("y")
       .shape(like<0>)
-      .cpu(elementwise([](auto x) { return std::cosh(x); }))
+      .cpu(elementwise(cpu::Cosh{}))
       .grad([](const GradCtx& g) { return g.dy() * conj(sinh(g.x())); })
       .doc("The hyperbolic cosine.")
       .sample({.in = {Tensor{0.f, 1.f, -2.f}}, .out = {Tensor{1.f, 1.5430806f, 3.7621957f}}})
@@ -103,7 +100,7 @@ void register_hyperbolic_functions(Registry& r) {
       .in("x", floating_or_complex)
       .out("y")
       .shape(like<0>)
-      .cpu(elementwise([](auto x) { return std::asinh(x); }))
+      .cpu(elementwise(cpu::Asinh{}))
       .grad([](const GradCtx& g) { return g.dy() / conj(cosh(g.y())); })
       .doc("The inverse hyperbolic sine.")
       .sample({.in = {Tensor{0.f, 1.f, -2.f}}, .out = {Tensor{0.f, 0.88137359f, -1.4436355f}}})
@@ -112,7 +109,7 @@ void register_hyperbolic_functions(Registry& r) {
       .in("x", floating_or_complex)
       .out("y")
       .shape(like<0>)
-      .cpu(elementwise([](auto x) { return std::acosh(x); }))
+      .cpu(elementwise(cpu::Acosh{}))
       .grad([](const GradCtx& g) { return g.dy() / conj(sinh(g.y())); })
       .doc("The inverse hyperbolic cosine; NaN below 1.")
       .sample({.in = {Tensor{1.5f, 2.f, 10.f}}, .out = {Tensor{0.96242365f, 1.3169579f, 2.9932228f}}})
@@ -121,7 +118,7 @@ void register_hyperbolic_functions(Registry& r) {
       .in("x", floating_or_complex)
       .out("y")
       .shape(like<0>)
-      .cpu(elementwise([](auto x) { return std::atanh(x); }))
+      .cpu(elementwise(cpu::Atanh{}))
       .grad([](const GradCtx& g) { return g.dy() / (1 - square(conj(g.x()))); })
       .doc("The inverse hyperbolic tangent; NaN outside [-1, 1].")
       .sample({.in = {Tensor{0.f, 0.5f, -0.75f}}, .out = {Tensor{0.f, 0.54930614f, -0.97295507f}}})

@@ -239,24 +239,26 @@ Variable::Variable(const Operand& initial_value, const VariableOptions& options)
   });
 }
 
-Variable Variable::from_handle(const Tensor& handle) {
-  variable_slot(handle);  // throws when it is no variable
+Variable Variable::from_handle(const Tensor& handle, SourceSite where) {
+  at_caller(where, [&] { variable_slot(handle); });  // throws when it is no variable
   Variable v;
   v.handle_ = handle;
   return v;
 }
 
-Shape Variable::shape() const {
-  VariableSlot& s = slot();
+Shape Variable::shape(SourceSite where) const {
+  VariableSlot& s = slot(where);
   std::lock_guard lock(s.mutex);
-  s.require_value();
+  at_caller(where, [&] { s.require_value(); });
   return s.value.shape();
 }
 
-const std::string& Variable::name() const { return slot().name; }
-DType Variable::dtype() const { return slot().dtype; }
-bool Variable::trainable() const { return slot().trainable; }
-VariableSlot& Variable::slot() const { return variable_slot(handle_); }
+const std::string& Variable::name(SourceSite where) const { return slot(where).name; }
+DType Variable::dtype(SourceSite where) const { return slot(where).dtype; }
+bool Variable::trainable(SourceSite where) const { return slot(where).trainable; }
+VariableSlot& Variable::slot(SourceSite where) const {
+  return at_caller(where, [&]() -> VariableSlot& { return variable_slot(handle_); });
+}
 
 Tensor Variable::value(SourceSite where) const {
   static const Op<VariableAttrs> op("ReadVariableOp");

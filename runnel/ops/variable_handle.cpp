@@ -10,20 +10,6 @@
 namespace runnel {
 namespace {
 
-struct HandleAttrs {
-  std::string container;
-  std::string shared_name;
-  std::string debug_name;
-  DType dtype = DType::invalid;
-  PartialShape shape = PartialShape::unknown();
-  std::vector<std::string> allowed_devices;
-  static constexpr auto fields() {
-    using A = HandleAttrs;
-    return field_list(field("container", &A::container), field("shared_name", &A::shared_name),
-                      field("debug_name", &A::debug_name), field("dtype", &A::dtype),
-                      field("shape", &A::shape, {.required = true}), field("allowed_devices", &A::allowed_devices));
-  }
-};
 struct DestroyAttrs {
   bool ignore_lookup_error = true;
   static constexpr auto fields() {
@@ -34,12 +20,12 @@ struct DestroyAttrs {
 // TensorFlow's name for a resource that nobody shares.
 constexpr std::string_view kAnonymous = "cd2c89b7-88b7-44c8-ad83-06c2a9158347";
 
-Tensor handle_of(const HandleAttrs& a) {
+Tensor handle_of(const VariableHandleAttrs& a) {
   const bool anonymous = a.shared_name == kAnonymous;
   const std::string& shown = anonymous || a.shared_name.empty() ? a.debug_name : a.shared_name;
-  auto object = named_resource("variable", a.container, anonymous ? std::string() : a.shared_name, [&] {
-    return std::make_shared<VariableSlot>(shown.empty() ? "Variable" : shown, a.dtype, a.shape, true);
-  });
+  auto object = named_resource(
+      "variable", anonymous ? ResourceHome() : a.home, a.container, anonymous ? std::string() : a.shared_name,
+      [&] { return std::make_shared<VariableSlot>(shown.empty() ? "Variable" : shown, a.dtype, a.shape, true); });
   const auto& slot = static_cast<const VariableSlot&>(*object);
   if (slot.dtype != a.dtype || !slot.shape.compatible_with(a.shape)) {
     throw invalid_argument("{} is {}{}, this asks for {}{}", slot.describe(), dtype_name(slot.dtype), slot.shape.str(),
@@ -59,11 +45,11 @@ Tensor sample_variable(bool with_value) {
 }  // namespace
 
 void register_variable_handle(Registry& r) {
-  r.define<HandleAttrs>("VarHandleOp")
+  r.define<VariableHandleAttrs>("VarHandleOp")
       .out("resource", DType::resource)
       .shape(scalar_shape)
       .forwards()
-      .cpu([](KernelContext& c, const HandleAttrs& a) { c.forward(0, handle_of(a)); })
+      .cpu([](KernelContext& c, const VariableHandleAttrs& a) { c.forward(0, handle_of(a)); })
       .stateful()
       .doc("The variable of that shared_name, which has no value until one is assigned; a new one without a name.");
 

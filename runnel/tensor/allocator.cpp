@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runnel/base/format.h"
+#include "runnel/base/profile_scope.h"
 
 namespace runnel::host_memory {
 namespace {
@@ -162,6 +163,8 @@ void note_use(int64_t bytes) {
   int64_t seen = peak.load(std::memory_order_relaxed);
   while (now > seen && !peak.compare_exchange_weak(seen, now, std::memory_order_relaxed)) {
   }
+  if (profile::recording()) [[unlikely]]
+    profile::sample_memory(now);
 }
 
 void* allocate_uncached(int c) {
@@ -211,7 +214,10 @@ void release(void* block, size_t bytes) noexcept {
       return;
     }
   } else {
-    in_use.fetch_sub(static_cast<int64_t>(class_bytes(c)), std::memory_order_relaxed);
+    const auto size = static_cast<int64_t>(class_bytes(c));
+    const int64_t now = in_use.fetch_sub(size, std::memory_order_relaxed) - size;
+    if (profile::recording()) [[unlikely]]
+      profile::sample_memory(now);
   }
   shared_cache().put(c, block);
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "runnel/base/asked.h"
 #include "runnel/tensor/tensor.h"
 
 namespace runnel {
@@ -24,7 +25,7 @@ struct SparseTensor {
   Tensor values;       // [n]
   Tensor dense_shape;  // int64 [rank]
 
-  DType dtype() const { return values.dtype(); }
+  DType dtype(SourceSite where = SourceSite::current()) const { return values.dtype(where); }
 };
 RUNNEL_API std::ostream& operator<<(std::ostream& out, const SparseTensor& sparse);
 
@@ -82,21 +83,21 @@ class RUNNEL_API RaggedTensor {
   }
 
   bool defined() const { return flat_values_.defined(); }
-  DType dtype() const { return flat_values_.dtype(); }
+  DType dtype(SourceSite where = SourceSite::current()) const { return flat_values_.dtype(where); }
   int ragged_rank() const { return static_cast<int>(nested_row_splits_.size()); }
   const Tensor& flat_values() const { return flat_values_; }
   const std::vector<Tensor>& nested_row_splits() const { return nested_row_splits_; }
-  const Tensor& row_splits() const { return nested_row_splits_.front(); }
+  const Tensor& row_splits(SourceSite where = SourceSite::current()) const;  // the outermost
   // The rows laid end to end: a Tensor when they are not ragged themselves, else ragged_values().
-  const Tensor& values() const;
-  RaggedTensor ragged_values() const;
+  const Tensor& values(SourceSite where = SourceSite::current()) const;
+  RaggedTensor ragged_values(SourceSite where = SourceSite::current()) const;
   // What is known of the shape; ragged dimensions are unknown.
-  PartialShape shape() const;
+  PartialShape shape(SourceSite where = SourceSite::current()) const;
 
-  Tensor row_lengths() const;
-  Tensor nrows() const;  // int64 scalar
+  Tensor row_lengths(SourceSite where = SourceSite::current()) const;
+  Tensor nrows(SourceSite where = SourceSite::current()) const;  // int64 scalar
   // Row i; of a tensor with ragged rows ragged_row(i).
-  Tensor operator[](int64_t i) const;
+  Tensor operator[](const AskedPlace& i) const;
   RaggedTensor ragged_row(int64_t i, SourceSite where = SourceSite::current()) const;
   // Dense, shorter rows filled up with a value (0, false or ""); `shape` cuts or widens it where it is not -1.
   Tensor to_tensor(const Tensor& default_value = {}, const std::vector<int64_t>& shape = {},

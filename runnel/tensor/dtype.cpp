@@ -3,6 +3,7 @@
 #include <array>
 #include <ostream>
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/format.h"
 
 namespace runnel {
@@ -53,11 +54,11 @@ const char* dtype_name(DType dtype) {
 
 size_t dtype_size(DType dtype) { return kInfos[static_cast<size_t>(dtype)].size; }
 
-DType dtype_from_name(std::string_view name) {
+DType dtype_from_name(std::string_view name, SourceSite where) {
   for (size_t i = 0; i < kInfos.size(); ++i) {
     if (kInfos[i].name && name == kInfos[i].name) return static_cast<DType>(i);
   }
-  throw invalid_argument("no dtype is called '{}'", name);
+  throw at_line(invalid_argument("no dtype is called '{}'", name), where);
 }
 
 std::ostream& operator<<(std::ostream& out, DType dtype) { return out << dtype_name(dtype); }

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "runnel/base/export.h"
+#include "runnel/base/source_site.h"
 #include "runnel/tensor/bytes.h"
 #include "runnel/tensor/half.h"
 
@@ -108,9 +109,10 @@ inline constexpr DType dtype_of<ResourceHandle> = DType::resource;
 template <>
 inline constexpr DType dtype_of<VariantValue> = DType::variant;
 
-RUNNEL_API const char* dtype_name(DType dtype);           // "float32", "bool", "string"
-RUNNEL_API size_t dtype_size(DType dtype);                // bytes of one element in a buffer
-RUNNEL_API DType dtype_from_name(std::string_view name);  // throws Error on an unknown name
+RUNNEL_API const char* dtype_name(DType dtype);  // "float32", "bool", "string"
+RUNNEL_API size_t dtype_size(DType dtype);       // bytes of one element in a buffer
+// Throws Error on an unknown name.
+RUNNEL_API DType dtype_from_name(std::string_view name, SourceSite where = SourceSite::current());
 RUNNEL_API std::ostream& operator<<(std::ostream& out, DType dtype);
 
 constexpr bool is_float(DType t) { return t == float32 || t == float64 || t == float16 || t == bfloat16; }

@@ -1,5 +1,6 @@
 #include "runnel/tensor/nest.h"
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/format.h"
 
 namespace runnel::nest::detail {
@@ -40,25 +41,29 @@ std::string step(NestKind kind, size_t i, const std::vector<std::string>& keys) 
   return component(kind, i);
 }
 
-void wrong_kind(NestKind asked, NestKind got, size_t size) {
-  throw invalid_argument("[nest] {} asked of {}", name(asked),
-                         got == NestKind::map ? fmt::format("a map of {}", size) : describe(got, size, {}));
+void wrong_kind(NestKind asked, NestKind got, size_t size, const SourceSite& where) {
+  throw at_line(invalid_argument("[nest] {} asked of {}", name(asked),
+                                 got == NestKind::map ? fmt::format("a map of {}", size) : describe(got, size, {})),
+                where);
 }
 
-void no_entry(std::string_view key, const std::vector<std::string>& keys) {
-  throw make_error(Code::not_found, "[nest] no entry '{}': there are ['{}']", key, fmt::join(keys, "', '"));
+void no_entry(const AskedName& key, const std::vector<std::string>& keys) {
+  throw at_line(
+      make_error(Code::not_found, "[nest] no entry '{}': there are ['{}']", key.name, fmt::join(keys, "', '")),
+      key.where);
 }
 
-void no_item(size_t i, NestKind kind, size_t size) {
-  throw make_error(Code::out_of_range, "[nest] item {} asked of {} of {}", i, name(kind), size);
+void no_item(const AskedPlace& i, NestKind kind, size_t size) {
+  throw at_line(make_error(Code::out_of_range, "[nest] item {} asked of {} of {}", i.place, name(kind), size), i.where);
 }
 
-void leaf_count(size_t needed, size_t given) {
-  throw invalid_argument("[nest] the structure has {} leaves, got {}", needed, given);
+void leaf_count(size_t needed, size_t given, const SourceSite& where) {
+  throw at_line(invalid_argument("[nest] the structure has {} leaves, got {}", needed, given), where);
 }
 
-void differ(const std::string& path, const std::string& a, const std::string& b) {
-  throw invalid_argument("[nest] structures differ at {}: {} and {}", path.empty() ? "the top" : path, a, b);
+void differ(const std::string& path, const std::string& a, const std::string& b, const SourceSite& where) {
+  throw at_line(invalid_argument("[nest] structures differ at {}: {} and {}", path.empty() ? "the top" : path, a, b),
+                where);
 }
 
 }  // namespace runnel::nest::detail

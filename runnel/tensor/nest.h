@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "runnel/base/asked.h"
 #include "runnel/tensor/composite.h"
 #include "runnel/tensor/structure.h"
 #include "runnel/tensor/tensor.h"
@@ -39,11 +40,12 @@ concept Composite = requires(const T& value, const CompositeSpecPtr& spec, const
 };
 
 namespace nest::detail {
-[[noreturn]] RUNNEL_API void wrong_kind(NestKind asked, NestKind got, size_t size);
-[[noreturn]] RUNNEL_API void no_entry(std::string_view key, const std::vector<std::string>& keys);
-[[noreturn]] RUNNEL_API void no_item(size_t i, NestKind kind, size_t size);
-[[noreturn]] RUNNEL_API void leaf_count(size_t needed, size_t given);
-[[noreturn]] RUNNEL_API void differ(const std::string& path, const std::string& a, const std::string& b);
+[[noreturn]] RUNNEL_API void wrong_kind(NestKind asked, NestKind got, size_t size, const SourceSite& where);
+[[noreturn]] RUNNEL_API void no_entry(const AskedName& key, const std::vector<std::string>& keys);
+[[noreturn]] RUNNEL_API void no_item(const AskedPlace& i, NestKind kind, size_t size);
+[[noreturn]] RUNNEL_API void leaf_count(size_t needed, size_t given, const SourceSite& where);
+[[noreturn]] RUNNEL_API void differ(const std::string& path, const std::string& a, const std::string& b,
+                                    const SourceSite& where);
 RUNNEL_API std::string describe(NestKind kind, size_t size, const std::vector<std::string>& keys);
 // ['key'], [0] or .values: one step of a path.
 RUNNEL_API std::string step(NestKind kind, size_t i, const std::vector<std::string>& keys);
@@ -108,63 +110,65 @@ class NestOf {
 
   NestKind kind() const { return kind_; }
   bool is_leaf() const { return kind_ == NestKind::leaf; }
-  const Leaf& leaf() const {
-    if (!is_leaf()) nest::detail::wrong_kind(NestKind::leaf, kind_, size());
+  const Leaf& leaf(SourceSite where = SourceSite::current()) const {
+    if (!is_leaf()) nest::detail::wrong_kind(NestKind::leaf, kind_, size(), where);
     return leaf_;
   }
   size_t size() const { return items_.size(); }
   const std::vector<NestOf>& items() const { return items_; }
   const std::vector<std::string>& keys() const { return keys_; }  // of a map, sorted
   const CompositeSpecPtr& spec() const { return spec_; }          // of a composite made elsewhere, else null
-  const NestOf& operator[](size_t i) const {
-    if (i >= items_.size()) nest::detail::no_item(i, kind_, size());
-    return items_[i];
+  const NestOf& operator[](const AskedPlace& i) const {
+    if (!std::in_range<size_t>(i.place) || static_cast<size_t>(i.place) >= items_.size()) {
+      nest::detail::no_item(i, kind_, size());
+    }
+    return items_[static_cast<size_t>(i.place)];
   }
-  const NestOf& operator[](std::string_view key) const {
+  const NestOf& operator[](const AskedName& key) const {
     for (size_t i = 0; i < keys_.size(); ++i) {
-      if (keys_[i] == key) return items_[i];
+      if (keys_[i] == key.name) return items_[i];
     }
     nest::detail::no_entry(key, keys_);
   }
 
   // As a C++ type: Leaf, std::tuple, std::pair, std::vector, std::map<std::string, T>, or a composite.
   template <class T>
-  T as() const {
+  T as(SourceSite where = SourceSite::current()) const {
     if constexpr (std::same_as<T, NestOf>) {
       return *this;
     } else if constexpr (std::same_as<T, Leaf>) {
-      return leaf();
+      return leaf(where);
     } else if constexpr (structure::is_tuple<T>) {
       if (kind_ != NestKind::tuple || size() != std::tuple_size_v<T>) {
-        nest::detail::wrong_kind(NestKind::tuple, kind_, size());
+        nest::detail::wrong_kind(NestKind::tuple, kind_, size(), where);
       }
-      return [this]<size_t... I>(std::index_sequence<I...>) {
-        return T(items_[I].template as<std::tuple_element_t<I, T>>()...);
+      return [&]<size_t... I>(std::index_sequence<I...>) {
+        return T(items_[I].template as<std::tuple_element_t<I, T>>(where)...);
       }(std::make_index_sequence<std::tuple_size_v<T>>());
     } else if constexpr (structure::is_vector<T>) {
-      require(NestKind::list);
+      require(NestKind::list, where);
       T out;
-      for (const NestOf& item : items_) out.push_back(item.template as<typename T::value_type>());
+      for (const NestOf& item : items_) out.push_back(item.template as<typename T::value_type>(where));
       return out;
     } else if constexpr (structure::is_map<T>) {
-      require(NestKind::map);
+      require(NestKind::map, where);
       T out;
-      for (size_t i = 0; i < size(); ++i) out.emplace(keys_[i], items_[i].template as<typename T::mapped_type>());
+      for (size_t i = 0; i < size(); ++i) out.emplace(keys_[i], items_[i].template as<typename T::mapped_type>(where));
       return out;
     } else if constexpr (std::same_as<T, SparseTensor>) {
-      require(NestKind::sparse);
+      require(NestKind::sparse, where);
       return {items_[0].leaf(), items_[1].leaf(), items_[2].leaf()};
     } else if constexpr (std::same_as<T, IndexedSlices>) {
-      require(NestKind::slices);
+      require(NestKind::slices, where);
       return {items_[0].leaf(), items_[1].leaf(), size() > 2 ? items_[2].leaf() : Tensor()};
     } else if constexpr (Composite<T>) {
-      require(NestKind::composite);
+      require(NestKind::composite, where);
       std::vector<Tensor> parts;
       for (const NestOf& item : items_) parts.push_back(item.leaf());
       return T::from_components(spec_, parts);
     } else {
       static_assert(std::same_as<T, RaggedTensor>, "a structure has no such C++ type");
-      require(NestKind::ragged);
+      require(NestKind::ragged, where);
       const Tensor& splits = items_[1].leaf();
       if (items_[0].is_leaf()) return RaggedTensor::from_nested_row_splits(items_[0].leaf(), {splits});
       const RaggedTensor inner = items_[0].template as<RaggedTensor>();
@@ -187,8 +191,8 @@ class NestOf {
   friend class NestOf;
   NestOf(NestKind kind, std::vector<NestOf> items, std::vector<std::string> keys)
       : kind_(kind), items_(std::move(items)), keys_(std::move(keys)) {}
-  void require(NestKind kind) const {
-    if (kind_ != kind) nest::detail::wrong_kind(kind, kind_, size());
+  void require(NestKind kind, const SourceSite& where) const {
+    if (kind_ != kind) nest::detail::wrong_kind(kind, kind_, size(), where);
   }
 
   NestKind kind_;
@@ -210,12 +214,14 @@ void visit(const NestOf<Leaf>& n, const std::string& path, const F& f) {
 }
 
 template <class A, class B>
-void check_same(const NestOf<A>& a, const NestOf<B>& b, const std::string& path) {
+void check_same(const NestOf<A>& a, const NestOf<B>& b, const std::string& path, const SourceSite& where) {
   if (a.kind() != b.kind() || a.size() != b.size() || a.keys() != b.keys()) {
-    differ(path, describe(a.kind(), a.size(), a.keys()), describe(b.kind(), b.size(), b.keys()));
+    differ(path, describe(a.kind(), a.size(), a.keys()), describe(b.kind(), b.size(), b.keys()), where);
   }
-  if (a.spec() && !a.spec()->fits(*b.spec())) differ(path, a.spec()->describe(), b.spec()->describe());
-  for (size_t i = 0; i < a.size(); ++i) check_same(a.items()[i], b.items()[i], path + step(a.kind(), i, a.keys()));
+  if (a.spec() && !a.spec()->fits(*b.spec())) differ(path, a.spec()->describe(), b.spec()->describe(), where);
+  for (size_t i = 0; i < a.size(); ++i) {
+    check_same(a.items()[i], b.items()[i], path + step(a.kind(), i, a.keys()), where);
+  }
 }
 
 // The structure of `n` with next() for each leaf, in order.
@@ -256,10 +262,10 @@ std::vector<std::string> paths(const NestOf<Leaf>& n) {
 
 // The structure of `like` with other leaves; an Error unless there are just as many.
 template <class Leaf, class Out>
-NestOf<Out> pack(const NestOf<Leaf>& like, const std::vector<Out>& leaves) {
+NestOf<Out> pack(const NestOf<Leaf>& like, const std::vector<Out>& leaves, SourceSite where = SourceSite::current()) {
   size_t needed = 0;
   detail::visit(like, "", [&](const std::string&, const Leaf&) { ++needed; });
-  if (needed != leaves.size()) detail::leaf_count(needed, leaves.size());
+  if (needed != leaves.size()) detail::leaf_count(needed, leaves.size(), where);
   size_t at = 0;
   auto next = [&]() -> const Out& { return leaves[at++]; };
   return detail::fill<Out>(like, next);
@@ -267,8 +273,8 @@ NestOf<Out> pack(const NestOf<Leaf>& like, const std::vector<Out>& leaves) {
 
 // An Error naming the first path at which the structures differ.
 template <class A, class B>
-void assert_same_structure(const NestOf<A>& a, const NestOf<B>& b) {
-  detail::check_same(a, b, "");
+void assert_same_structure(const NestOf<A>& a, const NestOf<B>& b, SourceSite where = SourceSite::current()) {
+  detail::check_same(a, b, "", where);
 }
 
 // f of each leaf, or of the leaves at the same place of several structures, in the same structure.

@@ -348,7 +348,10 @@ void SavedGraph::give_names(Trackable& object) {
   std::erase_if(found, [&](const Found& f) { return f.object->restored_by_ >= number_; });
   Reading reading;
   for (const Found& f : found) read_names(f, reading);
-  misfits_ = reading.misfits;
+  for (const NamedValue& value : reading.named) {
+    if (value.found) std::erase_if(misfits_, [&](const Note& note) { return note.key == value.full_name; });
+  }
+  misfits_.insert(misfits_.end(), reading.misfits.begin(), reading.misfits.end());
   refuse_misfits(reading);
   reading.set_all();
   unused_.insert(unused_.end(), reading.unused.begin(), reading.unused.end());

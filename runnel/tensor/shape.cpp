@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/format.h"
 
 namespace runnel {
@@ -20,8 +21,10 @@ bool PartialShape::compatible_with(const PartialShape& other) const {
   return true;
 }
 
-PartialShape PartialShape::merged_with(const PartialShape& other) const {
-  if (!compatible_with(other)) throw invalid_argument("shapes {} and {} are incompatible", str(), other.str());
+PartialShape PartialShape::merged_with(const PartialShape& other, SourceSite where) const {
+  if (!compatible_with(other)) {
+    throw at_line(invalid_argument("shapes {} and {} are incompatible", str(), other.str()), where);
+  }
   if (!known_rank_) return other;
   if (!other.known_rank_) return *this;
   Dims dims = dims_;
@@ -32,15 +35,16 @@ PartialShape PartialShape::merged_with(const PartialShape& other) const {
 }
 
 void DimIndex::too_large(uint64_t at, const SourceSite& where) {
-  throw invalid_argument("dimension {} of a shape: no shape has so many{}", at, where.at());
+  throw at_line(invalid_argument("dimension {} of a shape: no shape has so many", at), where);
 }
 
 void PartialShape::no_dimension(const DimIndex& i) const {
   if (!known_rank_) {
-    throw invalid_argument("dimension {} of a shape of unknown rank is not known{}", i.at, i.where.at());
+    throw at_line(invalid_argument("dimension {} of a shape of unknown rank is not known", i.at), i.where);
   }
-  throw invalid_argument("dimension {} of the shape {} of rank {}: it must be in [{}, {}){}", i.at, str(), rank(),
-                         -rank(), rank(), i.where.at());
+  throw at_line(invalid_argument("dimension {} of the shape {} of rank {}: it must be in [{}, {})", i.at, str(), rank(),
+                                 -rank(), rank()),
+                i.where);
 }
 
 std::string PartialShape::str() const {
@@ -53,11 +57,13 @@ std::string PartialShape::str() const {
   return text + "]";
 }
 
-void Shape::fail() const { throw invalid_argument("a shape needs sizes >= 0, got {}", str()); }
+void Shape::fail(const char* file, const char* function, uint32_t line) const {
+  throw at_line(invalid_argument("a shape needs sizes >= 0, got {}", str()), SourceSite(file, function, line));
+}
 
 std::ostream& operator<<(std::ostream& out, const PartialShape& shape) { return out << shape.str(); }
 
-PartialShape broadcast_shapes(const PartialShape& a, const PartialShape& b) {
+PartialShape broadcast_shapes(const PartialShape& a, const PartialShape& b, SourceSite where) {
   if (!a.has_rank() || !b.has_rank()) return PartialShape::unknown();
   if (a == b) return a;  // also right with unknown dims: each is unknown on both sides
   const int rank = std::max(a.rank(), b.rank());
@@ -75,16 +81,18 @@ PartialShape broadcast_shapes(const PartialShape& a, const PartialShape& b) {
     } else if (da < 0 || db < 0) {
       d = std::max(da, db);  // the known side is not 1, so the unknown one is 1 or equal to it
     } else {
-      throw invalid_argument("shapes do not broadcast: {} with {}", a.str(), b.str());
+      throw at_line(invalid_argument("shapes do not broadcast: {} with {}", a.str(), b.str()), where);
     }
     dims[static_cast<size_t>(i)] = d;
   }
   return PartialShape(dims);
 }
 
-int normalize_axis(int64_t axis, int rank, const char* what) {
+int normalize_axis(int64_t axis, int rank, const char* what, SourceSite where) {
   if (axis < -rank || axis >= rank) {
-    throw invalid_argument("{} {} is out of range for rank {}: it must be in [{}, {})", what, axis, rank, -rank, rank);
+    throw at_line(
+        invalid_argument("{} {} is out of range for rank {}: it must be in [{}, {})", what, axis, rank, -rank, rank),
+        where);
   }
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }

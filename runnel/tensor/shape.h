@@ -69,7 +69,7 @@ class RUNNEL_API PartialShape {
   // Could both describe one actual shape?
   bool compatible_with(const PartialShape& other) const;
   // What both together say; throws Error when they contradict each other.
-  PartialShape merged_with(const PartialShape& other) const;
+  PartialShape merged_with(const PartialShape& other, SourceSite where = SourceSite::current()) const;
 
   std::string str() const;  // "[2,3]", "[?,3]", "[]", "<unknown>"
   friend bool operator==(const PartialShape& a, const PartialShape& b) {
@@ -88,11 +88,20 @@ class RUNNEL_API PartialShape {
 class RUNNEL_API Shape : public PartialShape {
  public:
   Shape() = default;
-  Shape(std::initializer_list<int64_t> dims) : PartialShape(dims) { check(); }
-  explicit Shape(std::span<const int64_t> dims) : PartialShape(dims) { check(); }
-  explicit Shape(Dims dims) : PartialShape(std::move(dims)) { check(); }
-  explicit Shape(const std::vector<int64_t>& dims) : Shape(std::span<const int64_t>(dims)) {}
-  explicit Shape(const PartialShape& other) : PartialShape(other) { check(); }
+  Shape(std::initializer_list<int64_t> dims, CallSite where = CallSite(SourceSite::current())) : PartialShape(dims) {
+    check(where.site);
+  }
+  explicit Shape(std::span<const int64_t> dims, CallSite where = CallSite(SourceSite::current())) : PartialShape(dims) {
+    check(where.site);
+  }
+  explicit Shape(Dims dims, CallSite where = CallSite(SourceSite::current())) : PartialShape(std::move(dims)) {
+    check(where.site);
+  }
+  explicit Shape(const std::vector<int64_t>& dims, CallSite where = CallSite(SourceSite::current()))
+      : Shape(std::span<const int64_t>(dims), where) {}
+  explicit Shape(const PartialShape& other, CallSite where = CallSite(SourceSite::current())) : PartialShape(other) {
+    check(where.site);
+  }
 
   // Wraps around for shapes that no value can have; a Tensor of one is an Error.
   int64_t num_elements() const {
@@ -102,24 +111,27 @@ class RUNNEL_API Shape : public PartialShape {
   }
 
  private:
-  void check() const {
-    if (!known_rank_) fail();
+  void check(const SourceSite& where) const {
+    if (!known_rank_) fail(where.file, where.function, where.line);
     for (int64_t d : dims_) {
       if (d < 0) [[unlikely]] {
-        fail();
+        fail(where.file, where.function, where.line);
       }
     }
   }
-  [[noreturn]] void fail() const;
+  // (Of the parts of a place, which is then made in memory only here.)
+  [[noreturn]] void fail(const char* file, const char* function, uint32_t line) const;
 };
 
 RUNNEL_API std::ostream& operator<<(std::ostream& out, const PartialShape& shape);
 
 // NumPy's broadcasting of two shapes; unknown dimensions stay unknown where they must.
 // Throws Error when the shapes do not fit.
-RUNNEL_API PartialShape broadcast_shapes(const PartialShape& a, const PartialShape& b);
+RUNNEL_API PartialShape broadcast_shapes(const PartialShape& a, const PartialShape& b,
+                                         SourceSite where = SourceSite::current());
 
 // An axis counted from the end when negative, as a value in [0, rank); throws Error naming `what` otherwise.
-RUNNEL_API int normalize_axis(int64_t axis, int rank, const char* what = "axis");
+RUNNEL_API int normalize_axis(int64_t axis, int rank, const char* what = "axis",
+                              SourceSite where = SourceSite::current());
 
 }  // namespace runnel

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <ostream>
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/format.h"
 #include "runnel/tensor/allocator.h"
 #include "runnel/tensor/type_sets.h"
@@ -51,6 +52,12 @@ size_t checked_count(DType dtype, const Shape& shape) {
   return static_cast<size_t>(n);
 }
 
+// The error of a read at `where`, which stands in the middle of its text.
+Error read_error(Code code, const SourceSite& where, const std::string& before, const std::string& after = "") {
+  if (is_library_line(where)) return Error(code, before + after);
+  return Error(code, before + where.at() + after, {{.kind = ErrorFrame::Kind::call, .name = "", .where = where}});
+}
+
 size_t offset_in_buffer(const TensorImpl& t) {
   return static_cast<size_t>(static_cast<char*>(t.data) - static_cast<char*>(t.buffer->data()));
 }
@@ -68,24 +75,37 @@ Tensor Tensor::empty(DType dtype, const Shape& shape, Device& device) {
   }
 }
 
-Tensor Tensor::wrap(DType dtype, const Shape& shape, const void* data, std::shared_ptr<const void> owner) {
-  if (!is_plain(dtype)) throw invalid_argument("memory of dtype {} cannot be wrapped", dtype_name(dtype));
-  const size_t bytes = checked_count(dtype, shape) * dtype_size(dtype);
-  return Tensor(make_ref<TensorImpl>(dtype, shape, Buffer::wrap(data, bytes, std::move(owner)), size_t{0}));
+Tensor Tensor::empty_for(DType dtype, size_t values, const Shape& shape, const SourceSite& where) {
+  return at_caller(where, [&] {
+    if (static_cast<int64_t>(values) != shape.num_elements()) {
+      throw invalid_argument("{} values do not fill a tensor of shape {}", values, shape.str());
+    }
+    return empty(dtype, shape);
+  });
 }
 
-Tensor Tensor::with_shape(const Shape& shape) const {
-  require_value("its elements");
-  if (checked_count(dtype(), shape) != static_cast<size_t>(num_elements())) {
+Tensor Tensor::wrap(DType dtype, const Shape& shape, const void* data, std::shared_ptr<const void> owner,
+                    SourceSite where) {
+  return at_caller(where, [&] {
+    if (!is_plain(dtype)) throw invalid_argument("memory of dtype {} cannot be wrapped", dtype_name(dtype));
+    const size_t bytes = checked_count(dtype, shape) * dtype_size(dtype);
+    return Tensor(make_ref<TensorImpl>(dtype, shape, Buffer::wrap(data, bytes, std::move(owner)), size_t{0}));
+  });
+}
+
+Tensor Tensor::with_shape(const Shape& shape, SourceSite where) const {
+  require_value("its elements", where);
+  at_caller(where, [&] {
+    if (checked_count(dtype(), shape) == static_cast<size_t>(num_elements())) return;
     throw invalid_argument("a tensor of {} elements does not fit shape {}", num_elements(), shape.str());
-  }
+  });
   return Tensor(make_ref<TensorImpl>(dtype(), shape, impl_->buffer, offset_in_buffer(*impl_)));
 }
 
-Tensor Tensor::rows(int64_t begin, int64_t end) const {
-  require_value("its elements");
+Tensor Tensor::rows(int64_t begin, int64_t end, SourceSite where) const {
+  require_value("its elements", where);
   if (rank() == 0 || begin < 0 || end < begin || end > shape()[0]) {
-    throw invalid_argument("rows [{}, {}) of a tensor of shape {}", begin, end, shape().str());
+    throw at_line(invalid_argument("rows [{}, {}) of a tensor of shape {}", begin, end, shape().str()), where);
   }
   Dims dims = shape().dims();
   dims[0] = end - begin;
@@ -94,14 +114,16 @@ Tensor Tensor::rows(int64_t begin, int64_t end) const {
                                      offset_in_buffer(*impl_) + static_cast<size_t>(begin) * row_bytes));
 }
 
-Tensor Tensor::to_host() const { return is_symbolic() || device().is_host() ? *this : to(Device::cpu()); }
+Tensor Tensor::to_host(SourceSite where) const {
+  return is_symbolic() || device(where).is_host() ? *this : to(Device::cpu(), where);
+}
 
-Tensor Tensor::to(Device& target) const {
-  require_value("its elements");
+Tensor Tensor::to(Device& target, SourceSite where) const {
+  require_value("its elements", where);
   Device& source = device();
   if (&source == &target) return *this;
   if (!is_plain(dtype())) {
-    throw invalid_argument("a {} tensor cannot leave the host", dtype_name(dtype()));
+    throw at_line(invalid_argument("a {} tensor cannot leave the host", dtype_name(dtype())), where);
   }
   Tensor out = empty(dtype(), shape(), target);
   if (source.is_host()) {
@@ -115,7 +137,7 @@ Tensor Tensor::to(Device& target) const {
 }
 
 Tensor::operator bool() const {
-  if (!defined()) refers_to_nothing("its value");
+  value("its value", {});
   if (is_symbolic()) {
     throw make_error(
         Code::failed_precondition,
@@ -124,7 +146,7 @@ Tensor::operator bool() const {
         "where(c, a, b) in that of c ? a : b; {}",
         impl_->symbol->described());
   }
-  require_value("its value");
+  require_value("its value", {});
   if (num_elements() != 1) {
     throw invalid_argument(
         "a condition is one value, not a tensor of shape {}: reduce_all or reduce_any makes one of it", shape().str());
@@ -200,8 +222,7 @@ void Tensor::does_not_fit() const {
 }
 
 void Tensor::no_elements(DType asked) const {
-  if (!defined()) refers_to_nothing("its elements");
-  require_value("its elements");
+  require_value("its elements", {});
   if (!device().is_host()) {
     throw make_error(Code::failed_precondition, "the elements are on {}: to_host() brings them here", device().name());
   }
@@ -214,49 +235,49 @@ void detail::no_host_element(size_t i, size_t size) {
                    size);
 }
 
-void Tensor::ragged_literal(size_t depth, int64_t expected, int64_t got) {
-  throw invalid_argument("a tensor literal must be rectangular: at depth {} one list has {} elements, another {}",
-                         depth, expected, got);
-}
-
-void Tensor::check_count(size_t n) const {
-  if (static_cast<int64_t>(n) != num_elements()) {
-    throw invalid_argument("{} values do not fill a tensor of shape {}", n, shape().str());
-  }
+void Tensor::ragged_literal(size_t depth, int64_t expected, int64_t got, const SourceSite& where) {
+  throw at_line(
+      invalid_argument("a tensor literal must be rectangular: at depth {} one list has {} elements, another {}", depth,
+                       expected, got),
+      where);
 }
 
 void Tensor::check_access(DType asked, const SourceSite& where) const {
   require_value("its elements", where);
   if (asked != dtype()) {
-    throw invalid_argument("the tensor holds {}, read as {}: cast it first{}", dtype_name(dtype()), dtype_name(asked),
-                           where.at());
+    throw at_line(
+        invalid_argument("the tensor holds {}, read as {}: cast it first", dtype_name(dtype()), dtype_name(asked)),
+        where);
   }
 }
 
 void Tensor::check_single(const SourceSite& where) const {
   require_value("its value", where);
   if (num_elements() != 1) {
-    throw invalid_argument("one value asked of a tensor of shape {}{}", shape().str(), where.at());
+    throw at_line(invalid_argument("one value asked of a tensor of shape {}", shape().str()), where);
   }
 }
 
-void Tensor::refers_to_nothing(const char* asked, const SourceSite& where) const {
+void Tensor::refers_to_nothing(const char* asked, const char* file, const char* function, uint32_t line) const {
+  const SourceSite where(file, function, line);
   if (impl_ && impl_->symbol) {
-    throw make_error(Code::failed_precondition, "{} cannot be read: {}{}", asked, impl_->symbol->described(),
-                     where.at());
+    throw read_error(Code::failed_precondition, where,
+                     fmt::format("{} cannot be read: {}", asked, impl_->symbol->described()));
   }
-  throw make_error(Code::failed_precondition,
-                   "this Tensor refers to nothing, so {} cannot be read: it was never given a value{}", asked,
-                   where.at());
+  throw read_error(
+      Code::failed_precondition, where,
+      fmt::format("this Tensor refers to nothing, so {} cannot be read: it was never given a value", asked));
+}
+
+void Tensor::not_known(const char* asked, const char* file, const char* function, uint32_t line) const {
+  throw read_error(
+      Code::failed_precondition, SourceSite(file, function, line),
+      fmt::format("the tensor has no value while a graph is being built, so {} cannot be read here", asked),
+      "; " + impl_->symbol->described());
 }
 
 void Tensor::require_value(const char* what, const SourceSite& where) const {
-  if (!defined()) refers_to_nothing(what, where);
-  if (is_symbolic()) {
-    throw make_error(Code::failed_precondition,
-                     "the tensor has no value while a graph is being built, so {} cannot be read here{}; {}", what,
-                     where.at(), impl_->symbol->described());
-  }
+  if (value(what, where).symbol) not_known(what, where.file, where.function, where.line);
 }
 
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor) { return out << tensor.str(); }

@@ -191,16 +191,18 @@ class RUNNEL_API Tensor {
     fill_from(values.begin(), values.size(), {static_cast<int64_t>(values.size())});
   }
   template <Element T>
-  Tensor(std::initializer_list<std::initializer_list<T>> values) {
-    from_nested<T>(values);
+  Tensor(std::initializer_list<std::initializer_list<T>> values, CallSite where = CallSite(SourceSite::current())) {
+    from_nested<T>(values, where.site);
   }
   template <Element T>
-  Tensor(std::initializer_list<std::initializer_list<std::initializer_list<T>>> values) {
-    from_nested<T>(values);
+  Tensor(std::initializer_list<std::initializer_list<std::initializer_list<T>>> values,
+         CallSite where = CallSite(SourceSite::current())) {
+    from_nested<T>(values, where.site);
   }
   template <Element T>
-  Tensor(std::initializer_list<std::initializer_list<std::initializer_list<std::initializer_list<T>>>> values) {
-    from_nested<T>(values);
+  Tensor(std::initializer_list<std::initializer_list<std::initializer_list<std::initializer_list<T>>>> values,
+         CallSite where = CallSite(SourceSite::current())) {
+    from_nested<T>(values, where.site);
   }
   explicit Tensor(Ref<TensorImpl> impl) : impl_(std::move(impl)) {}
 
@@ -209,9 +211,10 @@ class RUNNEL_API Tensor {
   // A copy of `values`, dtype as the C++ type says (double stays float64).
   template <class T>
     requires(dtype_of<T> != DType::invalid)
-  static Tensor of(std::span<const T> values, const Shape& shape) {
-    Tensor t = empty(dtype_of<T>, shape);
-    t.copy_in(values.data(), values.size());
+  static Tensor of(std::span<const T> values, const Shape& shape, SourceSite where = SourceSite::current()) {
+    Tensor t = empty_for(dtype_of<T>, values.size(), shape, where);
+    T* to = t.mutable_data<T>();
+    for (const T& value : values) *to++ = value;
     return t;
   }
   template <class T>
@@ -219,67 +222,64 @@ class RUNNEL_API Tensor {
     return of(values, Shape{static_cast<int64_t>(values.size())});
   }
   template <class T>
-  static Tensor of(const std::vector<T>& values, const Shape& shape) {
+  static Tensor of(const std::vector<T>& values, const Shape& shape, SourceSite where = SourceSite::current()) {
     if constexpr (std::same_as<T, bool>) {  // vector<bool> has no elements to point at
-      Tensor t = empty(DType::bool_, shape);
-      t.check_count(values.size());
+      Tensor t = empty_for(DType::bool_, values.size(), shape, where);
       bool* to = t.mutable_data<bool>();
       for (const bool value : values) *to++ = value;
       return t;
     } else if constexpr (Text<T>) {
-      return of<Bytes>(std::vector<Bytes>(values.begin(), values.end()), shape);
+      return of<Bytes>(std::vector<Bytes>(values.begin(), values.end()), shape, where);
     } else {
-      return of<T>(std::span<const T>(values), shape);
+      return of<T>(std::span<const T>(values), shape, where);
     }
   }
   // A list of literals as written, or a vector (of vectors): double stays float64. For parameters that get their dtype
   // from elsewhere.
   template <Element T, class List>
-  static Tensor exactly(const List& values) {
+  static Tensor exactly(const List& values, const SourceSite& where) {
     Tensor t;
     if constexpr (std::same_as<T, double>) {
       Dims dims;
       std::vector<T> flat;
-      flatten(values, 0, dims, flat);
+      flatten(values, 0, dims, flat, where);
       t = of<double>(flat, Shape(dims));
     } else {
-      t.from_nested<T>(values);
+      t.from_nested<T>(values, where);
     }
     return t;
   }
   // Shares foreign memory (a mapped file, a NumPy array) without copying; `owner` keeps it alive.
-  static Tensor wrap(DType dtype, const Shape& shape, const void* data, std::shared_ptr<const void> owner);
+  static Tensor wrap(DType dtype, const Shape& shape, const void* data, std::shared_ptr<const void> owner,
+                     SourceSite where = SourceSite::current());
 
   bool defined() const { return impl_ && impl_->dtype != DType::invalid; }
   bool is_symbolic() const { return impl_ && impl_->symbol; }
-  DType dtype() const { return value("its dtype").dtype; }
+  DType dtype(SourceSite where = SourceSite::current()) const { return value("its dtype", where).dtype; }
   // The shape of a value; of a symbolic tensor only when it is fully known (else an Error).
-  const Shape& shape() const& {
-    const TensorImpl& t = value("its shape");
-    if (t.num_elements < 0) [[unlikely]] {
-      require_value("its shape");
-    }
-    return t.shape;
+  const Shape& shape(SourceSite where = SourceSite::current()) const& { return sized("its shape", where).shape; }
+  // A reference would outlive the tensor.
+  Shape shape(SourceSite where = SourceSite::current()) const&& {
+    return static_cast<const Tensor&>(*this).shape(where);
   }
-  Shape shape() const&& { return static_cast<const Tensor&>(*this).shape(); }  // a reference would outlive the tensor
-  PartialShape partial_shape() const {
-    const TensorImpl& t = value("its shape");
+  PartialShape partial_shape(SourceSite where = SourceSite::current()) const {
+    const TensorImpl& t = value("its shape", where);
     return t.symbol ? t.symbol->shape() : static_cast<const PartialShape&>(t.shape);
   }
-  int rank() const { return shape().rank(); }
-  int64_t dim(DimIndex i) const { return shape()[i]; }
-  int64_t num_elements() const {
-    const TensorImpl& t = value("its size");
-    if (t.num_elements < 0) [[unlikely]] {
-      require_value("its size");
-    }
-    return t.num_elements;
+  int rank(SourceSite where = SourceSite::current()) const { return shape(where).rank(); }
+  int64_t dim(DimIndex i) const { return shape(i.where)[i]; }
+  int64_t num_elements(SourceSite where = SourceSite::current()) const { return sized("its size", where).num_elements; }
+  size_t num_bytes(SourceSite where = SourceSite::current()) const {
+    return static_cast<size_t>(num_elements(where)) * dtype_size(dtype(where));
   }
-  size_t num_bytes() const { return static_cast<size_t>(num_elements()) * dtype_size(dtype()); }
   // The value where it is known: of a symbolic tensor only a constant one, else null.
-  const Tensor* known_value() const { return value("its value").symbol ? impl_->symbol->constant() : this; }
-  Device& device() const { return value("its device").symbol ? Device::cpu() : impl_->buffer->device(); }
-  std::string device_name() const { return device().name(); }
+  const Tensor* known_value(SourceSite where = SourceSite::current()) const {
+    return value("its value", where).symbol ? impl_->symbol->constant() : this;
+  }
+  Device& device(SourceSite where = SourceSite::current()) const {
+    return value("its device", where).symbol ? Device::cpu() : impl_->buffer->device();
+  }
+  std::string device_name(SourceSite where = SourceSite::current()) const { return device(where).name(); }
 
   // The elements, on the host: waits for pending work and copies from another device when needed.
   template <class T>
@@ -312,8 +312,8 @@ class RUNNEL_API Tensor {
       return std::vector<T>(view.begin(), view.end());
     }
   }
-  Tensor to_host() const;           // itself when it is there already
-  Tensor to(Device& target) const;  // itself when it is there already
+  Tensor to_host(SourceSite where = SourceSite::current()) const;  // itself when it is there already; so below
+  Tensor to(Device& target, SourceSite where = SourceSite::current()) const;
 
   // Truth of a tensor with one element, so that `if (x > 0)` works eagerly.
   explicit operator bool() const;
@@ -333,9 +333,9 @@ class RUNNEL_API Tensor {
   }
 
   // Same elements, another shape of the same size; shares the buffer.
-  Tensor with_shape(const Shape& shape) const;
+  Tensor with_shape(const Shape& shape, SourceSite where = SourceSite::current()) const;
   // Rows [begin, end) of the first dimension; shares the buffer.
-  Tensor rows(int64_t begin, int64_t end) const;
+  Tensor rows(int64_t begin, int64_t end, SourceSite where = SourceSite::current()) const;
 
   // NumPy-style indexing: x[1], x(all, slice(0, 4)), x(ellipsis, -1), x(newaxis). A position or bound may be a tensor,
   // an integer scalar: x[i], x(slice(begin, end)). Recorded and traced like any op; defined with the array ops.
@@ -376,12 +376,8 @@ class RUNNEL_API Tensor {
     else
       return dtype_of<T>;
   }
-  template <class T>
-  void copy_in(const T* values, size_t n) {
-    check_count(n);
-    T* to = mutable_data<T>();
-    for (size_t i = 0; i < n; ++i) to[i] = values[i];
-  }
+  // An Error, before there is one, unless so many values fill it.
+  static Tensor empty_for(DType dtype, size_t values, const Shape& shape, const SourceSite& where);
   template <class T>
   void fill_from(const T* values, size_t n, const Shape& shape) {
     constexpr DType dtype = literal_dtype<T>();
@@ -396,10 +392,10 @@ class RUNNEL_API Tensor {
     }
   }
   template <class T, class Nested>
-  void from_nested(const Nested& values) {
+  void from_nested(const Nested& values, const SourceSite& where) {
     Dims dims;
     std::vector<T> flat;
-    flatten(values, 0, dims, flat);
+    flatten(values, 0, dims, flat, where);
     if constexpr (std::same_as<T, bool>) {
       *this = of<bool>(flat, Shape(dims));
     } else {
@@ -407,20 +403,20 @@ class RUNNEL_API Tensor {
     }
   }
   template <class T, class List>
-  static void flatten(const List& values, size_t depth, Dims& dims, std::vector<T>& flat) {
+  static void flatten(const List& values, size_t depth, Dims& dims, std::vector<T>& flat, const SourceSite& where) {
     using Nested = typename List::value_type;
     const auto n = static_cast<int64_t>(values.size());
     if (dims.size() == depth) dims.push_back(n);
-    if (dims[depth] != n) ragged_literal(depth, dims[depth], n);
+    if (dims[depth] != n) ragged_literal(depth, dims[depth], n, where);
     for (const Nested& v : values) {
       if constexpr (std::same_as<Nested, T>) {
         flat.push_back(v);
       } else {
-        flatten(v, depth + 1, dims, flat);
+        flatten(v, depth + 1, dims, flat, where);
       }
     }
   }
-  [[noreturn]] static void ragged_literal(size_t depth, int64_t expected, int64_t got);
+  [[noreturn]] static void ragged_literal(size_t depth, int64_t expected, int64_t got, const SourceSite& where);
   template <class T>
   T* elements() const {
     static_assert(dtype_of<T> != DType::invalid || std::same_as<T, char> || std::is_class_v<T>,
@@ -446,17 +442,26 @@ class RUNNEL_API Tensor {
   uint64_t as_unsigned() const;
   [[noreturn]] void does_not_fit() const;
   // What the handle refers to; an Error naming what was asked for where that is nothing.
-  const TensorImpl& value(const char* asked) const {
+  // (The place goes on in parts, for a reader that is not refused then makes none of it in memory.)
+  const TensorImpl& value(const char* asked, const SourceSite& where) const {
     if (!defined()) [[unlikely]] {
-      refers_to_nothing(asked);
+      refers_to_nothing(asked, where.file, where.function, where.line);
     }
     return *impl_;
   }
-  [[noreturn]] void refers_to_nothing(const char* asked, const SourceSite& where = {}) const;
-  void check_count(size_t n) const;
+  // The same where the shape is to be fully known.
+  const TensorImpl& sized(const char* asked, const SourceSite& where) const {
+    const TensorImpl& t = value(asked, where);
+    if (t.num_elements < 0) [[unlikely]] {
+      not_known(asked, where.file, where.function, where.line);
+    }
+    return t;
+  }
+  [[noreturn]] void refers_to_nothing(const char* asked, const char* file, const char* function, uint32_t line) const;
+  [[noreturn]] void not_known(const char* asked, const char* file, const char* function, uint32_t line) const;
   void check_access(DType asked, const SourceSite& where) const;
   void check_single(const SourceSite& where) const;
-  void require_value(const char* what, const SourceSite& where = {}) const;
+  void require_value(const char* what, const SourceSite& where) const;
 
   Ref<TensorImpl> impl_;
 };

@@ -26,6 +26,9 @@ namespace keras {
 class CallScope;
 class MaskScope;
 }  // namespace keras
+namespace profile {
+class StepScope;
+}
 namespace summary {
 struct Defaults;
 }
@@ -47,6 +50,7 @@ struct ThreadContext {
   const SourceSite* call_site = nullptr;            // of the composed function whose ops are being called
   const std::string* name_scope = nullptr;          // the names around, with slashes; null: none
   summary::Defaults* summary = nullptr;             // where summaries go, and their step
+  profile::StepScope* step = nullptr;               // of training that events of profiles count to, the innermost
   bool worker = false;                              // does what another thread may be waiting for
   bool training = false;                            // as the layers around were told; part of a trace's signature
 
@@ -54,6 +58,8 @@ struct ThreadContext {
   ThreadContext lent() const {
     ThreadContext clean;
     clean.cancellation = cancellation;
+    clean.step = step;
+    clean.worker = true;
     return clean;
   }
 };

@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/format.h"
 #include "runnel/tensor/saved_graph.h"
 
@@ -142,28 +143,32 @@ void Trackable::add(Edge edge) {
   }
 }
 
-void Trackable::track(const std::string& name, Trackable& part) {
+void Trackable::track(const std::string& name, Trackable& part, SourceSite where) {
   Trackable& member = part.node();
-  add({name, &member, nullptr, {}});
+  at_caller(where, [&] { add({name, &member, nullptr, {}}); });
   member.self()->holders.push_back(node().self());
 }
 
-void Trackable::track(const std::string& name, std::shared_ptr<Trackable> part) {
-  if (!part) throw invalid_argument("[Trackable] the part '{}' is null", name);
-  Trackable* object = &part->node();
-  add({name, object, std::move(part), {}});
+void Trackable::track(const std::string& name, std::shared_ptr<Trackable> part, SourceSite where) {
+  at_caller(where, [&] {
+    if (!part) throw invalid_argument("[Trackable] the part '{}' is null", name);
+    Trackable* object = &part->node();
+    add({name, object, std::move(part), {}});
+  });
 }
 
-void Trackable::track_handle(const std::string& name, const Tensor& handle) {
+void Trackable::track_handle(const std::string& name, const Tensor& handle, const SourceSite& where) {
   std::shared_ptr<Trackable> part;
   if (handle.defined() && handle.dtype() == DType::resource && !handle.is_symbolic() && handle.num_elements() == 1) {
     part = std::dynamic_pointer_cast<Trackable>(handle.data<ResourceHandle>()->object);
   }
-  if (!part) {
-    throw invalid_argument("[Trackable] the part '{}' was never made, or is nothing that can be saved", name);
-  }
-  Trackable* object = part.get();
-  add({name, object, std::move(part), handle});
+  at_caller(where, [&] {
+    if (!part) {
+      throw invalid_argument("[Trackable] the part '{}' was never made, or is nothing that can be saved", name);
+    }
+    Trackable* object = part.get();
+    add({name, object, std::move(part), handle});
+  });
 }
 
 void Trackable::track_empty(const std::string& name) {
@@ -242,13 +247,14 @@ std::shared_ptr<Trackable::Whereabouts> Trackable::self() {
 
 // --- containers ---
 
-void TrackableList::check_index(size_t index, size_t last) const {
-  if (index <= last) return;
-  throw make_error(Code::out_of_range, "[TrackableList] has {} elements, asked for number {}", size(), index);
+void TrackableList::check_index(size_t index, size_t end, const SourceSite& where) const {
+  if (index < end) return;
+  throw at_line(make_error(Code::out_of_range, "[TrackableList] has {} elements, asked for number {}", size(), index),
+                where);
 }
 
-void TrackableList::remove(size_t index) {
-  check_index(index + 1, size());
+void TrackableList::remove(size_t index, SourceSite where) {
+  check_index(index, size(), where);
   untrack(std::string(edges()[index].name));
   renumber();
 }

@@ -66,30 +66,30 @@ class RUNNEL_API Trackable {
   // goes when it is gone: of a local variable, at the end of its scope. What is to stay is handed over by shared_ptr. A
   // name that is taken is an Error unless it leads to the same part. A value that waits under the name (see SavedGraph)
   // is the part's from then on; so below.
-  void track(const std::string& name, Trackable& part);
-  void track(const std::string& name, std::shared_ptr<Trackable> part);
+  void track(const std::string& name, Trackable& part, SourceSite where = SourceSite::current());
+  void track(const std::string& name, std::shared_ptr<Trackable> part, SourceSite where = SourceSite::current());
   // Variables, tables and iterators: what their handle refers to.
   template <class Part>
     requires requires(const Part& part) {
       { part.handle() } -> std::convertible_to<const Tensor&>;
     }
-  void track(const std::string& name, const Part& part) {
-    track_handle(name, part.handle());
+  void track(const std::string& name, const Part& part, SourceSite where = SourceSite::current()) {
+    track_handle(name, part.handle(), where);
   }
   // Random generators: values whose copies share one node.
   template <class Part>
     requires requires(const Part& part) {
       { part.node() } -> std::convertible_to<std::shared_ptr<Trackable>>;
     }
-  void track(const std::string& name, const Part& part) {
-    track(name, std::shared_ptr<Trackable>(part.node()));
+  void track(const std::string& name, const Part& part, SourceSite where = SourceSite::current()) {
+    track(name, std::shared_ptr<Trackable>(part.node()), where);
   }
   // The edge keeps its place and leads to another part; a new one if there is none.
   template <class Part>
-  void replace(const std::string& name, Part&& part) {
+  void replace(const std::string& name, Part&& part, SourceSite where = SourceSite::current()) {
     const size_t place = hide_edge(name);
     try {
-      track(name, std::forward<Part>(part));
+      track(name, std::forward<Part>(part), where);
     } catch (...) {  // the part that was there stays
       show_edge(place, name);
       throw;
@@ -111,7 +111,7 @@ class RUNNEL_API Trackable {
   // An Error for an object with parts that are members of it: their edges lead into the old object.
   void check_movable() const;
 
-  void track_handle(const std::string& name, const Tensor& handle);
+  void track_handle(const std::string& name, const Tensor& handle, const SourceSite& where = {});
   // A node without values. Keras's graphs have one wherever an object has a list of settings as an attribute.
   void track_empty(const std::string& name);
   void rename_edge(size_t index, std::string name) { node().edges_[index].name = std::move(name); }
@@ -160,21 +160,21 @@ class RUNNEL_API TrackableList : public Trackable {
  public:
   size_t size() const { return edges().size(); }
   template <class Part>
-  void append(Part&& part) {
-    track(std::to_string(size()), std::forward<Part>(part));
+  void append(Part&& part, SourceSite where = SourceSite::current()) {
+    track(std::to_string(size()), std::forward<Part>(part), where);
   }
   // The elements from there on get other numbers. An index past the end is an Error.
   template <class Part>
-  void insert(size_t index, Part&& part) {
-    check_index(index, size());
-    append(std::forward<Part>(part));
+  void insert(size_t index, Part&& part, SourceSite where = SourceSite::current()) {
+    check_index(index, size() + 1, where);
+    append(std::forward<Part>(part), where);
     move_last_edge(index);
     renumber();
   }
-  void remove(size_t index);
+  void remove(size_t index, SourceSite where = SourceSite::current());
 
  private:
-  void check_index(size_t index, size_t last) const;
+  void check_index(size_t index, size_t end, const SourceSite& where) const;
   void renumber();
   void part_ended() override { renumber(); }
 };
@@ -186,8 +186,8 @@ class RUNNEL_API TrackableDict : public Trackable {
   bool contains(std::string_view key) const { return find_edge(key) != nullptr; }
   // A key that is there leads to the new part.
   template <class Part>
-  void set(const std::string& key, Part&& part) {
-    replace(key, std::forward<Part>(part));
+  void set(const std::string& key, Part&& part, SourceSite where = SourceSite::current()) {
+    replace(key, std::forward<Part>(part), where);
   }
   void remove(std::string_view key) { untrack(key); }
 };

@@ -10,12 +10,13 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "runnel/base/format.h"
 #include "runnel/base/log.h"
+#include "runnel/base/profile_scope.h"
+#include "runnel/tensor/profile_step.h"
 
 namespace runnel::train {
 namespace {
@@ -24,7 +25,7 @@ namespace {
 // run until after static objects are gone.
 struct RunningJobs {
   std::mutex mutex;
-  std::condition_variable none;
+  std::condition_variable changed;
   int count = 0;
   std::map<std::shared_ptr<const void>, std::string> unseen;  // by the state of the writer
 };
@@ -56,13 +57,15 @@ bool take_unseen(const std::shared_ptr<const void>& writer) {
   return running_jobs().unseen.erase(writer) != 0;
 }
 
-// A thread that is killed by exit() would lose its checkpoint.
+thread_local bool runs_job = false;  // this thread
+
+// A thread that is killed by exit() would lose its checkpoint. A callback that calls exit() itself is not waited for.
 void finish_jobs_at_exit() {
   RunningJobs& jobs = running_jobs();
   std::map<std::shared_ptr<const void>, std::string> unseen;
   {
     std::unique_lock lock(jobs.mutex);
-    jobs.none.wait(lock, [&] { return jobs.count == 0; });
+    jobs.changed.wait(lock, [&] { return jobs.count == (runs_job ? 1 : 0); });
     unseen.swap(jobs.unseen);
   }
   for (const auto& [writer, what] : unseen) log_failed_save(what);
@@ -90,7 +93,8 @@ class RunningJob {
   RunningJob& operator=(const RunningJob&) = delete;
   ~RunningJob() {
     const std::lock_guard lock(running_jobs().mutex);
-    if (--running_jobs().count == 0) running_jobs().none.notify_all();
+    --running_jobs().count;
+    running_jobs().changed.notify_all();
   }
 };
 
@@ -130,7 +134,10 @@ void BackgroundWriter::sync() {
                      "[checkpoint] a callback of an asynchronous save cannot wait for it: save, restore and sync are "
                      "for the thread that saves");
   }
-  if (thread_.joinable()) thread_.join();
+  if (thread_.joinable()) {
+    const profile::Span span(profile::Kind::checkpoint, "wait for the checkpoint before", profile::current_step());
+    thread_.join();
+  }
   state_->thread = std::thread::id();  // the number may be given to another thread now
   if (!state_->error) return;
   take_unseen(state_);
@@ -145,7 +152,9 @@ void BackgroundWriter::start(std::function<void()> job, std::function<void(doubl
   try {
     thread_ = std::thread(
         [state = state_, job = std::move(job), done = std::move(done), running = std::move(running)]() mutable {
+          const profile::ThreadName name("checkpoint writer");
           state->thread = std::this_thread::get_id();
+          runs_job = true;
           try {
             job();
           } catch (...) {
@@ -156,7 +165,7 @@ void BackgroundWriter::start(std::function<void()> job, std::function<void(doubl
           if (done) done(processor_seconds());
           state->busy = false;
         });
-  } catch (const std::system_error& error) {
+  } catch (const std::exception& error) {
     state_->busy = false;
     throw make_error(Code::resource_exhausted, "[checkpoint] there is no thread for an asynchronous save: {}",
                      error.what());

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/format.h"
+#include "runnel/base/profile_scope.h"
 #include "runnel/compat/v1.h"
-#include "runnel/io/caller_line.h"
 #include "runnel/ops/variable_slot.h"
+#include "runnel/tensor/profile_step.h"
 #include "runnel/tensor/thread_context.h"
 #include "runnel/track/checkpoint_node.h"
 #include "runnel/track/checkpoint_path.h"
@@ -193,10 +195,16 @@ std::string Checkpoint::save_numbered(const std::string& prefix, std::optional<i
   const int64_t before = current_number(counter);
   put_number(counter, before + 1);
   const std::string path = fmt::format("{}-{}", prefix, number.value_or(before + 1));
+  // Where a callback fails after that, the number is used up: the next save would replace what is the latest.
+  const auto is_saved = std::make_shared<bool>(false);
+  hooks.in_place = [is_saved, in_place = std::move(hooks.in_place)](const std::string& saved) {
+    in_place(saved);
+    *is_saved = true;
+  };
   try {
     write_files(path, options, capture_now, std::move(hooks));
   } catch (...) {
-    put_number(counter, before);
+    if (!*is_saved) put_number(counter, before);
     throw;
   }
   return path;
@@ -212,37 +220,37 @@ std::string Checkpoint::save_as_latest(const std::string& prefix, const Checkpoi
 }
 
 std::string Checkpoint::save(const std::string& prefix, const CheckpointOptions& options, SourceSite where) {
-  return io::called_at(where, [&] { return save_as_latest(prefix, options, [&] { return capture(SourceSite()); }); });
+  return at_caller(where, [&] { return save_as_latest(prefix, options, [&] { return capture(SourceSite()); }); });
 }
 std::string Checkpoint::save(const std::string& prefix, const compat::v1::Session& session,
                              const CheckpointOptions& options, SourceSite where) {
-  return io::called_at(where,
-                       [&] { return save_as_latest(prefix, options, [&] { return capture(session, SourceSite()); }); });
+  return at_caller(where,
+                   [&] { return save_as_latest(prefix, options, [&] { return capture(session, SourceSite()); }); });
 }
 
 std::string Checkpoint::write(const std::string& prefix, const CheckpointOptions& options, SourceSite where) const {
-  io::called_at(where, [&] { write_files(prefix, options, [&] { return capture(SourceSite()); }, {}); });
+  at_caller(where, [&] { write_files(prefix, options, [&] { return capture(SourceSite()); }, {}); });
   return prefix;
 }
 std::string Checkpoint::write(const std::string& prefix, const compat::v1::Session& session,
                               const CheckpointOptions& options, SourceSite where) const {
-  io::called_at(where, [&] { write_files(prefix, options, [&] { return capture(session, SourceSite()); }, {}); });
+  at_caller(where, [&] { write_files(prefix, options, [&] { return capture(session, SourceSite()); }, {}); });
   return prefix;
 }
 
 void Checkpoint::sync(SourceSite where) const {
-  io::called_at(where, [&] { node_->writer.sync(); });
+  at_caller(where, [&] { node_->writer.sync(); });
 }
 
 Snapshot Checkpoint::capture(SourceSite where) const {
-  return io::called_at(where, [&] {
+  return at_caller(where, [&] {
     refuse_traces("saving");
     GivenParts::require_all(*node_);
     return train::capture(node_->root(), node_->attached());
   });
 }
 Snapshot Checkpoint::capture(const compat::v1::Session& session, SourceSite where) const {
-  return io::called_at(where, [&] {
+  return at_caller(where, [&] {
     GivenParts::require_all(*node_);
     const Variable& counter = node_->save_counter;  // counts in the program, not in a session
     return train::capture(node_->root(), node_->attached(), [&](const VariableSlot& variable) {
@@ -255,7 +263,7 @@ Snapshot Checkpoint::capture(const compat::v1::Session& session, SourceSite wher
 RestoreStatus Checkpoint::restore(const std::optional<std::string>& path, const CheckpointOptions& options,
                                   SourceSite where) {
   // The counter is there before, so that the file's is checked with everything else; a restore that fails makes none.
-  const bool made = io::called_at(where, [&] {
+  const bool made = at_caller(where, [&] {
     refuse_traces("restore");
     return node_->make_counter();
   });
@@ -269,14 +277,17 @@ RestoreStatus Checkpoint::restore(const std::optional<std::string>& path, const 
 
 RestoreStatus Checkpoint::read(const std::optional<std::string>& path, const CheckpointOptions& options,
                                SourceSite where) {
-  return io::called_at(where, [&] {
+  return at_caller(where, [&] {
     refuse_traces("restore");
+    profile::Span span(profile::Kind::checkpoint, "restore checkpoint", profile::current_step());
+    if (span) span.set_detail(path.value_or(""));
     node_->writer.sync();
     Env& env = *options.env;
     const auto restoration = std::make_shared<Restoration>();
     restoration->checkpoint = node_;
     if (path) {
       restoration->reader = std::make_shared<const io::CheckpointReader>(without_saved_model(*path, env), env);
+      restoration->reader->open_shards();  // values may wait for a long time, and older checkpoints are removed
       restoration->saved = saved_graph(restoration->reader);
       restoration->saved->restore(node_->root(), node_->attached());
     }

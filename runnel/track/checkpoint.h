@@ -89,7 +89,7 @@ class RUNNEL_API Checkpoint {
   // Writes prefix-N.index and prefix-N.data-00000-of-00001, where N is one more than before, and makes it the latest of
   // its folder (the state file `checkpoint`). Returns prefix-N. When it fails, the number and what was there before
   // stay (of an asynchronous save, the number is used up). Where only the state file cannot be written, prefix-N is
-  // there all the same.
+  // there all the same; where a callback fails, it is saved.
   std::string save(const std::string& prefix, const CheckpointOptions& options = {},
                    SourceSite where = SourceSite::current());
   // Writes the files of `prefix` and nothing else. Returns prefix.

@@ -1,7 +1,7 @@
 #include "runnel/track/checkpoint_contents.h"
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/format.h"
-#include "runnel/io/caller_line.h"
 #include "runnel/io/checkpoint_names.h"
 #include "runnel/track/checkpoint_path.h"
 #include "runnel/track/checkpoint_tensor.h"
@@ -28,8 +28,8 @@ std::string without_saved_model(const std::string& path, Env& env) {
 }
 
 CheckpointContents::CheckpointContents(const std::string& path, Env& env, SourceSite where)
-    : reader_(io::called_at(where,
-                            [&] { return std::make_shared<const io::CheckpointReader>(resolved(path, env), env); })) {}
+    : reader_(
+          at_caller(where, [&] { return std::make_shared<const io::CheckpointReader>(resolved(path, env), env); })) {}
 
 std::vector<CheckpointVariable> CheckpointContents::variables() const {
   std::vector<CheckpointVariable> all;
@@ -40,7 +40,7 @@ std::vector<CheckpointVariable> CheckpointContents::variables() const {
 }
 
 Tensor CheckpointContents::get_tensor(const std::string& name, SourceSite where) const {
-  return io::called_at(where, [&] { return read_tensor(*reader_, reader_->entry(name)); });
+  return at_caller(where, [&] { return read_tensor(*reader_, reader_->entry(name)); });
 }
 
 std::map<std::string, DType> CheckpointContents::get_variable_to_dtype_map() const {

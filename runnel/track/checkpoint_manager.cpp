@@ -3,8 +3,8 @@
 #include <chrono>
 #include <utility>
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/format.h"
-#include "runnel/io/caller_line.h"
 #include "runnel/io/checkpoint_names.h"
 #include "runnel/track/checkpoint_node.h"
 #include "runnel/track/kept_checkpoints.h"
@@ -82,11 +82,11 @@ struct CheckpointManager::State {
 
 CheckpointManager::CheckpointManager(const Checkpoint& checkpoint, const CheckpointManagerOptions& options,
                                      SourceSite where)
-    : state_(io::called_at(where, [&] { return std::make_shared<State>(checkpoint, options); })) {}
+    : state_(at_caller(where, [&] { return std::make_shared<State>(checkpoint, options); })) {}
 
 std::optional<std::string> CheckpointManager::save(const CheckpointNumber& checkpoint_number,
                                                    const ManagerSave& options, SourceSite where) {
-  return io::called_at(where, [&]() -> std::optional<std::string> {
+  return at_caller(where, [&]() -> std::optional<std::string> {
     State& s = *state_;
     s.throw_what_went_wrong();
     std::optional<int64_t> step;
@@ -113,7 +113,7 @@ std::optional<std::string> CheckpointManager::save(const CheckpointNumber& check
 }
 
 std::optional<std::string> CheckpointManager::restore_or_initialize(SourceSite where) {
-  return io::called_at(where, [&]() -> std::optional<std::string> {
+  return at_caller(where, [&]() -> std::optional<std::string> {
     State& s = *state_;
     s.checkpoint.sync();
     const std::optional<std::string> latest = s.kept->latest();

@@ -77,6 +77,19 @@ Tensor read_tensor(const io::CheckpointReader& reader, const io::CheckpointEntry
   return tensor;
 }
 
+Tensor read_tensor_slice(const io::CheckpointReader& reader, const io::CheckpointEntry& entry,
+                         const io::CheckpointSlice& slice) {
+  const DType dtype = dtype_of_entry(entry);
+  if (dtype == DType::invalid || !is_plain(dtype)) {
+    throw invalid_argument("[checkpoint] {}: '{}' has the dtype {}, which cannot be cut into parts", reader.prefix(),
+                           entry.key, io::checkpoint_dtype_name(entry.dtype));
+  }
+  reader.check(entry);  // before memory is taken
+  const Tensor part = Tensor::empty(dtype, Shape(io::slice_shape(entry.shape, slice)));
+  reader.read(entry, slice, {reinterpret_cast<std::byte*>(part.mutable_data<char>()), part.num_bytes()});
+  return part;
+}
+
 void write_tensor(io::CheckpointWriter& writer, const std::string& key, const Tensor& tensor) {
   const Tensor t = tensor.to_host();
   const auto& dims = t.shape().dims();

@@ -1,8 +1,6 @@
 #include "runnel/track/kept_checkpoints.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "runnel/base/format.h"
@@ -13,16 +11,6 @@ namespace runnel::train {
 namespace {
 
 constexpr const char* kStateFile = "checkpoint";
-
-// One checkpoint has many names (relative, absolute, by a link to its folder), and one place.
-std::string place_of(const std::string& prefix) {
-  const std::filesystem::path absolute = std::filesystem::absolute(prefix);
-  std::error_code unknown;
-  const std::filesystem::path folder = std::filesystem::weakly_canonical(absolute.parent_path(), unknown);
-  return ((unknown ? absolute.parent_path().lexically_normal() : folder) / absolute.filename()).string();
-}
-
-bool is_same_checkpoint(const std::string& a, const std::string& b) { return a == b || place_of(a) == place_of(b); }
 
 }  // namespace
 
@@ -69,8 +57,8 @@ void KeptCheckpoints::take_over(Folder& folder, const io::CheckpointState& state
   for (size_t i = 0; i < state.all_model_checkpoint_paths.size(); ++i) {
     const std::string& prefix = state.all_model_checkpoint_paths[i];
     const double time = std::min(i < times.size() ? times[i] : folder.last_preserved, now);
-    const auto known =
-        std::ranges::find_if(folder.kept, [&](const Kept& each) { return is_same_checkpoint(each.prefix, prefix); });
+    const auto known = std::ranges::find_if(
+        folder.kept, [&](const Kept& each) { return io::is_same_checkpoint(each.prefix, prefix); });
     if (known != folder.kept.end()) {
       known->time = std::max(known->time, time);
     } else if (time > folder.last_preserved) {
@@ -104,8 +92,8 @@ void KeptCheckpoints::add(const std::string& prefix) {
   const double time = clock_();
   Folder folder = now();
   std::vector<std::string> removed = take_over_others(folder, time);
-  std::erase_if(removed, [&](const std::string& gone) { return is_same_checkpoint(gone, prefix); });
-  std::erase_if(folder.kept, [&](const Kept& each) { return is_same_checkpoint(each.prefix, prefix); });
+  std::erase_if(removed, [&](const std::string& gone) { return io::is_same_checkpoint(gone, prefix); });
+  std::erase_if(folder.kept, [&](const Kept& each) { return io::is_same_checkpoint(each.prefix, prefix); });
   folder.kept.push_back({prefix, time});
   folder.latest = prefix;
   write_state(folder);

@@ -6,9 +6,9 @@
 #include <set>
 #include <unordered_set>
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/format.h"
 #include "runnel/compat/v1.h"
-#include "runnel/io/caller_line.h"
 #include "runnel/io/checkpoint_names.h"
 #include "runnel/ops/variable_slot.h"
 #include "runnel/track/checkpoint_tensor.h"
@@ -287,7 +287,7 @@ class Review {
 }  // namespace
 
 const RestoreStatus& RestoreStatus::assert_consumed(SourceSite where) const {
-  io::called_at(where, [&] {
+  at_caller(where, [&] {
     const Review review(*restoration_);
     review.assert_something_given();
     review.assert_consumed();
@@ -296,7 +296,7 @@ const RestoreStatus& RestoreStatus::assert_consumed(SourceSite where) const {
 }
 
 const RestoreStatus& RestoreStatus::assert_existing_objects_matched(SourceSite where) const {
-  io::called_at(where, [&] {
+  at_caller(where, [&] {
     const Review review(*restoration_);
     review.assert_something_given();
     review.assert_existing();
@@ -305,7 +305,7 @@ const RestoreStatus& RestoreStatus::assert_existing_objects_matched(SourceSite w
 }
 
 const RestoreStatus& RestoreStatus::assert_nontrivial_match(SourceSite where) const {
-  io::called_at(where, [&] {
+  at_caller(where, [&] {
     const Review review(*restoration_);
     review.assert_something_given();
     review.assert_nontrivial();
@@ -319,7 +319,7 @@ const RestoreStatus& RestoreStatus::expect_partial() const {
 }
 
 void RestoreStatus::initialize_or_restore(compat::v1::Session& session, SourceSite where) const {
-  io::called_at(where, [&] {
+  at_caller(where, [&] {
     const Review review(*restoration_);
     review.restore_in(session);
     review.initialize_in(session);
@@ -327,7 +327,7 @@ void RestoreStatus::initialize_or_restore(compat::v1::Session& session, SourceSi
 }
 
 void RestoreStatus::run_restore_ops(compat::v1::Session& session, SourceSite where) const {
-  io::called_at(where, [&] {
+  at_caller(where, [&] {
     const Review review(*restoration_);
     review.assert_for_sessions();
     review.restore_in(session);

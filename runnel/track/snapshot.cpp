@@ -1,9 +1,11 @@
 #include "runnel/track/snapshot.h"
 
 #include "runnel/base/format.h"
+#include "runnel/base/profile_scope.h"
 #include "runnel/io/checkpoint_writer.h"
 #include "runnel/ops/variable_slot.h"
 #include "runnel/tensor/object_graph.h"
+#include "runnel/tensor/profile_step.h"
 #include "runnel/track/checkpoint_tensor.h"
 #include "runnel/track/object_graph_bytes.h"
 
@@ -33,6 +35,7 @@ std::vector<Tensor> value_in_program(const ObjectGraph::Node& node, const Savabl
 
 Snapshot capture(Trackable& root, const std::vector<Trackable::Edge>& attached,
                  const std::function<Tensor(const VariableSlot&)>& value_of) {
+  profile::Span span(profile::Kind::checkpoint, "capture values", profile::current_step());
   const ObjectGraph graph = ObjectGraph::of(root, attached);
   Snapshot snapshot;
   for (const ObjectGraph::Node& node : graph.nodes) {
@@ -47,6 +50,7 @@ Snapshot capture(Trackable& root, const std::vector<Trackable::Edge>& attached,
     }
   }
   snapshot.values.push_back({kObjectGraphKey, Tensor(object_graph_to_bytes(graph))});
+  if (span) span.add_bytes(static_cast<int64_t>(snapshot.bytes()));
   return snapshot;
 }
 
@@ -55,8 +59,14 @@ void write_snapshot(const std::string& prefix, const Snapshot& snapshot, Env& en
 }
 
 void write_snapshot(const std::string& prefix, const Snapshot& snapshot, Env& env, FunctionRef<void()> and_then) {
+  profile::Span span(profile::Kind::checkpoint, "write checkpoint", profile::current_step());
+  if (span) {
+    span.set_detail(prefix);
+    span.add_bytes(static_cast<int64_t>(snapshot.bytes()));
+  }
   io::CheckpointWriter writer(prefix, env);
   for (const Snapshot::Value& value : snapshot.values) write_tensor(writer, value.key, value.tensor);
+  const profile::Span to_disk(profile::Kind::checkpoint, "sync and name files", profile::current_step());
   writer.finish(and_then);
 }
 

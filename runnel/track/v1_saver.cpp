@@ -2,12 +2,14 @@
 
 #include <chrono>
 
+#include "runnel/base/caller_line.h"
 #include "runnel/base/format.h"
 #include "runnel/base/log.h"
+#include "runnel/base/profile_scope.h"
 #include "runnel/compat/v1_graph.h"
-#include "runnel/io/caller_line.h"
 #include "runnel/io/checkpoint_names.h"
 #include "runnel/ops/variable_slot.h"
+#include "runnel/tensor/profile_step.h"
 #include "runnel/track/checkpoint_tensor.h"
 
 namespace runnel::compat::v1::train {
@@ -72,7 +74,7 @@ std::vector<std::string> Saver::last_checkpoints() const {
 
 std::string Saver::save(Session& session, const std::string& save_path, const GlobalStep& global_step,
                         const SaverSave& options, SourceSite where) {
-  return io::called_at(where, [&] {
+  return at_caller(where, [&] {
     const std::string& state_name = options.latest_filename;
     if (state_name.empty() || state_name.find('/') != std::string::npos) {
       throw invalid_argument("[Saver.save] latest_filename is a name without a folder, not '{}'", state_name);
@@ -95,6 +97,8 @@ std::string Saver::save(Session& session, const std::string& save_path, const Gl
 }
 
 void Saver::write(Session& session, const std::string& prefix, FunctionRef<void()> and_then) const {
+  profile::Span span(profile::Kind::checkpoint, "write checkpoint", profile::current_step());
+  if (span) span.set_detail(prefix);
   // All values are of one moment, before the first is written.
   std::map<std::string, std::vector<Tensor>> now;
   for (const auto& [key, value] : values_) {
@@ -118,7 +122,10 @@ void Saver::write(Session& session, const std::string& prefix, FunctionRef<void(
 
 void Saver::record(const std::string& prefix, const SaverSave& options) {
   if (options_.max_to_keep > 0) {
-    std::erase_if(kept_, [&](const Kept& each) { return each.prefix == prefix; });
+    // Also where the state file could not be written before: what is saved now is not removed.
+    for (std::vector<Kept>* each : {&kept_, &to_remove_}) {
+      std::erase_if(*each, [&](const Kept& old) { return io::is_same_checkpoint(old.prefix, prefix); });
+    }
     kept_.push_back({prefix, seconds_since_1970()});
     if (kept_.size() > static_cast<size_t>(options_.max_to_keep)) {
       to_remove_.push_back(kept_.front());

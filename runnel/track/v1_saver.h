@@ -40,6 +40,34 @@ class RUNNEL_API SaverVariables {
   std::optional<std::vector<Named>> variables_;  // an empty name: the variable's own
 };
 
+// What takes a value: variables, or the name of one or of a scope.
+class RUNNEL_API InitTarget {
+ public:
+  InitTarget(const Variable& variable) : variables_{variable} {}                     // NOLINT: implicit, as below
+  InitTarget(const PartitionedVariable& variable) : variables_(variable.parts()) {}  // NOLINT
+  InitTarget(std::vector<Variable> parts) : variables_(std::move(parts)) {}          // NOLINT: of one variable
+  InitTarget(std::string name) : name_(std::move(name)) {}                           // NOLINT
+  InitTarget(const char* name) : name_(name) {}                                      // NOLINT
+
+  const std::vector<Variable>& variables() const { return variables_; }
+  const std::string& name() const { return name_; }
+
+ private:
+  std::vector<Variable> variables_;
+  std::string name_;
+};
+using AssignmentMap = std::vector<std::pair<std::string, InitTarget>>;
+
+// The initializers of variables give them the values of a checkpoint, by the keys there; call it before
+// global_variables_initializer(). The map has, in this order, what is in the checkpoint and what takes it here:
+//   {"old/w", "new/w"}, {"old/w", w}   one variable of the graph, by its name or itself; also one in parts
+//   {"old/", "new/"}                   every variable of the scope new/, from the value of its name in old/
+//   {"/", "new/"}                      the same, from names without a scope
+// `ckpt_dir_or_file`: a prefix, or a folder, whose latest checkpoint is meant. A name that is not there and a value
+// that does not fit are Errors, and then nothing has changed. Outside of a graph the variables have the values at once.
+RUNNEL_API void init_from_checkpoint(const std::string& ckpt_dir_or_file, const AssignmentMap& assignment_map,
+                                     SourceSite where = SourceSite::current());
+
 struct SaverOptions {
   int max_to_keep = 5;  // 0: all stay, and the state file names the last one only
   double keep_checkpoint_every_n_hours = 10000;

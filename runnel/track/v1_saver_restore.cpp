@@ -1,10 +1,12 @@
 // What a Saver reads: by its own names, and from checkpoints of objects by the names that their variables had.
+#include "runnel/base/caller_line.h"
 #include "runnel/base/format.h"
 #include "runnel/base/log.h"
+#include "runnel/base/profile_scope.h"
 #include "runnel/compat/v1_graph.h"
-#include "runnel/io/caller_line.h"
 #include "runnel/io/checkpoint_names.h"
 #include "runnel/ops/variable_slot.h"
+#include "runnel/tensor/profile_step.h"
 #include "runnel/track/checkpoint_tensor.h"
 #include "runnel/track/object_graph_bytes.h"
 #include "runnel/track/v1_saver.h"
@@ -14,6 +16,7 @@ namespace {
 
 using runnel::train::kObjectGraphKey;
 using runnel::train::read_tensor;
+using runnel::train::read_tensor_slice;
 
 std::string joined(const std::vector<std::string>& names) {
   constexpr size_t kShown = 20;
@@ -23,30 +26,18 @@ std::string joined(const std::vector<std::string>& names) {
   return text;
 }
 
-// A part of a partitioned variable.
-Tensor read_slice(const io::CheckpointReader& reader, const io::CheckpointEntry& entry,
-                  const io::CheckpointSlice& slice) {
-  const DType dtype = runnel::train::dtype_of_entry(entry);
-  if (dtype == DType::invalid || !is_plain(dtype)) {
-    throw invalid_argument("[Saver.restore] {}: '{}' has the dtype {}, which cannot be cut into parts", reader.prefix(),
-                           entry.key, io::checkpoint_dtype_name(entry.dtype));
-  }
-  reader.check(entry);  // before memory is taken
-  const Tensor part = Tensor::empty(dtype, Shape(io::slice_shape(entry.shape, slice)));
-  reader.read(entry, slice, {reinterpret_cast<std::byte*>(part.mutable_data<char>()), part.num_bytes()});
-  return part;
-}
-
 }  // namespace
 
 void Saver::restore(Session& session, const std::optional<std::string>& save_path, SourceSite where) {
-  io::called_at(where, [&] {
+  at_caller(where, [&] {
     if (!save_path) {
       throw invalid_argument(
           "[Saver.restore] no checkpoint was given (an empty path), as latest_checkpoint gives where there is none "
           "yet; "
           "run global_variables_initializer() then");
     }
+    profile::Span span(profile::Kind::checkpoint, "restore checkpoint", profile::current_step());
+    if (span) span.set_detail(*save_path);
     restore_values(session, *save_path);
   });
 }
@@ -73,7 +64,7 @@ void Saver::restore_values(Session& session, const std::string& save_path) const
           throw invalid_argument("[Saver.restore] {}: '{}' has shape {} there, and {} is in parts of a variable of {}",
                                  save_path, entry.key, saved.str(), name, value.shape.str());
         }
-        found = read_slice(reader, entry, part.slice);
+        found = read_tensor_slice(reader, entry, part.slice);
       }
       try {
         slot.savable_values().at(0).check({found});

@@ -2,8 +2,8 @@
 #include "runnel/tensor/thread_context.h"
 
 #include <gmock/gmock.h>
-#include <chrono>
 
+#include <chrono>
 #include <thread>
 
 #include "runnel/autodiff/record.h"
@@ -32,7 +32,8 @@ float slope(GradientTape& tape, const Tensor& y, const Tensor& x) {
 
 bool is_clean(const ThreadContext& c) {
   return !c.interceptor && !c.recorder && c.tape_level == 0 && !c.handle_log && !c.destination && !c.random &&
-         !c.cancellation && !c.tracing && !c.graph && !c.layer_call && !c.masks && !c.call_site && !c.training;
+         !c.cancellation && !c.tracing && !c.graph && !c.layer_call && !c.masks && !c.call_site && !c.training &&
+         !c.worker && !c.name_scope && !c.summary;
 }
 
 // Is the context as before after f has thrown?
@@ -144,14 +145,16 @@ TEST(OtherThread, BeginsWithAnEmptyContext) {
   })(Tensor(1.f));
 }
 
-TEST(OtherThread, IsLentTheCancellationAlone) {
+TEST(OtherThread, IsLentTheCancellationAndThatItIsWaitedFor) {
   RandomContext random(1);
   const CancellationToken token;
   const RandomScope random_scope(random);
   const CancellationScope cancellation(token);
   ThreadContext lent = thread_context().lent();
   EXPECT_EQ(lent.cancellation, &cancellation);
+  EXPECT_TRUE(lent.worker);
   lent.cancellation = nullptr;
+  lent.worker = false;
   EXPECT_TRUE(is_clean(lent));
 }
 

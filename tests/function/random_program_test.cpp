@@ -11,6 +11,7 @@
 
 #include "runnel/graph/passes/pass.h"
 #include "tests/function/random_program_generator.h"
+#include "tests/support/resident.h"
 
 namespace runnel::random_program {
 namespace {
@@ -184,7 +185,7 @@ TEST(RandomProgram, TheSameHoweverItIsRun) {
     return;
   }
   uint64_t first = 1;
-  uint64_t last = kPrograms;
+  uint64_t last = test::kSanitized ? kPrograms / 3 : kPrograms;
   if (const char* range = std::getenv("RUNNEL_PROGRAM_SEEDS")) {
     char* rest = nullptr;
     first = std::strtoull(range, &rest, 10);

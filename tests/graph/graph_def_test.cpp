@@ -166,6 +166,32 @@ TEST(GraphDef, ATableWithoutANameStaysWithoutOneWhenItIsWritten) {
   EXPECT_EQ(run(third, {Tensor{6.f}})[0].item<int64_t>(), 2);
 }
 
+// The graph does not know of the table, and so not the shape of what is looked up, before it runs.
+TEST(GraphDef, TablesOfVectorsHaveTheirShapesWhenTheyRun) {
+  for (const bool dense : {false, true}) {
+    const auto t = traced({{kUnknownDim}}, [&](const auto& x) {
+      const Tensor keys = cast(x[0], DType::int64);
+      std::vector<std::pair<std::string, AttrValue>> attrs{{"value_dtype", DType::float32},
+                                                           {"value_shape", PartialShape{2}}};
+      std::vector<Tensor> marks;
+      if (dense) {
+        marks = {Tensor(int64_t{-1}), Tensor(int64_t{-2})};
+      } else {
+        attrs.emplace_back("key_dtype", DType::int64);
+      }
+      const Tensor table = call_op(dense ? "MutableDenseHashTableV2" : "MutableHashTableOfTensorsV2", marks, attrs)[0];
+      call_op("LookupTableInsertV2", {table, keys, stack({x[0], -x[0]}, -1)});
+      return call_op("LookupTableFindV2", {table, concat({keys, keys + int64_t{10}}, 0), Tensor{7.f, 8.f}});
+    });
+    const GraphFunction f(from_graph_def(t.graph->to_graph_def()));
+    const Tensor found = f.run({Tensor{1.f, 2.f}})[0];
+    EXPECT_EQ(found.shape(), (Shape{4, 2}));
+    EXPECT_THAT(found.to_vector<float>(), ElementsAre(1, -1, 2, -2, 7, 8, 7, 8));
+    EXPECT_THAT(f.run({Tensor{11.f}})[0].to_vector<float>(), ElementsAre(11, -11, 7, 8));  // the table of before
+    EXPECT_THAT(f.run({Tensor{1.f}})[0].to_vector<float>(), ElementsAre(1, -1, 11, -11));
+  }
+}
+
 TEST(GraphDef, AVariableWithoutADtypeIsAnError) {
   const auto field = [](char key, const std::string& bytes) {
     return std::string{key, static_cast<char>(bytes.size())} + bytes;
@@ -407,8 +433,13 @@ TEST(GraphDef, TrainsAGraphWithReferenceVariables) {
   const std::string meta =
       test::read_bytes(test::fixtures() / "onnx_tensorflow-onnx/tests/models/regression/checkpoint/model.meta");
   const std::string bytes(test::wire_messages(meta, 2).at(0));
+  std::shared_ptr<Graph> first_part;
   const auto part = [&](std::vector<std::string> outputs, std::vector<std::string> targets) {
-    return from_graph_def(bytes, {.inputs = {"X", "Y"}, .outputs = std::move(outputs), .targets = std::move(targets)});
+    auto graph = from_graph_def(
+        bytes,
+        {.inputs = {"X", "Y"}, .outputs = std::move(outputs), .targets = std::move(targets), .state_of = first_part});
+    if (!first_part) first_part = graph;
+    return graph;
   };
   const Tensor x{1.f, 2.f, 3.f}, y{3.f, 5.f, 7.f};
   const auto weights = part({"W/read", "b/read"}, {});

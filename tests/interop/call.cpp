@@ -56,22 +56,33 @@ bool has_functions(const OpDef& op) {
   return false;
 }
 
-// An input of an op on state that no sample states: whole rows where the name says that they are written, rows that
+enum class TableKind { scalars, vectors, dense };
+constexpr TableKind kTableKinds[] = {TableKind::scalars, TableKind::vectors, TableKind::dense};
+
+// An input of an op on a table.
+std::optional<Given> of_table(const ArgSpec& arg, TableKind kind) {
+  const bool scalars = kind == TableKind::scalars;
+  if (arg.name == "table_handle") {
+    return Given{.kind = Given::Kind::table,
+                 .value = Tensor::of<int64_t>({1, 2, 3}),
+                 .table_values = scalars ? Tensor{1.f, 2.f, 3.f} : Tensor{{1.f, 4.f}, {2.f, 5.f}, {3.f, 6.f}},
+                 .dense = kind == TableKind::dense};
+  }
+  if (arg.name == "keys") return Given{.value = Tensor::of<int64_t>({2, 5})};
+  if (arg.name == "default_value") return Given{.value = scalars ? Tensor(-1.f) : Tensor{-1.f, -2.f}};
+  if (arg.name == "values") return Given{.value = scalars ? Tensor{7.f, 8.f} : Tensor{{7.f, 8.f}, {9.f, 10.f}}};
+  return std::nullopt;
+}
+
+// An input of an op on variables that no sample states: whole rows where the name says that they are written, rows that
 // are named, else a number. Nothing where the declaration does not tell.
 std::optional<Given> undeclared(const OpDef& op, const ArgSpec& arg, bool by_rows) {
-  if (arg.dtype == DType::resource && arg.name == "table_handle") {
-    return Given{
-        .kind = Given::Kind::table, .value = Tensor::of<int64_t>({1, 2, 3}), .table_values = Tensor{1.f, 2.f, 3.f}};
-  }
   if (arg.dtype == DType::resource) {
     if (arg.name == "iterator") return std::nullopt;
     return Given{.kind = Given::Kind::variable, .value = Tensor{{0.5f, 1.f}, {1.5f, 2.f}, {3.f, 0.25f}, {1.f, 1.f}}};
   }
   if (arg.name == "indices") return Given{.value = Tensor{2, 0}};
-  if (arg.name == "keys") return Given{.value = Tensor::of<int64_t>({2, 5})};
   if (arg.name == "lr_power") return Given{.value = Tensor(-0.5f)};
-  if (arg.name == "default_value") return Given{.value = Tensor(-1.f)};
-  if (arg.name == "values") return Given{.value = Tensor{7.f, 8.f}};
   const Tensor whole{{1.5f, -0.5f}, {2.f, 0.25f}, {-3.f, 1.f}, {0.75f, 4.f}};
   if (arg.name == "grad" || arg.name == "value" || arg.name == "updates" || arg.name == "delta") {
     return Given{.value = by_rows ? whole.rows(0, 2) : whole};
@@ -83,7 +94,11 @@ std::optional<Given> undeclared(const OpDef& op, const ArgSpec& arg, bool by_row
   return std::nullopt;
 }
 
-std::optional<Call> call_on_state(const OpDef& op) {
+bool is_on_table(const OpDef& op) {
+  return !op.inputs.empty() && op.inputs[0].dtype == DType::resource && op.inputs[0].name == "table_handle";
+}
+
+std::optional<Call> call_on_state(const OpDef& op, TableKind kind) {
   Call call{.op = &op, .in = {}, .attrs = attributes(op, nullptr)};
   bool by_rows = false;
   bool handles = false;
@@ -93,7 +108,7 @@ std::optional<Call> call_on_state(const OpDef& op) {
   }
   if (!handles && (!op.inputs.empty() || !op.outputs.empty())) return std::nullopt;
   for (const ArgSpec& arg : op.inputs) {
-    const std::optional<Given> g = undeclared(op, arg, by_rows);
+    const std::optional<Given> g = is_on_table(op) ? of_table(arg, kind) : undeclared(op, arg, by_rows);
     if (!g || arg.is_list()) return std::nullopt;
     call.in.push_back(*g);
   }
@@ -105,7 +120,8 @@ json given_to_json(const Given& g) {
   switch (g.kind) {
     case Given::Kind::value: return tensor_to_json(g.value);
     case Given::Kind::variable: return {{"variable", tensor_to_json(g.value)}};
-    case Given::Kind::table: return {{"table", {tensor_to_json(g.value), tensor_to_json(g.table_values)}}};
+    case Given::Kind::table:
+      return {{"table", {tensor_to_json(g.value), tensor_to_json(g.table_values)}}, {"dense", g.dense}};
     case Given::Kind::list: break;
   }
   return {{"list", list_to_json(g.items, g.element_dtype, g.element_shape, g.max_num_elements)}};
@@ -133,8 +149,10 @@ std::vector<Call> stated_calls(const OpDef& op) {
     }
     calls.push_back(std::move(call));
   }
-  if (calls.empty()) {
-    if (auto call = call_on_state(op)) calls.push_back(*call);
+  if (!calls.empty()) return calls;
+  for (const TableKind kind : kTableKinds) {
+    if (kind != TableKind::scalars && !is_on_table(op)) continue;
+    if (auto call = call_on_state(op, kind)) calls.push_back(*call);
   }
   return calls;
 }

@@ -15,8 +15,9 @@ namespace runnel::interop {
 struct Given {
   enum class Kind { value, variable, list, table };
   Kind kind = Kind::value;
-  Tensor value = {};  // of a variable: what it holds at first; of a table: its keys
-  Tensor table_values = {};
+  Tensor value = {};               // of a variable: what it holds at first; of a table: its keys
+  Tensor table_values = {};        // one for each key: scalars, or vectors, as the values of the table then are
+  bool dense = false;              // a dense table, with -7 and -8 as its marks
   std::vector<Tensor> items = {};  // of a list; those nobody wrote are undefined
   DType element_dtype = DType::invalid;
   PartialShape element_shape = PartialShape::unknown();

@@ -70,9 +70,11 @@ class Drawing {
       if (r_.once_in(10)) return {.value = Tensor::empty(DType::resource, Shape{})};  // refers to nothing
       if (r_.once_in(2)) return {.kind = Given::Kind::variable, .value = values(any_dtype(), shape())};
       const int64_t n = r_.below(4);
-      return {.kind = Given::Kind::table,
-              .value = random_tensor(DType::int64, {n}, Tensor::of<int64_t>({1, 2, 3}), true, r_),
-              .table_values = values(r_.once_in(2) ? DType::float32 : DType::int64, {n})};
+      return {
+          .kind = Given::Kind::table,
+          .value = random_tensor(DType::int64, {n}, Tensor::of<int64_t>({1, 2, 3}), true, r_),
+          .table_values = values(r_.once_in(2) ? DType::float32 : DType::int64, r_.once_in(3) ? Shape{n, 2} : Shape{n}),
+          .dense = r_.once_in(3)};
     }
     return {.value = values(dtype, shape())};
   }

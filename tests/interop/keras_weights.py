@@ -15,69 +15,13 @@ os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
 import numpy as np
 import tensorflow as tf
 
+import models
+
 L = tf.keras.layers
-UNITS = 4
-
-
-def sequential():
-    return tf.keras.Sequential([L.Input((4,)), L.Dense(UNITS, activation='relu', name='first'), L.Dense(2, name='second')])
 
 
 def functional_shared():
-    a, b = tf.keras.Input((3,), name='left'), tf.keras.Input((3,), name='right')
-    shared = L.Dense(UNITS, activation='tanh', name='shared')
-    x = L.Concatenate(name='join')([shared(a), shared(b)])
-    outputs = [L.Dense(2, name='main')(x), L.Dense(1, activation='sigmoid', name='aux')(x)]
-    return tf.keras.Model([a, b], outputs, name='two_in')
-
-
-class Subclassed(tf.keras.Model):
-    def __init__(self):
-        super().__init__()
-        self.blocks = [L.Dense(UNITS, activation='relu'), L.Dense(UNITS)]
-        self.heads = {'a': L.Dense(1), 'b': L.Dense(2)}
-        self.scale = tf.Variable(1.5, name='scale')
-
-    def call(self, x):
-        for block in self.blocks:
-            x = block(x)
-        return tf.concat([self.heads['a'](x), self.heads['b'](x)], -1) * self.scale
-
-
-def subclassed():
-    model = Subclassed()
-    model(tf.zeros((1, 4)))
-    return model
-
-
-def conv_bn():
-    return tf.keras.Sequential([L.Input((6, 6, 2)), L.Conv2D(UNITS, 3, padding='same', activation='relu'),
-                                L.BatchNormalization(), L.MaxPool2D(), L.Flatten(), L.Dense(3, activation='softmax')])
-
-
-def recurrent():
-    i = tf.keras.Input((4, 3))
-    x = L.Bidirectional(L.LSTM(UNITS, return_sequences=True))(i)
-    x = L.GRU(UNITS, return_sequences=True)(x)
-    return tf.keras.Model(i, L.RNN(L.StackedRNNCells([L.LSTMCell(2), L.GRUCell(3)]))(x))
-
-
-def embedding():
-    return tf.keras.Sequential([L.Input((5,), dtype='int32'), L.Embedding(7, UNITS, mask_zero=True),
-                                L.GlobalAveragePooling1D(), L.Dense(1)])
-
-
-def attention():
-    i = tf.keras.Input((4, 6))
-    x = L.MultiHeadAttention(2, UNITS, name='mha')(i, i)
-    return tf.keras.Model(i, L.Dense(2)(L.LayerNormalization(name='ln')(L.Add()([i, x]))))
-
-
-def nested():
-    inner = tf.keras.Sequential([L.Input((4,)), L.Dense(UNITS), L.Dense(3)], name='inner')
-    i = tf.keras.Input((4,))
-    deep = tf.keras.Sequential([inner, L.Dense(2)], name='middle')
-    return tf.keras.Model(i, L.Dense(1, name='outer_dense')(deep(i)), name='outer')
+    return models.shared_layer('two_in')
 
 
 class Block(L.Layer):
@@ -111,8 +55,9 @@ def attributes():
     return model
 
 
-KINDS = dict(sequential=sequential, functional_shared=functional_shared, subclassed=subclassed, compiled_fit=sequential,
-             conv_bn=conv_bn, recurrent=recurrent, embedding=embedding, attention=attention, nested=nested, attributes=attributes)
+KINDS = dict(sequential=models.sequential, functional_shared=functional_shared, subclassed=models.subclassed,
+             compiled_fit=models.sequential, conv_bn=models.conv_bn, recurrent=models.recurrent, embedding=models.embedding,
+             attention=models.attention, nested=models.nested, attributes=attributes)
 
 
 def arrays(data, letter):

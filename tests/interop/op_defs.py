@@ -65,6 +65,9 @@ def plain(kind, value):
         return dtype_name(value)
     if kind == "shape":
         return None if value.rank is None else [-1 if d is None else d for d in value.as_list()]
+    if kind == "tensor":
+        array = tf.make_ndarray(value)
+        return {"dtype": array.dtype.name, "shape": list(array.shape), "values": array.reshape(-1).tolist()}
     return value
 
 

@@ -37,6 +37,28 @@ Tensor list(const Given& g) {
   return make_list_tensor(made->changed(static_cast<int64_t>(g.items.size()), writes));
 }
 
+Prepared::Table table(const Given& g) {
+  const DType key = g.value.dtype(), value = g.table_values.dtype();
+  const PartialShape value_shape =
+      g.table_values.rank() > 1 ? PartialShape(Dims(g.table_values.shape().begin() + 1, g.table_values.shape().end()))
+                                : PartialShape{};
+  std::vector<std::pair<std::string, AttrValue>> attrs{{"value_dtype", value}};
+  std::vector<Tensor> marks;
+  if (g.dense) {
+    marks = {Tensor(int64_t{-7}), Tensor(int64_t{-8})};
+    attrs.emplace_back("initial_num_buckets", int64_t{4});
+  } else {
+    attrs.emplace_back("key_dtype", key);
+  }
+  if (g.dense || value_shape.rank() > 0) attrs.emplace_back("value_shape", value_shape);
+  const char* op = g.dense                  ? "AnonymousMutableDenseHashTable"
+                   : value_shape.rank() > 0 ? "AnonymousMutableHashTableOfTensors"
+                                            : "AnonymousMutableHashTable";
+  const Tensor handle = call_op(op, marks, attrs)[0];
+  call_op("LookupTableInsertV2", {handle, g.value, g.table_values});
+  return {handle, key, value};
+}
+
 bool continuous(const Tensor& t) { return is_float(t.dtype()) || is_complex(t.dtype()); }
 
 Tensor cotangent(const Tensor& like, size_t number) {
@@ -64,10 +86,8 @@ Prepared::Prepared(const Call& call) {
         in.push_back(variables.back().handle());
         break;
       case Given::Kind::table:
-        tables.emplace_back(g.value.dtype(), g.table_values.dtype(),
-                            g.table_values.dtype() == DType::string ? Tensor("") : Tensor(-1.f));
-        tables.back().insert(g.value, g.table_values);
-        in.push_back(tables.back().handle());
+        tables.push_back(table(g));
+        in.push_back(tables.back().handle);
         break;
       case Given::Kind::list: in.push_back(list(g));
     }
@@ -77,9 +97,9 @@ Prepared::Prepared(const Call& call) {
 json Prepared::state() const {
   json all = json::array();
   for (const Variable& v : variables) all.push_back(tensor_to_json(v.value()));
-  for (const auto& t : tables) {
-    const auto contents = t.export_contents();
-    all.push_back({{"table", {tensor_to_json(contents.keys), tensor_to_json(contents.values)}}});
+  for (const Table& t : tables) {
+    const auto contents = call_op("LookupTableExportV2", {t.handle}, {{"Tkeys", t.key}, {"Tvalues", t.value}});
+    all.push_back({{"table", {tensor_to_json(contents[0]), tensor_to_json(contents[1])}}});
   }
   return all;
 }

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "runnel/autodiff/tape.h"
-#include "runnel/ops/lookup.h"
 #include "runnel/ops/state.h"
 #include "tests/interop/call.h"
 
@@ -14,7 +13,11 @@ namespace runnel::interop {
 struct Prepared {
   std::vector<Tensor> in;
   std::vector<Variable> variables;
-  std::vector<lookup::MutableHashTable> tables;
+  struct Table {
+    Tensor handle;
+    DType key, value;
+  };
+  std::vector<Table> tables;
 
   explicit Prepared(const Call& call);
   nlohmann::json state() const;

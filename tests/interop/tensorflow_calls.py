@@ -63,11 +63,21 @@ class Variable:
 
 
 class Table:
-    def __init__(self, contents):
+    def __init__(self, contents, dense):
         keys, values = tensor(contents[0]), tensor(contents[1])
         self.dtypes = keys.dtype, values.dtype
-        self.handle = tf.raw_ops.MutableHashTableV2(key_dtype=keys.dtype, value_dtype=values.dtype,
-                                                    shared_name=f"interop_{next(_numbers)}")
+        shape, name = values.shape[1:], f"interop_{next(_numbers)}"
+        if dense:
+            marks = [tf.constant(mark, tf.int64) for mark in (-7, -8)]
+            self.handle = tf.raw_ops.MutableDenseHashTableV2(empty_key=marks[0], deleted_key=marks[1], shared_name=name,
+                                                             value_dtype=values.dtype, value_shape=shape,
+                                                             initial_num_buckets=4)
+        elif shape.rank > 0:
+            self.handle = tf.raw_ops.MutableHashTableOfTensorsV2(key_dtype=keys.dtype, value_dtype=values.dtype,
+                                                                 value_shape=shape, shared_name=name)
+        else:
+            self.handle = tf.raw_ops.MutableHashTableV2(key_dtype=keys.dtype, value_dtype=values.dtype,
+                                                        shared_name=name)
         tf.raw_ops.LookupTableInsertV2(table_handle=self.handle, keys=keys, values=values)
 
     def state(self):
@@ -188,7 +198,7 @@ class Call:
             self.state.append(Variable(t["variable"]))
             return self.state[-1].handle
         if "table" in t:
-            self.state.append(Table(t["table"]))
+            self.state.append(Table(t["table"], t["dense"]))
             return self.state[-1].handle
         if "list" in t:
             self.list_dtype = tf.as_dtype(t["list"]["dtype"])

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <memory>
+#include <thread>
 
 #include "runnel/base/format.h"
 #include "runnel/io/checkpoint_names.h"
@@ -209,17 +211,40 @@ TEST(CheckpointCommit, WhatAKilledWriterLeftIsRemoved) {
   EXPECT_EQ(temporary_files(dir.path()).size(), 1u);
 }
 
-TEST(CheckpointCommit, AnotherProcessThatGotTheNumberIsNotTheWriter) {
+// Whatever number its writer has: that of another container may be anything, and numbers are used again.
+TEST(CheckpointCommit, ATemporaryFileStaysAsLongAsItIsLocked) {
   const TempDir dir;
   CheckpointWriter own(dir.file("own"));
   ASSERT_EQ(temporary_files(dir.path()).size(), 1u);
   const std::string live = temporary_files(dir.path())[0];
-  const size_t begin = live.rfind('.') + 1, end = live.rfind('-');
-  std::string dead = live;
-  dead.replace(begin, end - begin, "1");  // a process of this number that began earlier
-  Env::posix().create(dir.file(dead))->close();
+  const size_t number = live.rfind('-', live.rfind('-') - 1) + 1;
+  const std::string foreign = "foreign" + live.substr(live.find(".data"), number - live.find(".data")) + "999999999-0";
+  const std::string dead = "dead" + live.substr(live.find(".data"));
+  const std::string other_host = live.substr(0, number) + "b-999999999-0";
+  for (const std::string& name : {foreign, dead, other_host}) Env::posix().create(dir.file(name))->close();
+  std::unique_ptr<FileLock> writer = Env::posix().lock(dir.file(foreign));
   write_step(dir.file("other"), 1);
-  EXPECT_THAT(temporary_files(dir.path()), ::testing::ElementsAre(live));
+  EXPECT_THAT(temporary_files(dir.path()), ::testing::UnorderedElementsAre(live, foreign, other_host));
+  writer.reset();
+  write_step(dir.file("other"), 2);
+  EXPECT_THAT(temporary_files(dir.path()), ::testing::UnorderedElementsAre(live, other_host));
+  own.finish();
+  EXPECT_THAT(temporary_files(dir.path()), ::testing::ElementsAre(other_host));
+}
+
+// One that looks for leftovers while another begins to write takes nothing away from it.
+TEST(CheckpointCommit, WritersThatBeginTogetherKeepTheirFiles) {
+  const TempDir dir;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      FailingEnv env;  // which syncs nothing
+      for (int32_t step = 1; step <= 100; ++step) write_step(dir.file(fmt::format("t{}", t)), step, env);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (int t = 0; t < 4; ++t) EXPECT_EQ(read_step(dir.file(fmt::format("t{}", t))), 100);
+  EXPECT_THAT(temporary_files(dir.path()), ::testing::IsEmpty());
 }
 
 TEST(CheckpointCommit, WhereNothingCanBeWrittenTheErrorSaysSo) {

@@ -5,7 +5,9 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
+#include <random>
 #include <thread>
 
 #include "runnel/io/event_reader.h"
@@ -15,20 +17,30 @@
 namespace runnel::io {
 namespace {
 
-// Writes steps 0, 1, 2, ... and after every tenth, once it is flushed, says so through the pipe.
+// Of step i: from a few bytes to what takes the system several writes.
+std::string content_of_step(int64_t i) { return std::string(static_cast<size_t>(i * 7919 % 40'000), 'x'); }
+
+// Writes steps 0, 1, 2, ... and now and then, once it is flushed, says so through the pipe.
 [[noreturn]] void write_until_killed(const std::string& folder, int told) {
   EventWriter writer(folder);
   for (int64_t step = 0;; ++step) {
-    writer.write_tensor(step, "loss", "tensor", "metadata");
+    writer.write_tensor(step, "loss", content_of_step(step), "metadata");
     if (step % 10 != 9) continue;
     writer.flush();
     if (::write(told, &step, sizeof step) != sizeof step) ::_exit(1);
   }
 }
 
+// RUNNEL_CRASH_ROUNDS: how many times (scripts/check crash).
+int crash_rounds() {
+  const char* wanted = std::getenv("RUNNEL_CRASH_ROUNDS");
+  return wanted ? std::atoi(wanted) : 100;
+}
+
 TEST(EventWriter, KilledAtAnyMomentItLosesAtMostTheTail) {
   test::TempDir dir;
-  for (int round = 0; round < 100; ++round) {
+  std::mt19937 random(20);
+  for (int round = 0; round < crash_rounds(); ++round) {
     const std::string folder = dir.path() + "/" + std::to_string(round);
     int ends[2];
     ASSERT_EQ(::pipe(ends), 0);
@@ -37,7 +49,7 @@ TEST(EventWriter, KilledAtAnyMomentItLosesAtMostTheTail) {
     ::close(ends[1]);
     int64_t flushed = -1, step = 0;
     ASSERT_EQ(::read(ends[0], &flushed, sizeof flushed), static_cast<ssize_t>(sizeof flushed));  // it is at work
-    std::this_thread::sleep_for(std::chrono::microseconds(37 * round % 2000));
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 4000));
     ::kill(child, SIGKILL);
     while (::read(ends[0], &step, sizeof step) == sizeof step) flushed = step;
     ::close(ends[0]);
@@ -48,12 +60,15 @@ TEST(EventWriter, KilledAtAnyMomentItLosesAtMostTheTail) {
     EventReader::Status status;
     int64_t next = 0;
     while ((status = reader.read(&event)) == EventReader::Status::event) {
-      if (event.kind == EventKind::summary) {
-        EXPECT_EQ(event.step, next++);
-      }
+      if (event.kind != EventKind::summary) continue;
+      EXPECT_EQ(event.step, next);
+      visit_event_values(event.body,
+                         [&](const EventValue& value) { EXPECT_TRUE(value.body == content_of_step(next)); });
+      ++next;
     }
     EXPECT_TRUE(status == EventReader::Status::end || status == EventReader::Status::cut);
     EXPECT_GT(next, flushed);
+    std::filesystem::remove_all(folder);
   }
 }
 

@@ -553,7 +553,8 @@ TEST(EventReader, FollowsAFileThatGrows) {
     }
   }
   const std::string whole = read_bytes(source);
-  std::ofstream(path, std::ios::binary);
+  std::ofstream empty(path, std::ios::binary);
+  empty.close();
   EventReader reader(path);
   Event event;
   int64_t steps = 0;

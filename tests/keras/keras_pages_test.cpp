@@ -62,7 +62,7 @@ void registered(keras::Model& model) {
   keras::utils::register_keras_serializable<Ramp>();
   keras::utils::register_keras_serializable("squash", [](const Tensor& x) { return x / (abs(x) + 1); });
 
-  keras::Dense({.units = 4, .activation = "squash", .kernel_initializer = Ramp{0.5}});
+  const keras::Dense dense({.units = 4, .activation = "squash", .kernel_initializer = Ramp{0.5}});
   model.compile({.optimizer = "MyOptimizer", .loss = "my_loss", .metrics = {"MyMetric"}});
 }
 

@@ -274,6 +274,7 @@ TEST(LossScale, FollowsTheGradients) {
     EXPECT_THAT(scales, ElementsAre(4, 8, 8, 4, 4, 2, 1, 1, 1));
     EXPECT_THAT(counts, ElementsAre(1, 0, 1, 0, 1, 0, 0, 0, 0));
     EXPECT_EQ(moved, 4) << "steps that are not finite change nothing";
+    EXPECT_EQ(optimizer.slot("m", w).name(), "m/" + w.name());  // without "Adam/", as in Keras
     EXPECT_EQ(optimizer.iterations().value().item<int64_t>(), 9);
     EXPECT_TRUE(std::isfinite(scalar_of(w)));
   }

@@ -3,10 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
 
 #include "runnel/io/checkpoint_names.h"
+#include "runnel/io/checkpoint_reader.h"
+#include "runnel/io/checkpoint_writer.h"
 #include "runnel/keras/keras.h"
 #include "runnel/ops/random_state.h"
 #include "runnel/runnel.h"
@@ -347,6 +350,30 @@ TEST(Resume, ADamagedStateChangesNothing) {
   FitOptions options{.batch_size = 16, .epochs = 3, .verbose = 0};
   options.resume = dir.path();
   EXPECT_EQ(built_model({8, 3})->fit(samples.x, samples.y, options).epoch, (std::vector<int64_t>{0, 1, 2}));
+}
+
+// Written whole, by a program that is not ours.
+TEST(Resume, AStateWithoutItsLogsIsAnError) {
+  const TempDir dir;
+  const std::string prefix = leave_state(dir.path());
+  const std::string key = "progress/.ATTRIBUTES/STATE";
+  std::vector<std::string> texts = train::load_variable(prefix, key).to_vector<std::string>();
+  const auto logs = std::ranges::find(texts, "logs/values");
+  ASSERT_NE(logs, texts.end());
+  texts.erase(logs, logs + 3);
+  {
+    const io::CheckpointReader reader(prefix);
+    io::CheckpointWriter writer(prefix);
+    for (const io::CheckpointEntry& entry : reader.entries()) {
+      if (entry.key == key) continue;
+      writer.add_raw(entry.key, entry.dtype, entry.shape, entry.crc32c, reader.read_raw(entry));
+    }
+    const std::vector<std::string_view> views(texts.begin(), texts.end());
+    const std::vector<int64_t> shape{static_cast<int64_t>(texts.size())};
+    writer.add_strings(key, shape, views);
+    writer.finish();
+  }
+  expect_refuses(built_model({8, 3}), dir.path(), "has no 'logs/values' of a training");
 }
 
 TEST(Resume, AStateFileThatLeadsNowhereIsAnError) {

@@ -290,7 +290,8 @@ TEST(KerasSettings, FunctionsTakeTheirSettingsByNameOrInOrder) {
   EXPECT_EQ(json(constraints::min_max_norm({.rate = 0.5, .axis = {0, 1}})),
             json(constraints::min_max_norm(0, 1, 0.5, {0, 1})));
   EXPECT_EQ(json(constraints::unit_norm(constraints::UnitNormOptions{.axis = 1})), json(constraints::unit_norm(1)));
-  EXPECT_EQ(json(constraints::unit_norm({0})), R"({"class_name":"UnitNorm","config":{"axis":0}})");
+  const auto unit = constraints::unit_norm({0});  // NOLINT(clang-diagnostic-braced-scalar-init): as users write it
+  EXPECT_EQ(json(unit), R"({"class_name":"UnitNorm","config":{"axis":0}})");
 }
 
 // 0 is a seed like others: the numbers are the same every time, and it is written.

@@ -6,8 +6,12 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "runnel/base/format.h"
+#include "runnel/graph/graph.h"
+#include "runnel/graph/graph_def.h"
 #include "runnel/keras/keras.h"
 #include "runnel/runnel.h"
+#include "runnel/summary/summary.h"
 #include "runnel/tensor/serialize.h"
 #include "tests/summary/support.h"
 #include "tests/support/expect_error.h"
@@ -87,6 +91,129 @@ TEST(TensorBoard, BatchesAndSpeed) {
   expect_error([] { TensorBoard({.update_freq = "sometimes"}); }, Code::invalid_argument, "sometimes");
   expect_error([] { TensorBoard({.update_freq = 0}); }, Code::invalid_argument, "at least 1");
   expect_error([] { TensorBoard({.profile_batch = {5, 2}}); }, Code::invalid_argument, "profile_batch");
+}
+
+struct Noted : Layer {
+  using Layer::Layer;
+  Tensor call(const Tensor& x, const CallArgs&) override {
+    summary::scalar("leaf", 1.f);
+    return x + 1.f;
+  }
+};
+
+// A step of its own that says something.
+struct NotedModel : Sequential {
+  using Sequential::Sequential;
+  StepLogs train_step(const TrainingBatch& batch) override {
+    StepLogs logs = Sequential::train_step(batch);
+    summary::scalar("in_step", 1.f);
+    summary::scalar("own_step", 2.f, 100);
+    return logs;
+  }
+  StepLogs test_step(const TrainingBatch& batch) override {
+    StepLogs logs = Sequential::test_step(batch);
+    summary::scalar("in_test", 1.f);
+    return logs;
+  }
+};
+
+std::vector<std::string> all_of(const std::string& prefix, const std::vector<std::string>& tags) {
+  std::vector<std::string> found;
+  for (const std::string& tag : tags) {
+    if (tag.starts_with(prefix)) found.push_back(tag);
+  }
+  return found;
+}
+
+// Keras writes the same tags, at step 0 all of them.
+TEST(TensorBoard, SummariesOfLayersAndSteps) {
+  NotedModel model({std::make_shared<Noted>(LayerOptions{.name = "noted", .batch_input_shape = PartialShape{-1, 2}}),
+                    make<layers::Dense>(1)},
+                   {.name = "model"});
+  model.compile({.optimizer = "sgd", .loss = "mse"});
+  const Tensor x = ones({8, 2}), y = zeros({8, 1});
+  const auto fit = [&](const TensorBoardOptions& options) {
+    model.fit(x, y,
+              {.batch_size = 2,
+               .epochs = 2,
+               .verbose = 0,
+               .callbacks = {TensorBoard(options)},
+               .validation_data = {x(slice(0, 4)), y(slice(0, 4))}});
+  };
+  using testing::ElementsAre;
+  for (int round = 0; round < 2; ++round) {  // a second fit has files of its own
+    TempDir dir;
+    fit({.log_dir = dir.path(), .update_freq = 2});
+    const std::vector<std::string> train = test::tags_of(dir.path() + "/train");
+    const std::string first = round == 0 ? "0" : "8", third = round == 0 ? "2" : "10";
+    EXPECT_EQ(train.front(), "keras@0");
+    EXPECT_EQ(train[1], "model/noted/leaf@" + first);
+    EXPECT_THAT(all_of("model/noted/leaf", train), ElementsAre("model/noted/leaf@" + first, "model/noted/leaf@" + third,
+                                                               "model/noted/leaf@" + std::to_string(4 + 8 * round),
+                                                               "model/noted/leaf@" + std::to_string(6 + 8 * round)));
+    EXPECT_EQ(all_of("in_step", train).size(), 4u);
+    EXPECT_THAT(all_of("own_step", train), ElementsAre("own_step@100", "own_step@100", "own_step@100", "own_step@100"));
+    EXPECT_EQ(all_of("batch_loss", train).front(), "batch_loss@" + std::to_string(2 + 8 * round));
+    EXPECT_EQ(all_of("graph_def", train).size(), 1u);
+    const std::vector<std::string> validation = test::tags_of(dir.path() + "/validation");
+    EXPECT_THAT(all_of("in_test", validation), ElementsAre("in_test@0", "in_test@0"));
+    EXPECT_THAT(all_of("model/noted/leaf", validation), ElementsAre("model/noted/leaf@0", "model/noted/leaf@0"));
+    EXPECT_FALSE(summary::has_default_writer());
+  }
+  TempDir dir;
+  fit({.log_dir = dir.path()});  // nothing but epochs
+  EXPECT_THAT(test::tags_of(dir.path() + "/train"), ElementsAre("keras@0", "epoch_loss@0", "epoch_loss@1"));
+  fit({.log_dir = dir.path() + "/other"});
+  // Afterwards nothing is left of the writers.
+  model.fit(x, y, {.epochs = 1, .verbose = 0});
+  TempDir alone;
+  model.evaluate(
+      x, y, {.batch_size = 4, .verbose = 0, .callbacks = {TensorBoard({.log_dir = alone.path(), .update_freq = 1})}});
+  EXPECT_THAT(all_of("in_test", test::tags_of(alone.path() + "/validation")), ElementsAre("in_test@0", "in_test@1"));
+  model.evaluate(x, y, {.verbose = 0});
+}
+
+TEST(TensorBoard, AnErrorInFitLeavesNoWriter) {
+  struct Fails : Callback {
+    void on_train_batch_end(int64_t, const Logs&) override { throw invalid_argument("on purpose"); }
+  };
+  TempDir dir;
+  Sequential model({layers::Dense({.units = 1, .input_shape = PartialShape{2}})});
+  model.compile({.optimizer = "sgd", .loss = "mse"});
+  TensorBoard board({.log_dir = dir.path(), .update_freq = 1});
+  expect_error(
+      [&] {
+        model.fit(ones({4, 2}), zeros({4, 1}), {.verbose = 0, .callbacks = {board, Fails()}});
+      },
+      Code::invalid_argument, "on purpose");
+  EXPECT_FALSE(summary::has_default_writer());
+  model.fit(ones({4, 2}), zeros({4, 1}), {.epochs = 1, .verbose = 0});
+}
+
+// Nodes stand in the scopes of their layers, as in Keras.
+TEST(TensorBoard, TheGraphOfTheTrainingStep) {
+  TempDir dir;
+  Sequential model({layers::Dense({.units = 1, .input_shape = PartialShape{2}, .name = "dense"})}, {.name = "model"});
+  model.compile({.optimizer = "sgd", .loss = "mse"});
+  testing::internal::CaptureStdout();
+  model.fit(ones({4, 2}), zeros({4, 1}),
+            {.epochs = 2, .verbose = 1, .callbacks = {TensorBoard({.log_dir = dir.path()})}});
+  testing::internal::GetCapturedStdout();
+  EXPECT_THAT(test::tags_of(dir.path() + "/train"),
+              testing::ElementsAre("keras@0", "graph_def", "epoch_loss@0", "epoch_loss@1"));
+  for (const std::string& record : test::records_of(test::only_event_file(dir.path() + "/train"))) {
+    io::Event event;
+    ASSERT_TRUE(io::parse_event(record, &event));
+    if (event.kind != io::EventKind::graph_def) continue;
+    const std::shared_ptr<Graph> graph = from_graph_def(event.body);
+    std::vector<std::string> names;
+    for (const auto& node : graph->nodes()) names.push_back(node->name);
+    for (const char* node : {"model/dense/MatMul", "model/dense/BiasAdd"}) {
+      EXPECT_THAT(names, testing::Contains(node));
+    }
+    EXPECT_THAT(names, testing::Contains(testing::StartsWith("mean_squared_error/")));
+    EXPECT_THAT(names, testing::Contains(testing::StartsWith("SGD/")));
+  }
 }
 
 TEST(TensorBoard, FilesThatCannotBeWritten) {

@@ -226,6 +226,16 @@ TEST_P(WeightsRoundTrip, ExistingFilesAreKept) {
 
 INSTANTIATE_TEST_SUITE_P(Formats, WeightsRoundTrip, testing::Values("w.h5", "w.weights.h5", "w"));
 
+TEST(Weights, OfTheLatestCheckpoint) {
+  const TempDir dir;
+  const ModelPtr model = small_model(), other = small_model();
+  expect_error([&] { other->load_weights(train::latest_checkpoint(dir.path())); }, Code::invalid_argument,
+               "no checkpoint was given (an empty path)");
+  model->save_weights(dir.file("w"));
+  other->load_weights(train::latest_checkpoint(dir.path())).assert_consumed();
+  EXPECT_EQ(numbers_of(*model), numbers_of(*other));
+}
+
 TEST(WeightsByName, OnlyLayersOfTheSameName) {
   const TempDir dir;
   const ModelPtr model = small_model();

@@ -18,6 +18,7 @@
 #include "runnel/base/cpu.h"
 #include "runnel/kernels/cpu/activations.h"
 #include "runnel/kernels/cpu/loops.h"
+#include "runnel/kernels/cpu/special.h"
 
 namespace runnel::cpu {
 namespace {
@@ -28,6 +29,40 @@ struct Function {
   double (*exact)(double);
   double max_ulp;
 };
+
+// Newton's steps on erf and erfc in long double, from what double precision finds.
+double exact_erfinv(double given) {
+  const long double x = std::abs(static_cast<long double>(given));
+  if (!(x < 1)) return x == 1 ? std::copysign(INFINITY, given) : NAN;
+  long double y = erf_inverse(static_cast<double>(x));
+  for (int step = 0; step < 2; ++step) {
+    const long double miss = x > 0.5L ? std::erfc(y) - (1 - x) : x - std::erf(y);
+    y += miss * std::exp(y * y) / (2 / std::sqrt(3.14159265358979323846264338327950288L));
+  }
+  return static_cast<double>(std::copysign(y, static_cast<long double>(given)));
+}
+
+double exact_lgamma(double x) {
+  int sign = 0;
+  return static_cast<double>(::lgammal_r(static_cast<long double>(x), &sign));
+}
+
+// The recurrence up to 40, then the asymptotic series; below 0 by reflection.
+double exact_digamma(double given) {
+  const long double pi = 3.14159265358979323846264338327950288L, x = given;
+  if (std::isnan(x) || (x <= 0 && x == std::floor(x))) return NAN;
+  if (std::isinf(x)) return given;
+  long double y = 0, z = x;
+  if (x < 0) {
+    y = -pi / std::tan(pi * (x - std::nearbyint(x)));
+    z = 1 - x;
+  }
+  for (; z < 40; z += 1) y -= 1 / z;
+  const long double s = 1 / (z * z);
+  return static_cast<double>(
+      y + std::log(z) - 0.5L / z -
+      s * (1 / 12.0L - s * (1 / 120.0L - s * (1 / 252.0L - s * (1 / 240.0L - s * (1 / 132.0L - s * 691 / 32760.0L))))));
+}
 
 const Function kFunctions[] = {
     {"exp", vexp, [](double x) { return std::exp(x); }, 2},
@@ -43,6 +78,17 @@ const Function kFunctions[] = {
     {"erf", verf, [](double x) { return std::erf(x); }, 2},
     {"sqrt", vsqrt, [](double x) { return std::sqrt(x); }, 0.5},
     {"rsqrt", vrsqrt, [](double x) { return 1 / std::sqrt(x); }, 1.5},
+    {"asin", vasin, [](double x) { return std::asin(x); }, 1.5},
+    {"acos", vacos, [](double x) { return std::acos(x); }, 1.5},
+    {"sinh", vsinh, [](double x) { return std::sinh(x); }, 2},
+    {"cosh", vcosh, [](double x) { return std::cosh(x); }, 2},
+    {"asinh", vasinh, [](double x) { return std::asinh(x); }, 2},
+    {"acosh", vacosh, [](double x) { return std::acosh(x); }, 2},
+    {"atanh", vatanh, [](double x) { return std::atanh(x); }, 1.5},
+    {"erfc", verfc, [](double x) { return std::erfc(x); }, 1},
+    {"erfinv", verfinv, exact_erfinv, 2},
+    {"lgamma", vlgamma, exact_lgamma, 1},
+    {"digamma", vdigamma, exact_digamma, 1},
 };
 
 // The distance in units of the last place of a float at the exact value.
@@ -129,10 +175,14 @@ TEST(VmathBits, DISABLED_PrintsSumsOfAllBits) {
     std::printf("bits of %s: %016llx\n", name, static_cast<unsigned long long>(sum));
   }
   std::vector<float> other(x.rbegin(), x.rend());
-  vatan2(x.data(), other.data(), y.data(), static_cast<int64_t>(x.size()));
-  uint64_t sum = 0;
-  for (float v : y) sum = sum * 31 + (std::isnan(v) ? 0 : std::bit_cast<uint32_t>(v));
-  std::printf("bits of atan2: %016llx\n", static_cast<unsigned long long>(sum));
+  const std::pair<const char*, void (*)(const float*, const float*, float*, int64_t)> of_two[] = {
+      {"atan2", vatan2}, {"xlogy", vxlogy}, {"xlog1py", vxlog1py}, {"pow", vpow}};
+  for (const auto& [name, array] : of_two) {
+    array(x.data(), other.data(), y.data(), static_cast<int64_t>(x.size()));
+    uint64_t sum = 0;
+    for (float v : y) sum = sum * 31 + (std::isnan(v) ? 0 : std::bit_cast<uint32_t>(v));
+    std::printf("bits of %s: %016llx\n", name, static_cast<unsigned long long>(sum));
+  }
 }
 
 TEST(Vmath, Atan2IsTheAngleInEveryQuadrant) {
@@ -155,6 +205,117 @@ TEST(Vmath, Atan2IsTheAngleInEveryQuadrant) {
   }
 }
 
+// Where a function of many terms is nearly 0, and where one formula takes over from another.
+TEST(Vmath, SpecialFunctionsNearTheirZerosAndSeams) {
+  const auto worst = [](const Function& f, float middle) {
+    std::vector<float> x, y;
+    float low = middle, high = middle;
+    for (int i = 0; i < 500; ++i) {
+      x.insert(x.end(), {low, high});
+      low = std::nextafter(low, -INFINITY);
+      high = std::nextafter(high, INFINITY);
+    }
+    y.resize(x.size());
+    f.array(x.data(), y.data(), static_cast<int64_t>(x.size()));
+    double most = 0;
+    for (size_t i = 0; i < x.size(); ++i) most = std::max(most, ulp_error(y[i], f.exact(x[i])));
+    return most;
+  };
+  const std::pair<std::string_view, std::vector<float>> places[] = {
+      {"lgamma", {0.9f, 1, 2, 2.1f, 8, 0, -2, -2.4570247f, -2.7476826f, -3.1435808f, -3.9552942f, -7.999f}},
+      {"digamma", {1.4616321f, 7, 8, 0, -1, -0.5040830f, -1.5734984f, -2.6107208f, -9.7026725f}},
+      {"erfinv", {0.9966252f, -0.9966252f, 0, 1, -1}},
+      {"erfc", {0, 0.5f, 9.1f, 10.06f}},
+      {"asin", {0.5625f, 1}},
+      {"acos", {0.5625f, -0.5625f, 1, -1, 0}},
+      {"asinh", {0.53f, 0x1p60f}},
+      {"acosh", {1, 0x1p60f}},
+      {"atanh", {0.5f, 1}},
+      {"sinh", {1, 88.72f, 89.4159f}},
+      {"cosh", {0, 88.72f, 89.4159f}}};
+  for (const auto& [name, middles] : places) {
+    for (const Function& f : kFunctions) {
+      if (name != f.name) continue;
+      for (const float middle : middles) EXPECT_LE(worst(f, middle), f.max_ulp) << name << " near " << middle;
+    }
+  }
+}
+
+TEST(Vmath, PowersOfAllKinds) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const std::vector<float> special = {0.0f,  -0.0f, 1,    -1,    inf,     -inf,     NAN, 2,      -2,  0.5f,
+                                      -0.5f, 3,     -3.f, 1e38f, -1.5e7f, 16777215, 3e9, 1e-38f, -7.f};
+  for (const float x : special) {
+    for (const float y : special) {
+      float z;
+      vpow(&x, &y, &z, 1);
+      const auto exact = static_cast<float>(std::pow(static_cast<long double>(x), static_cast<long double>(y)));
+      if (std::isnan(exact)) {
+        EXPECT_TRUE(std::isnan(z)) << x << "^" << y;
+      } else {
+        EXPECT_LE(ulp_error(z, exact), 1) << x << "^" << y << " = " << z;
+        EXPECT_EQ(std::signbit(z), std::signbit(exact)) << x << "^" << y;
+      }
+    }
+  }
+  constexpr int kMany = 200000;
+  std::vector<float> x(kMany), y(kMany), z(kMany);
+  uint32_t state = 7;
+  const auto draw = [&state](int64_t n) {
+    return static_cast<int64_t>((state = state * 1664525u + 1013904223u) >> 8) % n;
+  };
+  for (size_t i = 0; i < kMany; ++i) {
+    switch (i % 4) {
+      case 0:  // all bits
+        x[i] = std::bit_cast<float>(static_cast<uint32_t>(draw(1 << 16) << 16 | draw(1 << 16)));
+        y[i] = std::bit_cast<float>(static_cast<uint32_t>(draw(1 << 16) << 16 | draw(1 << 16)));
+        break;
+      case 1:  // near 1, to large powers
+        x[i] = 1 + static_cast<float>(draw(20001) - 10000) * 1e-6f;
+        y[i] = static_cast<float>(draw(20001) - 10000) * 100;
+        break;
+      case 2:
+        x[i] = std::exp(static_cast<float>(draw(20001) - 10000) / 500);
+        y[i] = static_cast<float>(draw(20001) - 10000) / 700;
+        break;
+      default:  // whole and half numbers, negative ones too
+        x[i] = static_cast<float>(draw(41) - 20);
+        y[i] = static_cast<float>(draw(81) - 40) / 2;
+    }
+  }
+  vpow(x.data(), y.data(), z.data(), kMany);
+  for (size_t i = 0; i < kMany; ++i) {
+    const auto exact = static_cast<double>(std::pow(static_cast<long double>(x[i]), static_cast<long double>(y[i])));
+    ASSERT_LE(ulp_error(z[i], exact), 0.51) << x[i] << "^" << y[i] << " = " << z[i];
+  }
+}
+
+TEST(Vmath, ProductsWithLogarithms) {
+  std::vector<float> x, y;
+  for (int i = 0; i < 3000; ++i) {
+    x.push_back(static_cast<float>(i % 7 - 3) * 0.37f);
+    y.push_back(std::ldexp(1.0f + static_cast<float>(i) / 3000, i % 60 - 30));
+  }
+  for (const float other : {0.0f, -0.0f, -1.0f, -2.0f, NAN, INFINITY}) {
+    for (const float factor : {0.0f, -0.0f, 1.5f, NAN, INFINITY}) {
+      x.push_back(factor);
+      y.push_back(other);
+    }
+  }
+  std::vector<float> z(x.size());
+  const auto n = static_cast<int64_t>(x.size());
+  vxlogy(x.data(), y.data(), z.data(), n);
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double exact = x[i] == 0 ? 0 : x[i] * std::log(static_cast<double>(y[i]));
+    ASSERT_LE(ulp_error(z[i], exact), 2.5) << x[i] << " log(" << y[i] << ") = " << z[i];
+  }
+  vxlog1py(x.data(), y.data(), z.data(), n);
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double exact = x[i] == 0 ? 0 : x[i] * std::log1p(static_cast<double>(y[i]));
+    ASSERT_LE(ulp_error(z[i], exact), 2.5) << x[i] << " log1p(" << y[i] << ") = " << z[i];
+  }
+}
+
 std::string sums_of_bits(const std::string& isa) {
   const std::string command = "RUNNEL_ISA=" + isa + " '" + std::filesystem::read_symlink("/proc/self/exe").string() +
                               "' --gtest_also_run_disabled_tests --gtest_filter=VmathBits.DISABLED_*";
@@ -170,8 +331,39 @@ std::string sums_of_bits(const std::string& isa) {
 TEST(VmathBits, Avx512GivesThoseOfAvx2) {
   if (!detect_cpu(nullptr).avx512) GTEST_SKIP() << "this machine has no AVX-512";
   const std::string avx2 = sums_of_bits("avx2");
-  EXPECT_EQ(std::count(avx2.begin(), avx2.end(), '\n'), 17);
+  EXPECT_EQ(std::count(avx2.begin(), avx2.end(), '\n'), 31);
   EXPECT_EQ(sums_of_bits("avx512"), avx2);
+}
+
+// Exp and Log of doubles, against long double.
+TEST(Vmath, DoublesWithinUlp) {
+  const auto error = [](double got, long double exact) -> double {
+    const auto rounded = static_cast<double>(exact);
+    if (std::isnan(rounded)) return std::isnan(got) ? 0 : INFINITY;
+    if (std::isinf(rounded) || std::isinf(got)) return got == rounded ? 0 : INFINITY;
+    const int exponent = std::max(std::ilogb(rounded == 0 ? 5e-324 : rounded), -1022);
+    return static_cast<double>(std::abs(static_cast<long double>(got) - exact) / std::ldexp(1.0L, exponent - 52));
+  };
+  std::vector<double> x = {0,      -0.0,   1,      -1,     INFINITY, -INFINITY, NAN,
+                           5e-324, 1e-310, 709.78, 709.79, -745.1,   -745.2,    1e300};
+  uint64_t state = 1;
+  for (int i = 0; i < 300000; ++i) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    const double unit = static_cast<double>(state >> 11) * 0x1p-53;  // in [0, 1)
+    x.insert(x.end(), {std::bit_cast<double>(state ^ state >> 29), unit * 1600 - 800, unit * 2 - 1, 1 + unit * 0x1p-8,
+                       1 - unit * 0x1p-8, 0.5 + unit, 100 * unit});
+  }
+  std::vector<double> y(x.size());
+  const auto n = static_cast<int64_t>(x.size());
+  const NoAttrs none;
+  unary_kernel<Exp, double, double>()(x.data(), y.data(), n, &none);  // the pool would count denormals as 0
+  for (size_t i = 0; i < x.size(); ++i) {
+    ASSERT_LE(error(y[i], std::exp(static_cast<long double>(x[i]))), 1.01) << "exp(" << x[i] << ") = " << y[i];
+  }
+  unary_kernel<Log, double, double>()(x.data(), y.data(), n, &none);
+  for (size_t i = 0; i < x.size(); ++i) {
+    ASSERT_LE(error(y[i], std::log(static_cast<long double>(x[i]))), 1) << "log(" << x[i] << ") = " << y[i];
+  }
 }
 
 TEST(Vmath, FunctorsServeEveryFloatingType) {

@@ -1,4 +1,6 @@
 #include <cstring>
+#include <limits>
+#include <vector>
 
 #include "runnel/op/context.h"
 #include "runnel/runnel.h"
@@ -146,6 +148,33 @@ TEST(Gather, SameBitsWithThreads) {
   expect_same_with_threads([&] {
     return scatter_nd(expand_dims(floormod(at, 3), 1), numbered(float32, {2000, 5000}), {3, 5000});
   });
+}
+
+TEST(GatherNd, ManyScalars) {
+  const int64_t n = 1000;
+  std::vector<int32_t> at;
+  std::vector<float> expected;
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t a = i * 7 % 5, b = i * 13 % 4, c = i * 29 % 6;
+    at.insert(at.end(), {static_cast<int32_t>(a), static_cast<int32_t>(b), static_cast<int32_t>(c)});
+    expected.push_back(static_cast<float>((a * 4 + b) * 6 + c));
+  }
+  const Tensor x = reshape(range(5 * 4 * 6), {5, 4, 6});
+  EXPECT_EQ(gather_nd(cast(x, float32), Tensor::of(at, Shape{n, 3})).to_vector<float>(), expected);
+  at[3 * 700 + 1] = 4;
+  at[3 * 701 + 2] = -1;
+  expect_error(
+      [&] {
+        gather_nd(x, Tensor::of(at, Shape{n, 3}));
+      },
+      Code::invalid_argument, "indices[700] has 4 for dimension 1, which is not in [0, 4)");
+  at[3 * 700 + 1] = 0;
+  at[3 * 701 + 2] = std::numeric_limits<int32_t>::min();
+  expect_error(
+      [&] {
+        gather_nd(x, Tensor::of(at, Shape{n, 3}));
+      },
+      Code::invalid_argument, "indices[701] has -2147483648 for dimension 2");
 }
 
 TEST(ScatterNd, AddsUp) {

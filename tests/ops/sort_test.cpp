@@ -130,6 +130,29 @@ TEST(TopK, FewOfMany) {
   }
 }
 
+// As the integers of one order; NaN comes last, wherever it stands, and both zeros are one number.
+TEST(TopK, FewOfManyFloatsOfAllKinds) {
+  const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
+  for (const int kind : {0, 1, 2}) {
+    std::vector<float> x(3001, kind == 0 ? nan : -inf);
+    for (size_t i = kind == 1 ? 2990 : 500; i < x.size(); ++i) {
+      const size_t n = i * 7919 % 3001;
+      x[i] = n % 50 == 0 ? nan : n % 60 == 7 ? -0.0f : n % 60 == 9 ? 0.0f : -static_cast<float>(n / 40);
+    }
+    std::vector<int64_t> order(x.size());
+    for (size_t i = 0; i < x.size(); ++i) order[i] = static_cast<int64_t>(i);
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+      const float p = x[static_cast<size_t>(a)], q = x[static_cast<size_t>(b)];
+      return std::isnan(q) ? !std::isnan(p) : p > q;
+    });
+    for (const int k : {1, 5, 180}) {
+      EXPECT_EQ(math::top_k(Tensor::of(x), k, true, int64).indices.to_vector<int64_t>(),
+                std::vector<int64_t>(order.begin(), order.begin() + k))
+          << kind << ", " << k;
+    }
+  }
+}
+
 TEST(TopK, Errors) {
   expect_error([] { math::top_k(Tensor{1.f, 2.f}, 3); }, Code::invalid_argument, "[TopKV2] rows of 2 elements");
   expect_error([] { math::top_k(Tensor{1.f, 2.f}, -1); }, Code::invalid_argument, "negative");

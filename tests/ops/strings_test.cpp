@@ -1,6 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <limits>
 
 #include "runnel/runnel.h"
@@ -90,6 +93,20 @@ TEST(Strings, Numbers) {
   EXPECT_THAT(message([] { strings::to_number(""); }), HasSubstr("'' is no float32"));
   EXPECT_THAT(strings::to_number(Tensor{"0x1f", "-0x1F", "0x.8", "1e-60", "-1e60"}).to_vector<float>(),
               ElementsAre(31.f, -31.f, .5f, 0.f, -std::numeric_limits<float>::infinity()));
+  // Short numbers are read in another way than long ones: the same value to the last bit.
+  for (const double value :
+       {0.1, -0.3, 1234.567, 0.000001, 16777217.0, 9999999.0, 0.7, 123456.7, 8.5899346, -0.0, 33333.33}) {
+    for (const char* spec : {"%.0f", "%.1f", "%.3f", "%.7f", "%.12f", "%.15f"}) {
+      char text[64];
+      std::snprintf(text, sizeof text, spec, value);
+      const auto same = [](auto a, auto b) { return a == b && std::signbit(a) == std::signbit(b); };
+      EXPECT_TRUE(same(strings::to_number(text).item<float>(), std::strtof(text, nullptr))) << text;
+      EXPECT_TRUE(same(strings::to_number(text, float64).item<double>(), std::strtod(text, nullptr))) << text;
+    }
+  }
+  for (const char* text : {"1.2.3", "--1", "1-", ".", "1 2", "-"}) {
+    EXPECT_THAT(message([&] { strings::to_number(text); }), HasSubstr("is no float32"));
+  }
   for (const char* text : {"0x-5", "-0x-5", "0xinf", "0xnan", "0x", "0x+1"}) {
     EXPECT_THAT(message([&] { strings::to_number(text); }), HasSubstr("is no float32"));
   }
@@ -128,6 +145,53 @@ TEST(Strings, Unicode) {
   // Half a pair and a byte more.
   EXPECT_EQ(words(strings::unicode_transcode(Tensor{"\xd8\x3d\xde"}, "UTF-16-BE", "UTF-8")), (Words{"\xef\xbf\xbd"}));
   EXPECT_EQ(words(strings::unicode_transcode(Tensor{"\x3d\xd8\xde"}, "UTF-16-LE", "UTF-8")), (Words{"\xef\xbf\xbd"}));
+}
+
+// Thousands are written in chunks and share memory, long ones have their own, and single ones outlive the rest.
+TEST(Strings, ManyOfAllLengths) {
+  std::vector<std::string> given;
+  for (size_t i = 0; i < 3000; ++i) {
+    const size_t length = i % 97 == 0 ? 5000 + i : i % 5 == 0 ? 0 : i % 61;
+    std::string text;
+    for (size_t k = 0; k < length; ++k) text += static_cast<char>("aBcZ9 @[`{\xc3"[(i + k) % 11]);
+    given.push_back(text);
+  }
+  const auto ascii = [](std::string text, char first, int by) {
+    for (char& c : text) c = static_cast<char>(c >= first && c < first + 26 ? c + by : c);
+    return text;
+  };
+  const auto expected = [&](auto f) {
+    Words all;
+    for (const std::string& text : given) all.push_back(f(text));
+    return all;
+  };
+  const Tensor in = Tensor::of(given);
+  for (const int threads : {1, 2}) {
+    set_num_threads(threads);
+    EXPECT_EQ(words(strings::lower(in)), expected([&](const std::string& s) { return ascii(s, 'A', 32); }));
+    EXPECT_EQ(words(strings::upper(in)), expected([&](const std::string& s) { return ascii(s, 'a', -32); }));
+    EXPECT_EQ(words(strings::substr(in, 0, 4)), expected([](const std::string& s) { return s.substr(0, 4); }));
+    EXPECT_EQ(words(strings::substr(in, 0, 1000)), expected([](const std::string& s) { return s.substr(0, 1000); }));
+    EXPECT_EQ(words(strings::join({in, Tensor("x"), in}, "-")),
+              expected([](const std::string& s) { return s + "-x-" + s; }));
+    EXPECT_EQ(words(io::decode_base64(io::encode_base64(in))), given);
+    EXPECT_EQ(words(strings::strip(in)), expected([](std::string s) {
+                s.erase(0, s.find_first_not_of(' '));
+                return s.substr(0, s.find_last_not_of(' ') + 1);
+              }));
+  }
+  set_num_threads(2);
+  Tensor kept;
+  {
+    const Tensor all = strings::upper(in);
+    kept = gather(all, Tensor{3, 97, 2999});
+  }
+  EXPECT_EQ(words(kept), (Words{ascii(given[3], 'a', -32), ascii(given[97], 'a', -32), ascii(given[2999], 'a', -32)}));
+  // The first error is that of the first bad string, whatever thread finds one.
+  std::vector<std::string> numbers(2000, "1.5");
+  numbers[700] = "first";
+  numbers[1900] = "second";
+  EXPECT_THAT(message([&] { strings::to_number(Tensor::of(numbers)); }), HasSubstr("'first' is no float32"));
 }
 
 TEST(Strings, ANumberIsNoString) {

@@ -130,7 +130,9 @@ const std::set<std::string> kWithoutOwnLoops = {
     "RngReadAndSkip",
     // Tables and variables by name, one element after the other, and the time.
     "AnonymousHashTable",
+    "AnonymousMutableDenseHashTable",
     "AnonymousMutableHashTable",
+    "AnonymousMutableHashTableOfTensors",
     "CheckNumerics",
     "DestroyResourceOp",
     "DisableCopyOnRead",
@@ -139,6 +141,8 @@ const std::set<std::string> kWithoutOwnLoops = {
     "InitializeTableV2",
     "LookupTableExportV2",
     "LookupTableImportV2",
+    "MutableDenseHashTableV2",
+    "MutableHashTableOfTensorsV2",
     "MutableHashTableV2",
     "Timestamp",
     "VarHandleOp",

@@ -45,7 +45,7 @@ inline std::vector<std::string> tags_of(const std::string& folder) {
     io::Event event;
     EXPECT_TRUE(io::parse_event(record, &event));
     if (event.kind != io::EventKind::summary) {
-      if (event.kind != io::EventKind::file_version) tags.push_back(io::event_kind_name(event.kind));
+      if (event.kind != io::EventKind::file_version) tags.emplace_back(io::event_kind_name(event.kind));
       continue;
     }
     io::visit_event_values(event.body, [&](const io::EventValue& value) {

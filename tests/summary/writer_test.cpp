@@ -324,6 +324,72 @@ TEST_F(Summaries, ManyThreadsOneFolder) {
   for (const auto& [tag, count] : counts) EXPECT_EQ(count, tag[0] == 't' ? steps : 4) << tag;
 }
 
+// Eight threads with writers of their own in one folder.
+void write_from_threads(const std::string& folder, const std::string& who) {
+  constexpr int threads = 8, steps = 100;
+  std::vector<std::thread> pool;
+  for (int t = 0; t < threads; ++t) {
+    pool.emplace_back([&, t] {
+      const SummaryWriter own = create_file_writer(folder, {.max_queue = t});
+      const auto scope = own.as_default();
+      for (int i = 0; i < steps; ++i) {
+        scalar(who + std::to_string(t), i, i);
+        if (i % 25 == 0) text("note" + who, "text", i);
+        if (i % 50 == 0) own.flush();
+      }
+    });
+  }
+  for (std::thread& thread : pool) thread.join();
+}
+
+// The other process of the test below.
+TEST_F(Summaries, DISABLED_WritesFromThreads) {
+  const char* folder = std::getenv("RUNNEL_TEST_FOLDER");
+  if (!folder) GTEST_SKIP() << "the test below runs it";
+  write_from_threads(folder, "other");
+}
+
+TEST_F(Summaries, ManyThreadsAndTwoProcessesOneFolder) {
+  TempDir dir;
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::setenv("RUNNEL_TEST_FOLDER", dir.path().c_str(), 1);
+    ::alarm(60);  // ends what hangs
+    if (std::freopen("/dev/null", "w", stdout) == nullptr) ::_exit(99);
+    ::execl(program.c_str(), program.c_str(), "--gtest_filter=Summaries.DISABLED_WritesFromThreads",
+            "--gtest_also_run_disabled_tests", nullptr);
+    ::_exit(98);
+  }
+  write_from_threads(dir.path(), "mine");
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  std::map<std::string, int> counts;
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(dir.path())) {
+    if (!io::is_event_file(entry.path().filename().string())) continue;
+    ++files;
+    io::EventReader reader(entry.path());
+    io::Event event;
+    io::EventReader::Status read;
+    int64_t next = 0;
+    while ((read = reader.read(&event)) == io::EventReader::Status::event) {
+      if (event.kind != io::EventKind::summary) continue;
+      io::visit_event_values(event.body, [&](const io::EventValue& value) {
+        ++counts[std::string(value.tag)];
+        if (value.tag.substr(0, 4) != "note") {
+          EXPECT_EQ(event.step, next++);
+        }
+      });
+    }
+    EXPECT_EQ(read, io::EventReader::Status::end) << entry.path();
+  }
+  EXPECT_EQ(files, 16);
+  EXPECT_EQ(counts.size(), 18u);
+  for (const auto& [tag, count] : counts) EXPECT_EQ(count, tag.starts_with("note") ? 32 : 100) << tag;
+}
+
 TEST_F(Summaries, PrecisionAndRecall) {
   TempDir dir;
   {

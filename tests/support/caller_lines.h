@@ -24,4 +24,4 @@ inline std::string message_of(const std::function<void()>& mistake) {
 #define EXPECT_NAMES_THIS_LINE(...)                                                                                \
   EXPECT_THAT(::runnel::test::message_of([&] { static_cast<void>(__VA_ARGS__); }),                                 \
               ::testing::AllOf(::testing::HasSubstr(std::string(__FILE__) + ":" + std::to_string(__LINE__) + ")"), \
-                               ::testing::Not(::testing::HasSubstr("runnel/ops/"))))
+                               ::testing::Not(::testing::ContainsRegex("at [^)]*/runnel/[a-z]+/[a-z0-9_/]+[.]"))))

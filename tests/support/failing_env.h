@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <utility>
 #include <vector>
@@ -115,7 +116,7 @@ class PowerlessEnv : public FailingEnv {
     } else if (loss == Loss::oldest_name) {
       if (!names_.empty()) names_.front().undo();
     } else {
-      for (auto change = names_.rbegin(); change != names_.rend(); ++change) change->undo();
+      for (auto& change : std::views::reverse(names_)) change.undo();
     }
     names_.clear();
     files_.clear();

@@ -16,6 +16,12 @@ inline int64_t resident_bytes() {
   return resident * sysconf(_SC_PAGESIZE);
 }
 
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool kThreadSanitizer = true;  // GCC's; clang's is not used
+#else
+inline constexpr bool kThreadSanitizer = false;
+#endif
+
 // A sanitizer keeps freed memory aside.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kSanitized = true;

@@ -8,38 +8,21 @@ import collections
 import csv
 import hashlib
 import json
-import os
 import pathlib
 import re
 import shutil
 import struct
-import subprocess
 import sys
 import tempfile
 
-RUNNEL, ROOT = sys.argv[1], pathlib.Path(sys.argv[2])
+from runnel_program import expect, faults, fixtures, run_program
+
 GRAPH = '_CHECKPOINTABLE_OBJECT_GRAPH'
 VALUE = '/.ATTRIBUTES/VARIABLE_VALUE'
-faults = []
-
-
-def fixtures():
-    if 'RUNNEL_FIXTURES' in os.environ:
-        return pathlib.Path(os.environ['RUNNEL_FIXTURES'])
-    for folder in [ROOT, *ROOT.parents]:
-        if (folder / 'shared/fixtures').is_dir():
-            return folder / 'shared/fixtures'
-    return None
 
 
 def run(*arguments):
-    done = subprocess.run([RUNNEL, 'ckpt', *map(str, arguments)], capture_output=True)
-    return done.returncode, done.stdout, done.stderr.decode()
-
-
-def expect(what, got, wanted):
-    if got != wanted:
-        faults.append(f'{what}: {got!r}, expected {wanted!r}')
+    return run_program('ckpt', *arguments)
 
 
 def expect_error(what, message, *arguments):

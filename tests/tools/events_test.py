@@ -7,7 +7,6 @@ import ast
 import csv
 import json
 import math
-import os
 import pathlib
 import re
 import shutil
@@ -18,27 +17,12 @@ import sys
 import tempfile
 import time
 
-RUNNEL, ROOT = sys.argv[1], pathlib.Path(sys.argv[2])
-faults = []
-
-
-def fixtures():
-    if 'RUNNEL_FIXTURES' in os.environ:
-        return pathlib.Path(os.environ['RUNNEL_FIXTURES'])
-    for folder in [ROOT, *ROOT.parents]:
-        if (folder / 'shared/fixtures').is_dir():
-            return folder / 'shared/fixtures'
-    return None
+from runnel_program import RUNNEL, expect, faults, fixtures, run_program
 
 
 def run(*arguments):
-    done = subprocess.run([RUNNEL, 'events', *map(str, arguments)], capture_output=True)
-    return done.returncode, done.stdout.decode(), done.stderr.decode()
-
-
-def expect(what, got, wanted):
-    if got != wanted:
-        faults.append(f'{what}: {got!r}, expected {wanted!r}')
+    status, out, err = run_program('events', *arguments)
+    return status, out.decode(), err
 
 
 def listed(path):

@@ -6,36 +6,18 @@ Everything expected is worked out without Runnel: from the tables, or with struc
 import csv
 import hashlib
 import json
-import os
 import pathlib
 import re
 import struct
-import subprocess
 import sys
 import tempfile
 import zlib
 
-RUNNEL, ROOT = sys.argv[1], pathlib.Path(sys.argv[2])
-faults = []
-
-
-def fixtures():
-    if 'RUNNEL_FIXTURES' in os.environ:
-        return pathlib.Path(os.environ['RUNNEL_FIXTURES'])
-    for folder in [ROOT, *ROOT.parents]:
-        if (folder / 'shared/fixtures').is_dir():
-            return folder / 'shared/fixtures'
-    return None
+from runnel_program import expect, faults, fixtures, run_program
 
 
 def run(*arguments):
-    done = subprocess.run([RUNNEL, 'records', *map(str, arguments)], capture_output=True)
-    return done.returncode, done.stdout, done.stderr.decode()
-
-
-def expect(what, got, wanted):
-    if got != wanted:
-        faults.append(f'{what}: {got!r}, expected {wanted!r}')
+    return run_program('records', *arguments)
 
 
 def crc_table():

@@ -29,7 +29,7 @@ struct Saved {
   Checkpoint checkpoint{{{"v", v}}};
 };
 
-std::vector<std::string> names_of(const std::vector<std::string>& prefixes) {
+std::vector<std::string> base_names_of(const std::vector<std::string>& prefixes) {
   std::vector<std::string> names;
   for (const std::string& prefix : prefixes) names.push_back(prefix.substr(prefix.rfind('/') + 1));
   return names;
@@ -58,7 +58,7 @@ void replay(const std::string& fixture, CheckpointManagerOptions options, double
     const auto path = manager.save(number(i++));
     EXPECT_EQ(path, manager.latest_checkpoint());
     EXPECT_EQ(read_text(dir.file("checkpoint")), state);
-    EXPECT_EQ(names_of(manager.checkpoints()), step["kept"].get<std::vector<std::string>>());
+    EXPECT_EQ(base_names_of(manager.checkpoints()), step["kept"].get<std::vector<std::string>>());
     EXPECT_EQ(Env::posix().list(dir.path()), step["files"].get<std::vector<std::string>>());
   }
   for (const std::string& name : Env::posix().list(dir.path())) {
@@ -107,7 +107,7 @@ TEST(CheckpointManager, HoursGoOnWithANewOne) {
   set_log_level(LogLevel::warning);
   EXPECT_THAT(manager.checkpoints(), IsEmpty());
   for (int k = 0; k < 3; ++k) manager.save();
-  EXPECT_THAT(names_of(manager.checkpoints()), ElementsAre("ckpt-12"));
+  EXPECT_THAT(base_names_of(manager.checkpoints()), ElementsAre("ckpt-12"));
   EXPECT_THAT(read_text(dir.file("checkpoint")), ::testing::HasSubstr("last_preserved_timestamp: 993500.0\n"));
 }
 
@@ -124,11 +124,11 @@ TEST(CheckpointManager, ANewOneGoesOn) {
   }
   Saved saved;
   CheckpointManager manager(saved.checkpoint, dir.path(), 2);
-  EXPECT_THAT(names_of(manager.checkpoints()), ElementsAre("ckpt-2", "ckpt-3", "ckpt-4"));  // until the next save
+  EXPECT_THAT(base_names_of(manager.checkpoints()), ElementsAre("ckpt-2", "ckpt-3", "ckpt-4"));  // until the next save
   EXPECT_EQ(manager.restore_or_initialize(), dir.file("ckpt-4"));
   EXPECT_EQ(saved.v.value().item<float>(), 4);
   EXPECT_EQ(manager.save(), dir.file("ckpt-5"));
-  EXPECT_THAT(names_of(manager.checkpoints()), ElementsAre("ckpt-4", "ckpt-5"));
+  EXPECT_THAT(base_names_of(manager.checkpoints()), ElementsAre("ckpt-4", "ckpt-5"));
   EXPECT_FALSE(io::checkpoint_exists(dir.file("ckpt-2")));
   EXPECT_FALSE(io::checkpoint_exists(dir.file("ckpt-3")));
   CheckpointManager all(saved.checkpoint, dir.path(), std::nullopt);
@@ -144,7 +144,7 @@ TEST(CheckpointManager, ANumberThatComesAgainIsTheNewest) {
     saved.v.assign(number * 10 + saved.checkpoint.save_counter().value().item<int64_t>());
     manager.save(number);
   }
-  EXPECT_THAT(names_of(manager.checkpoints()), ElementsAre("ckpt-2", "ckpt-3", "ckpt-1"));
+  EXPECT_THAT(base_names_of(manager.checkpoints()), ElementsAre("ckpt-2", "ckpt-3", "ckpt-1"));
   EXPECT_EQ(saved.checkpoint.save_counter().value().item<int64_t>(), 4);
   saved.v.assign(0);
   saved.checkpoint.restore(manager.latest_checkpoint()).assert_consumed();
@@ -263,11 +263,11 @@ TEST(CheckpointManager, TwoInOneFolderKnowOfEachOther) {
   second.save();
   first.save();
   second.save();
-  EXPECT_THAT(names_of(second.checkpoints()), ElementsAre("b-1", "a-2", "b-2"));
+  EXPECT_THAT(base_names_of(second.checkpoints()), ElementsAre("b-1", "a-2", "b-2"));
   EXPECT_EQ(*latest_checkpoint(dir.path()), dir.file("b-2"));
   EXPECT_EQ(Env::posix().list(dir.path()).size(), 7u);
   first.save();
-  EXPECT_THAT(names_of(first.checkpoints()), ElementsAre("a-2", "b-2", "a-3"));
+  EXPECT_THAT(base_names_of(first.checkpoints()), ElementsAre("a-2", "b-2", "a-3"));
 }
 
 TEST(CheckpointManager, WrongSettingsAreRefused) {

@@ -8,6 +8,7 @@
 #include "runnel/keras/keras.h"
 #include "runnel/runnel.h"
 #include "runnel/track/checkpoint.h"
+#include "runnel/track/checkpoints_iterator.h"
 #include "tests/support/temp_dir.h"
 
 namespace runnel::checkpoints_page {
@@ -48,6 +49,15 @@ void values_that_wait() {
   model(ones({1, 3}));
   std::cout << status;                       // matched     myAwesomeModel/dense/kernel                    float32  [3,1]
   status.assert_existing_objects_matched().expect_partial();
+}
+
+void evaluate_all() {
+  Linear model;
+  train::Checkpoint checkpoint({{"myAwesomeModel", &model}});
+  for (const std::string& path : train::checkpoints_iterator("./save", {.timeout = 0})) {   // seconds; none: for ever
+    checkpoint.restore(path).expect_partial();
+    std::cout << path << ' ' << model(ones({1, 3})) << '\n';
+  }
 }
 
 void go_on(int64_t until) {
@@ -94,6 +104,7 @@ TEST(CheckpointsPage, ProgramsRun) {
   testing::internal::CaptureStderr();
   train_and_save();
   restore_and_test();
+  evaluate_all();
   values_that_wait();
   go_on(20);
   go_on(50);

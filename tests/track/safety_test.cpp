@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "runnel/io/checkpoint_names.h"
+#include "runnel/io/checkpoint_writer.h"
 #include "runnel/runnel.h"
 #include "runnel/track/checkpoint.h"
 #include "runnel/track/checkpoint_contents.h"
@@ -52,6 +54,16 @@ TEST(Safety, AFailedSaveLeavesTheOlderCheckpointAndTheNumber) {
     EXPECT_EQ(latest_checkpoint(dir.path()), dir.file("ckpt-2"));
   }
   EXPECT_GT(failures, 5);
+}
+
+TEST(Safety, AFailedCallbackDoesNotTakeTheNumberBack) {
+  const TempDir dir;
+  Checkpoint checkpoint({{"v", Variable(1.f)}});
+  const CheckpointOptions failing{
+      .experimental_write_callbacks = {[](const std::string&) { throw Error(Code::unavailable, "nobody listens"); }}};
+  expect_error([&] { checkpoint.save(dir.file("ckpt"), failing); }, Code::unavailable, "nobody listens");
+  EXPECT_EQ(latest_checkpoint(dir.path()), dir.file("ckpt-1"));
+  EXPECT_EQ(checkpoint.save(dir.file("ckpt")), dir.file("ckpt-2"));
 }
 
 TEST(Safety, TheLatestIsFoundOrMissedAsTensorFlowDoes) {
@@ -160,6 +172,43 @@ TEST(Safety, APartThatDoesNotFitIsNoPart) {
   checkpoint.track("extra", fits);  // the value has waited
   EXPECT_EQ(fits.value().item<float>(), 5.f);
   checkpoint.capture();
+}
+
+// By name, too: a part that fits does not make the one before forgotten.
+TEST(Safety, AMisfitByNameStaysInTheTable) {
+  const TempDir dir;
+  io::CheckpointWriter file(dir.file("old"));
+  const std::vector<float> numbers{1, 2};
+  const std::vector<int64_t> shape{2};
+  for (const char* key : {"a", "b"}) file.add(key, 1, shape, std::as_bytes(std::span(numbers)));
+  file.finish();
+  Checkpoint checkpoint;
+  const RestoreStatus status = checkpoint.read(dir.file("old"));
+  expect_error([&] { checkpoint.track("x", Variable(zeros({3}), {.name = "a"})); }, Code::invalid_argument, "a: ");
+  checkpoint.track("y", Variable(zeros({2}), {.name = "b"}));
+  EXPECT_THAT(status.str(), HasSubstr("mismatched  a "));
+  expect_error([&] { status.assert_existing_objects_matched(); }, Code::failed_precondition, "do not fit the program");
+  checkpoint.track("x", Variable(zeros({2}), {.name = "a"}));
+  status.assert_existing_objects_matched();
+}
+
+// A manager may remove the checkpoint, and a program may save another under its name.
+TEST(Safety, ValuesThatWaitAreThoseOfTheFileThatWasRestored) {
+  for (const bool replaced : {false, true}) {
+    const TempDir dir;
+    const Variable v(Tensor{1.f, 2.f}), other(Tensor{5.f, 6.f});
+    const std::string prefix = Checkpoint({{"v", v}}).write(dir.file("ckpt"));
+    Checkpoint later;
+    later.read(prefix);
+    if (replaced) {
+      for (int i = 0; i < 2; ++i) Checkpoint({{"v", other}}).write(prefix);
+    } else {
+      io::remove_checkpoint(prefix);
+    }
+    const Variable made(zeros({2}));
+    later.track("v", made);
+    EXPECT_EQ(made.value().to_vector<float>(), (std::vector<float>{1, 2}));
+  }
 }
 
 TEST(Safety, AValueThatCannotBeSetLeavesTheOthers) {

@@ -47,6 +47,16 @@ struct FixtureGraph {
   train::Saver saver{train::SaverOptions{.max_to_keep = 2, .save_relative_paths = true}};
 };
 
+class FailingEnvOfStateFiles : public EnvWrapper {
+ public:
+  FailingEnvOfStateFiles() : EnvWrapper(Env::posix()) {}
+  void rename(const std::string& from, const std::string& to) override {
+    if (fails && to.ends_with("/checkpoint")) throw Error(Code::resource_exhausted, "no space left on device");
+    EnvWrapper::rename(from, to);
+  }
+  bool fails = false;
+};
+
 TEST(Saver, ReadsWhatTensorFlowWroteAndWritesTheSameBytes) {
   RUNNEL_REQUIRE_FIXTURES();
   const std::string folder = test::fixtures() / "tf215/checkpoints/v1_saver";
@@ -226,10 +236,32 @@ TEST(Saver, KeepsAsManyAsAskedFor) {
   EXPECT_TRUE(io::checkpoint_exists(dir.file("hourly/m-2")));
   hourly.save(session, dir.file("hourly/m"), 9, {.latest_filename = "mine", .write_state = true});
   EXPECT_EQ(*train::latest_checkpoint(dir.file("hourly"), "mine"), dir.file("hourly/m-9"));
+  train::Saver one({a}, {.max_to_keep = 1});
+  one.save(session, dir.file("one/m"));
+  one.save(session, dir.path() + "/./one/m");  // the same by another path
+  EXPECT_TRUE(train::latest_checkpoint(dir.file("one")));
   expect_error([&] { hourly.save(session, dir.file("checkpoint")); }, Code::invalid_argument, "state file");
   expect_error([&] { hourly.save(session, "some/checkpoint"); }, Code::invalid_argument, "state file");
   expect_error([&] { hourly.save(session, dir.file("m"), {}, {.latest_filename = "a/b"}); }, Code::invalid_argument,
                "a/b");
+}
+
+TEST(Saver, WhatIsSavedAgainAfterAFailureStays) {
+  const TempDir dir;
+  Graph graph;
+  const Graph::Scope scope = graph.as_default();
+  const Variable a = get_variable("a", {2});
+  Session session(graph);
+  session.run(global_variables_initializer());
+  FailingEnvOfStateFiles env;
+  train::Saver saver({a}, {.max_to_keep = 1, .env = &env});
+  saver.save(session, dir.file("x"));
+  env.fails = true;
+  EXPECT_THROW(saver.save(session, dir.file("y")), Error);  // x is to be removed now
+  env.fails = false;
+  saver.save(session, dir.file("x"));
+  EXPECT_EQ(train::latest_checkpoint(dir.path()), dir.file("x"));
+  EXPECT_FALSE(io::checkpoint_exists(dir.file("y")));
 }
 
 }  // namespace

@@ -6,10 +6,13 @@
 #include "runnel/base/flush_denormals.h"
 #include "runnel/base/format.h"
 #include "runnel/base/parallel.h"
+#include "runnel/base/profile_scope.h"
 #include "runnel/graph/cancellation.h"
 #include "runnel/graph/executor/branches.h"
 #include "runnel/op/dispatch.h"
+#include "runnel/op/op_event.h"
 #include "runnel/tensor/handle_log.h"
+#include "runnel/tensor/profile_step.h"
 
 namespace runnel {
 namespace {
@@ -25,7 +28,7 @@ bool is_kept(const Node& node, int i) {
 
 }  // namespace
 
-Plan::Plan(const Graph& graph) {
+Plan::Plan(const Graph& graph) : name_(graph.name()) {
   std::vector<uint32_t> first(static_cast<size_t>(graph.num_nodes()));  // slot of output 0
   num_inputs_ = static_cast<int>(graph.inputs().size());
   for (const Node* input : graph.inputs()) first[static_cast<size_t>(input->id)] = num_slots_++;
@@ -192,16 +195,40 @@ void Plan::run_chain(const Step* first, Frame& frame) const {
 }
 
 // Steps that need nothing of each other and whose outputs have memory of their own.
+template <bool kProfiled>
 void Plan::run_group(const Step* first, Frame& frame) const {
   const ThreadContext lent = thread_context().lent();
   parallel_for(first->group, 1, [&](int64_t k, int64_t) {
     const ContextScope<> guest(lent);
     try {
-      run_step(first[k], frame);
+      kProfiled ? run_step_in_profile(first[k], frame) : run_step(first[k], frame);
     } catch (...) {
       fail(current_error(first[k].op->runs_code), first[k], frame);
     }
   });
+}
+
+void Plan::run_chain_in_profile(const Step* first, Frame& frame) const {
+  const Chain& chain = chains_[static_cast<size_t>(first->chain)];
+  profile::Span span(profile::Kind::chain, first->node->name, profile::current_step());
+  if (span) {
+    std::string ops;
+    for (size_t i = 0; i < chain.length; ++i) ops += (i == 0 ? "" : " ") + first[i].op->name;
+    span.set_detail(fmt::format("{} of {}{}", ops, dtype_name(first->dtypes[0]), chain.blocks.shape().str()));
+    const int64_t elements = chain.blocks.shape().num_elements();
+    span.add_flops(static_cast<double>(elements) * static_cast<double>(chain.length));
+    for (const BlockChain::Value& v : chain.blocks.values()) {
+      const bool moved = v.kind == BlockChain::Value::whole || v.kind == BlockChain::Value::made;
+      if (moved) span.add_bytes(elements * static_cast<int64_t>(dtype_size(v.dtype)));
+    }
+  }
+  run_chain(first, frame);
+}
+
+void Plan::run_group_in_profile(const Step* first, Frame& frame) const {
+  profile::Span span(profile::Kind::group, first->node->name, profile::current_step());
+  if (span) span.set_detail(fmt::format("{} nodes side by side", first->group));
+  run_group<true>(first, frame);
 }
 
 int Plan::widest_group() const {
@@ -260,10 +287,18 @@ void Plan::run_step(const Step& step, Frame& frame) const {
   step.kernel(context);
 }
 
+void Plan::run_step_in_profile(const Step& step, Frame& frame) const {
+  const Inputs inputs(frame.inputs.data() + step.first_input, step.num_inputs);
+  const OpEvent event(profile::Kind::node, step.node->name, *step.op, inputs, step.attrs,
+                      frame.slots.data() + step.first_output, static_cast<int>(step.num_outputs));
+  run_step(step, frame);
+}
+
 void Plan::execute(Frame& frame, Inputs inputs, Tensor* outputs, size_t wanted) const {
   if (static_cast<int>(inputs.size()) != num_inputs_) {
     throw make_error(Code::internal, "a graph of {} inputs was given {}", num_inputs_, inputs.size());
   }
+  const profile::Span run(profile::Kind::run, name_, profile::current_step());
   const UnloggedHandles unlogged;
   bool on_host = true;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -278,7 +313,7 @@ void Plan::execute(Frame& frame, Inputs inputs, Tensor* outputs, size_t wanted) 
   // Also without steps: the body of an endless loop may have none.
   const CancellationScope* scope = CancellationScope::current();
   if (scope && scope->cancelled()) throw_cancelled(steps_.empty() ? "" : steps_[0].node->name);
-  const size_t done = on_host ? run_on_host(frame) : 0;
+  const size_t done = !on_host ? 0 : run ? run_on_host<true>(frame) : run_on_host<false>(frame);
   if (done < steps_.size()) [[unlikely]]
     run_on_devices(frame, done);
   close_arena(frame);
@@ -294,6 +329,7 @@ void Plan::execute(Frame& frame, Inputs inputs, Tensor* outputs, size_t wanted) 
 }
 
 // Runs steps until one hands on a value of a device (a callback, a list, a graph inside); returns how many.
+template <bool kProfiled>
 size_t Plan::run_on_host(Frame& frame) const {
   const FlushDenormals flush;
   const CancellationScope* scope = CancellationScope::current();
@@ -305,14 +341,14 @@ size_t Plan::run_on_host(Frame& frame) const {
       throw_cancelled(step.node->name);
     size_t length = 1;
     if (step.chain >= 0) [[unlikely]] {
-      run_chain(&step, frame);
+      kProfiled ? run_chain_in_profile(&step, frame) : run_chain(&step, frame);
       length = chains_[static_cast<size_t>(step.chain)].length;
     } else if (step.group > 1) [[unlikely]] {
-      run_group(&step, frame);
+      kProfiled ? run_group_in_profile(&step, frame) : run_group<false>(&step, frame);
       length = step.group;
     } else {
       try {
-        run_step(step, frame);
+        kProfiled ? run_step_in_profile(step, frame) : run_step(step, frame);
       } catch (...) {
         fail(current_error(step.op->runs_code), step, frame);
       }

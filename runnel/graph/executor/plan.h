@@ -3,6 +3,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "runnel/base/error.h"
@@ -102,7 +103,9 @@ class RUNNEL_API Plan {
   void release(std::unique_ptr<Frame> frame) const;
   void execute(Frame& frame, Inputs inputs, Tensor* outputs, size_t wanted) const;
   void run_step(const Step& step, Frame& frame) const;
+  void run_step_in_profile(const Step& step, Frame& frame) const;
   void run_chain(const Step* first, Frame& frame) const;
+  template <bool kProfiled>
   void run_group(const Step* first, Frame& frame) const;
   void find_chains(const std::vector<int>& last_use, const std::vector<bool>& is_result, bool compiled);
   void plan_places(const std::vector<int>& last_use, const std::vector<bool>& is_result, bool in_place);
@@ -113,12 +116,16 @@ class RUNNEL_API Plan {
     return slot >= frame.first_fixed && slot < static_cast<uint32_t>(num_inputs_);
   }
   static bool variables_on_host(Inputs inputs);
+  template <bool kProfiled>
   size_t run_on_host(Frame& frame) const;
+  void run_chain_in_profile(const Step* first, Frame& frame) const;
+  void run_group_in_profile(const Step* first, Frame& frame) const;
   bool gave_device_value(const Step& step, const Frame& frame) const;
   void run_on_devices(Frame& frame, size_t first) const;
   void run_by_dispatch(const Step& step, Frame& frame) const;
   [[noreturn]] void fail(const Error& e, const Step& step, const Frame& frame) const;
 
+  std::string name_;
   int num_inputs_ = 0;
   uint32_t num_slots_ = 0;
   std::vector<Step> steps_;

@@ -1,8 +1,10 @@
 #include "runnel/graph/passes/pass.h"
 
 #include "runnel/base/format.h"
+#include "runnel/base/profile_scope.h"
 #include "runnel/graph/tracer.h"
 #include "runnel/op/registry.h"
+#include "runnel/tensor/profile_step.h"
 
 namespace runnel {
 namespace {
@@ -15,7 +17,11 @@ void run_all(Graph& graph, const Check& check) {
     bool changed = false;
     for (const Pass& pass : all_passes()) {
       if (!pass.run || !(graph.plan_options.*pass.enabled)) continue;
-      changed = pass.run(graph) || changed;
+      {
+        profile::Span span(profile::Kind::pass, pass.name, profile::current_step());
+        if (span) span.set_detail(graph.name());
+        changed = pass.run(graph) || changed;
+      }
       check();
     }
     if (!changed) return;

@@ -284,6 +284,14 @@ Gradients second_sequence_gradient(const GradCtx& g, const SequenceAttrs& a) {
   return by;
 }
 
+// Of all steps: so many products with the kernel and with the recurrent kernel, beside which the rest is little.
+double step_flops(const KernelContext& c, int by_kernel, int by_recurrent) {
+  const Shape& x = c.in(kX).shape();
+  const int64_t width = x[x.rank() - 1], rows = width == 0 ? 0 : x.num_elements() / width;
+  const int64_t products = by_kernel * c.in(kKernel).num_elements() + by_recurrent * c.in(kRecurrent).num_elements();
+  return 2 * static_cast<double>(rows) * static_cast<double>(products);
+}
+
 // --- samples ---
 
 Tensor sample_values(const Shape& shape, double first) {
@@ -344,6 +352,7 @@ void register_sequences(Registry& r) {
       .out("kept", DType::uint8)
       .shape([](InferContext& c, const A& a) { sequence_shape(c, a); })
       .cpu([]<class T>(KernelContext& c, const A& a) { run_sequence<T>(c, a); })
+      .flops([](const KernelContext& c) { return step_flops(c, 1, 1); })
       .grad([](const GradCtx& g, const A& a) { return sequence_gradient(g, a); })
       .grad_reads({kX, kH, kC, kKernel, kRecurrent, kBias, kMask}, {kKeptOut})
       .decompose([](const std::vector<Tensor>& in, const A& a) { return decomposed_sequence(in, a); })
@@ -380,6 +389,10 @@ void register_sequences(Registry& r) {
       .out("d_bias")
       .shape([](InferContext& c, const A& a) { sequence_gradient_shape(c, a); })
       .cpu([]<class T>(KernelContext& c, const A& a) { run_sequence_gradient<T>(c, a); })
+      .flops([](const KernelContext& c) {
+        const bool again = c.in(kKept).num_elements() == 0;
+        return step_flops(c, 1, 2) + (again ? step_flops(c, 1, 1) : 0);
+      })
       .grad([](const GradCtx& g, const A& a) { return second_sequence_gradient(g, a); })
       .decompose([](const std::vector<Tensor>& in, const A& a) { return decomposed_gradient(in, a); })
       .doc(

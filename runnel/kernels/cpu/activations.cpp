@@ -3,6 +3,7 @@
 #define RUNNEL_ISA_FILE "runnel/kernels/cpu/activations_isa.h"
 #define RUNNEL_ISA_WITH_AVX512
 #include "runnel/base/cpu.h"
+#include "runnel/kernels/cpu/array_form.h"
 #include "runnel/kernels/cpu/foreach_isa.h"
 
 namespace runnel::cpu {

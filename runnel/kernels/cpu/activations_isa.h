@@ -7,14 +7,7 @@ VFN F selu(F x) {
 }
 VFN F softplus(F x) { return select(x < 0.0f, F{}, x) + log1p(exp(-abs(x))); }
 
-#define RUNNEL_ACTIVATION_ARRAY(name, Name)                                  \
-  RUNNEL_ISA_TARGET void name##_array(const float* x, float* y, int64_t n) { \
-    int64_t i = 0;                                                           \
-    for (; i + W <= n; i += W) store(y + i, name(load(x + i)));              \
-    if (i < n) store_n(y + i, name(load_n(x + i, n - i)), n - i);            \
-  }
-RUNNEL_ACTIVATIONS(RUNNEL_ACTIVATION_ARRAY)
-#undef RUNNEL_ACTIVATION_ARRAY
+RUNNEL_ACTIVATIONS(RUNNEL_ARRAY_FORM)
 
 RUNNEL_ISA_TARGET void sigmoid_times_array(const float* dy, const float* x, float* y, int64_t n) {
   int64_t i = 0;

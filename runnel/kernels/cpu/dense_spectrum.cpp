@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <type_traits>
 #include <vector>
 
 #include "runnel/base/cpu.h"
@@ -21,14 +22,18 @@
 namespace runnel::cpu {
 namespace {
 
-constexpr float kNothing = std::numeric_limits<float>::epsilon() / 64;
+// Beside their neighbours on the diagonal such numbers count as 0. The sweeps run in double, which has no more digits
+// than a matrix of doubles.
+template <class T>
+constexpr double kNothing = std::numeric_limits<T>::epsilon() / (std::is_same_v<T, float> ? 64 : 2);
 constexpr int kMostSweeps = 60;  // for each value
 constexpr int64_t kPad = 16;     // rows of vectors are whole vectors
 
 // Divides the matrix by a power of two near its largest element, and tells which: sums of squares then fit. Zero where
 // an element is not finite.
-double take_scale(int64_t count, float* a) {
-  float most = 0;
+template <class T>
+double take_scale(int64_t count, T* a) {
+  T most = 0;
   bool finite = true;
   for (int64_t i = 0; i < count; ++i) {
     finite &= std::isfinite(a[i]);
@@ -36,31 +41,32 @@ double take_scale(int64_t count, float* a) {
   }
   if (!finite) return 0;
   if (most == 0) return 1;
-  const double scale = std::ldexp(1.0, std::ilogb(most)), inverse = 1 / scale;
-  for (int64_t i = 0; i < count; ++i) a[i] = static_cast<float>(a[i] * inverse);
+  const double scale = std::ldexp(1.0, std::clamp(std::ilogb(most), -1000, 1000)), inverse = 1 / scale;
+  for (int64_t i = 0; i < count; ++i) a[i] = static_cast<T>(a[i] * inverse);
   return scale;
 }
 
 // The reflection I - tau * v * transpose(v) that leaves of x its first element alone, which is returned; x becomes v.
-float make_reflection(int64_t n, float* x, float& tau) {
-  const Reflection r = reflection_of(n, x, n > 1 ? RUNNEL_BEST_ISA(spectrum_dot)(n - 1, x + 1, x + 1) : 0.0f);
+template <class T>
+T make_reflection(int64_t n, T* x, T& tau) {
+  const Reflection<T> r = reflection_of(n, x, n > 1 ? RUNNEL_BEST_ISA(spectrum_dot<T>)(n - 1, x + 1, x + 1) : T(0));
   x[0] = 1;
   tau = r.tau;
   if (r.tau != 0) {
-    for (int64_t i = 1; i < n; ++i) x[i] = static_cast<float>(x[i] / r.divisor);
+    for (int64_t i = 1; i < n; ++i) x[i] = static_cast<T>(x[i] / r.divisor);
   }
   return r.left;
 }
 
 // Vectors as rows, turned by rotations that wait until there are many.
+template <class T>
 class TurnedRows {
  public:
-  TurnedRows(ScratchFrame& frame, int64_t n)
-      : n_(n), ld_((n + kPad - 1) / kPad * kPad), rows_(frame.get<float>(n * ld_)) {
-    std::fill_n(rows_, n * ld_, 0.0f);
+  TurnedRows(ScratchFrame& frame, int64_t n) : n_(n), ld_((n + kPad - 1) / kPad * kPad), rows_(frame.get<T>(n * ld_)) {
+    std::fill_n(rows_, n * ld_, T(0));
     for (int64_t i = 0; i < n; ++i) rows_[i * ld_ + i] = 1;
   }
-  float* row(int64_t i) { return rows_ + i * ld_; }
+  T* row(int64_t i) { return rows_ + i * ld_; }
   int64_t columns() const { return n_; }
 
   // Rotations of one sweep follow, of the rows `from` and on (step 1), or `from` and back (-1).
@@ -69,8 +75,8 @@ class TurnedRows {
     sweeps_.push_back({from, step, cosines_.size(), 0});
   }
   void add(double c, double s) {
-    cosines_.push_back(static_cast<float>(c));
-    sines_.push_back(static_cast<float>(s));
+    cosines_.push_back(static_cast<T>(c));
+    sines_.push_back(static_cast<T>(s));
     ++sweeps_.back().count;
   }
   void flush() {
@@ -78,7 +84,7 @@ class TurnedRows {
     parallel_for((ld_ + kStrip - 1) / kStrip, 1, [&](int64_t begin, int64_t end) {
       for (int64_t j = begin * kStrip; j < std::min(ld_, end * kStrip); j += kStrip) {
         for (const Sweep& s : sweeps_) {
-          RUNNEL_BEST_ISA(rotate_rows)
+          RUNNEL_BEST_ISA(rotate_rows<T>)
           (s.count, cosines_.data() + s.at, sines_.data() + s.at, s.step * ld_, rows_ + s.from * ld_ + j,
            std::min(kStrip, ld_ - j));
         }
@@ -91,15 +97,15 @@ class TurnedRows {
 
   // Every row becomes itself times the last of these reflections, then the one before, and so on. Row i of w, of n
   // numbers, has its vector from i on; vectors act on the columns from `first` on.
-  void reflect(int64_t first, int64_t count, const float* w, const float* tau) {
+  void reflect(int64_t first, int64_t count, const T* w, const T* tau) {
     for (int64_t j = (count - 1) / kReflections * kReflections; j >= 0 && count > 0; j -= kReflections) {
       ScratchFrame frame;
-      Reflections(frame, std::min(kReflections, count - j), n_ - first - j, w + j * n_ + j, n_, tau + j)
+      Reflections<T>(frame, std::min(kReflections, count - j), n_ - first - j, w + j * n_ + j, n_, tau + j)
           .apply(true, n_, rows_ + first + j, ld_);
     }
   }
 
-  void copy_sorted(const std::vector<int64_t>& order, float* out) {
+  void copy_sorted(const std::vector<int64_t>& order, T* out) {
     for (int64_t i = 0; i < n_; ++i) std::copy_n(row(order[static_cast<size_t>(i)]), n_, out + i * n_);
   }
   void negate(int64_t i) {
@@ -114,9 +120,9 @@ class TurnedRows {
     int64_t count;
   };
   int64_t n_, ld_;
-  float* rows_;
+  T* rows_;
   std::vector<Sweep> sweeps_;
-  std::vector<float> cosines_, sines_;
+  std::vector<T> cosines_, sines_;
 };
 
 struct Rotation {
@@ -124,17 +130,23 @@ struct Rotation {
 };
 Rotation rotation(double f, double g) {
   if (g == 0) return {1, 0, f};
-  const double r = std::sqrt(f * f + g * g), inverse = 1 / r;  // of float's range: the squares are normal doubles
-  return {f * inverse, g * inverse, r};
+  const double square = f * f + g * g;
+  if (square > 1e-280) [[likely]] {
+    const double r = std::sqrt(square), inverse = 1 / r;
+    return {f * inverse, g * inverse, r};
+  }
+  const double r = std::hypot(f, g);
+  return r == 0 ? Rotation{1, 0, 0} : Rotation{f / r, g / r, r};
 }
 
 // Eigenvalues of the symmetric matrix with the diagonal d and, beside it, e (n - 1 numbers): implicit QL with
 // Wilkinson's shift.
-bool tridiagonal_eigen(int64_t n, double* d, double* e, TurnedRows* vectors) {
+template <class T>
+bool tridiagonal_eigen(int64_t n, double* d, double* e, TurnedRows<T>* vectors) {
   for (int64_t l = 0; l < n; ++l) {
     for (int sweep = 0;; ++sweep) {
       int64_t m = l;
-      while (m + 1 < n && std::abs(e[m]) > kNothing * (std::abs(d[m]) + std::abs(d[m + 1]))) ++m;
+      while (m + 1 < n && std::abs(e[m]) > kNothing<T> * (std::abs(d[m]) + std::abs(d[m + 1]))) ++m;
       if (m == l) break;
       if (sweep == kMostSweeps || !std::isfinite(e[l])) return false;
       double g = (d[l + 1] - d[l]) / (2 * e[l]);
@@ -162,7 +174,8 @@ bool tridiagonal_eigen(int64_t n, double* d, double* e, TurnedRows* vectors) {
 }
 
 // A sweep of Golub and Kahan over rows [low, high] of the upper bidiagonal matrix with d and, above it, e.
-void bidiagonal_sweep(int64_t low, int64_t high, double* d, double* e, TurnedRows* u, TurnedRows* v) {
+template <class T>
+void bidiagonal_sweep(int64_t low, int64_t high, double* d, double* e, TurnedRows<T>* u, TurnedRows<T>* v) {
   // Wilkinson's shift: the eigenvalue of the last 2x2 of B^T * B that is nearest to its last element.
   const double em = high - 1 > low ? e[high - 2] : 0;
   const double a = d[high - 1] * d[high - 1] + em * em, b = d[high - 1] * e[high - 1];
@@ -193,7 +206,8 @@ void bidiagonal_sweep(int64_t low, int64_t high, double* d, double* e, TurnedRow
 }
 
 // Where d[k] is nothing, its row can be emptied: e[k] is turned away into the rows below.
-void empty_row(int64_t k, int64_t high, double* d, double* e, TurnedRows* u) {
+template <class T>
+void empty_row(int64_t k, int64_t high, double* d, double* e, TurnedRows<T>* u) {
   if (u) u->flush();  // the rotations below come after those that wait
   double f = e[k];
   e[k] = 0;
@@ -205,23 +219,26 @@ void empty_row(int64_t k, int64_t high, double* d, double* e, TurnedRows* u) {
     if (i < high) e[i] = turn.c * e[i];
     if (!u) continue;
     // Rows k and i, which need not be neighbours.
-    float *x = u->row(i), *y = u->row(k);
+    T *x = u->row(i), *y = u->row(k);
     for (int64_t j = 0; j < u->columns(); ++j) {
-      const float p = x[j], q = y[j];
-      x[j] = static_cast<float>(turn.c) * p + static_cast<float>(turn.s) * q;
-      y[j] = static_cast<float>(turn.c) * q - static_cast<float>(turn.s) * p;
+      const T p = x[j], q = y[j];
+      x[j] = static_cast<T>(turn.c) * p + static_cast<T>(turn.s) * q;
+      y[j] = static_cast<T>(turn.c) * q - static_cast<T>(turn.s) * p;
     }
   }
 }
 
-bool bidiagonal_values(int64_t n, double* d, double* e, TurnedRows* u, TurnedRows* v) {
+template <class T>
+bool bidiagonal_values(int64_t n, double* d, double* e, TurnedRows<T>* u, TurnedRows<T>* v) {
   double size = 0;
   for (int64_t i = 0; i < n; ++i) size = std::max({size, std::abs(d[i]), i + 1 < n ? std::abs(e[i]) : 0});
   if (!std::isfinite(size)) return false;
   int64_t high = n - 1;
   for (int64_t left = kMostSweeps * n; high > 0; --left) {
     if (left == 0) return false;
-    const auto nothing = [&](int64_t i) { return std::abs(e[i]) <= kNothing * (std::abs(d[i]) + std::abs(d[i + 1])); };
+    const auto nothing = [&](int64_t i) {
+      return std::abs(e[i]) <= kNothing<T> * (std::abs(d[i]) + std::abs(d[i + 1]));
+    };
     if (nothing(high - 1)) {
       e[--high] = 0;
       continue;
@@ -230,7 +247,7 @@ bool bidiagonal_values(int64_t n, double* d, double* e, TurnedRows* u, TurnedRow
     while (low > 0 && !nothing(low - 1)) --low;
     if (low > 0) e[low - 1] = 0;
     int64_t zero = low;
-    while (zero < high && std::abs(d[zero]) > kNothing * size * 1e-6) ++zero;
+    while (zero < high && std::abs(d[zero]) > kNothing<T> * size * 1e-6) ++zero;
     if (zero < high) {
       empty_row(zero, high, d, e, u);
     } else {
@@ -256,7 +273,8 @@ void sort_values(const std::vector<int64_t>& order, double* values) {
 
 }  // namespace
 
-bool symmetric_eigen(int64_t n, float* a, double* values, float* v) {
+template <class T>
+bool symmetric_eigen(int64_t n, T* a, double* values, T* v) {
   ScratchFrame frame;
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t j = i + 1; j < n; ++j) a[i * n + j] = a[j * n + i];
@@ -264,37 +282,37 @@ bool symmetric_eigen(int64_t n, float* a, double* values, float* v) {
   const double scale = take_scale(n * n, a);
   if (scale == 0) return false;
   std::vector<double> e(static_cast<size_t>(n));
-  std::vector<float> tau(static_cast<size_t>(n));
-  float* w = frame.get<float>(n);
+  std::vector<T> tau(static_cast<size_t>(n));
+  T* w = frame.get<T>(n);
   // Row k, behind its diagonal, becomes a vector of reflection k, which acts on rows and columns k + 1 and on.
   for (int64_t k = 0; k + 1 < n; ++k) {
     const int64_t length = n - k - 1;
-    float *x = a + k * n + k + 1, *rest = a + (k + 1) * n + k + 1;
+    T *x = a + k * n + k + 1, *rest = a + (k + 1) * n + k + 1;
     values[k] = a[k * n + k];
-    float& t = tau[static_cast<size_t>(k)];
+    T& t = tau[static_cast<size_t>(k)];
     e[static_cast<size_t>(k)] = make_reflection(length, x, t);
     if (t == 0) continue;
     const int64_t grain = std::max<int64_t>(32, (64 << 10) / length);
     parallel_for(length, grain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) w[i] = t * RUNNEL_BEST_ISA(spectrum_dot)(length, rest + i * n, x);
+      for (int64_t i = begin; i < end; ++i) w[i] = t * RUNNEL_BEST_ISA(spectrum_dot<T>)(length, rest + i * n, x);
     });
-    const float half = -0.5f * t * RUNNEL_BEST_ISA(spectrum_dot)(length, w, x);
-    RUNNEL_BEST_ISA(add_two)(length, half, x, 0.0f, x, w);
+    const T half = T(-0.5) * t * RUNNEL_BEST_ISA(spectrum_dot<T>)(length, w, x);
+    RUNNEL_BEST_ISA(add_two<T>)(length, half, x, T(0), x, w);
     parallel_for(length, grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        RUNNEL_BEST_ISA(add_two)(length, -x[i], w, -w[i], x, rest + i * n);
+        RUNNEL_BEST_ISA(add_two<T>)(length, -x[i], w, -w[i], x, rest + i * n);
       }
     });
   }
   values[n - 1] = a[n * n - 1];
   const auto scale_back = [&] { std::for_each(values, values + n, [&](double& value) { value *= scale; }); };
   if (!v) {
-    if (!tridiagonal_eigen(n, values, e.data(), nullptr)) return false;
+    if (!tridiagonal_eigen<T>(n, values, e.data(), nullptr)) return false;
     scale_back();
     std::sort(values, values + n);
     return true;
   }
-  TurnedRows vectors(frame, n);
+  TurnedRows<T> vectors(frame, n);
   if (!tridiagonal_eigen(n, values, e.data(), &vectors)) return false;
   scale_back();
   vectors.flush();
@@ -305,36 +323,37 @@ bool symmetric_eigen(int64_t n, float* a, double* values, float* v) {
   return true;
 }
 
-bool singular_values(int64_t n, float* a, double* values, float* u, float* v) {
+template <class T>
+bool singular_values(int64_t n, T* a, double* values, T* u, T* v) {
   const double scale = take_scale(n * n, a);
   if (scale == 0) return false;
   ScratchFrame frame;
   std::vector<double> e(static_cast<size_t>(n));
-  std::vector<float> left(static_cast<size_t>(n)), right(static_cast<size_t>(n));
-  float *columns = frame.get<float>(n * n), *w = frame.get<float>(n);  // columns: vectors of the reflections of columns
+  std::vector<T> left(static_cast<size_t>(n)), right(static_cast<size_t>(n));
+  T *columns = frame.get<T>(n * n), *w = frame.get<T>(n);  // columns: vectors of the reflections of columns
   for (int64_t k = 0; k < n; ++k) {
     const int64_t rows = n - k, rest = n - k - 1;
-    float *x = columns + k * n + k, *row = a + k * n + k + 1;
+    T *x = columns + k * n + k, *row = a + k * n + k + 1;
     for (int64_t i = 0; i < rows; ++i) x[i] = a[(k + i) * n + k];
-    float& t = left[static_cast<size_t>(k)];
+    T& t = left[static_cast<size_t>(k)];
     values[k] = make_reflection(rows, x, t);
     if (rest == 0) break;
     // The other columns: w = transpose(A) * x.
-    std::fill_n(w, rest, 0.0f);
+    std::fill_n(w, rest, T(0));
     for (int64_t i = 0; i < rows; ++i) {
-      RUNNEL_BEST_ISA(add_two)(rest, x[i], row + i * n, 0.0f, row + i * n, w);
+      RUNNEL_BEST_ISA(add_two<T>)(rest, x[i], row + i * n, T(0), row + i * n, w);
     }
-    for (int64_t i = 0; i < rows; ++i) RUNNEL_BEST_ISA(add_two)(rest, -t * x[i], w, 0.0f, w, row + i * n);
-    float& r = right[static_cast<size_t>(k)];
+    for (int64_t i = 0; i < rows; ++i) RUNNEL_BEST_ISA(add_two<T>)(rest, -t * x[i], w, T(0), w, row + i * n);
+    T& r = right[static_cast<size_t>(k)];
     e[static_cast<size_t>(k)] = make_reflection(rest, row, r);
     for (int64_t i = 1; i < rows; ++i) {
-      float* other = row + i * n;
-      RUNNEL_BEST_ISA(add_two)
-      (rest, -r * RUNNEL_BEST_ISA(spectrum_dot)(rest, other, row), row, 0.0f, row, other);
+      T* other = row + i * n;
+      RUNNEL_BEST_ISA(add_two<T>)
+      (rest, -r * RUNNEL_BEST_ISA(spectrum_dot<T>)(rest, other, row), row, T(0), row, other);
     }
   }
   if (u) {
-    TurnedRows of_u(frame, n), of_v(frame, n);
+    TurnedRows<T> of_u(frame, n), of_v(frame, n);
     if (!bidiagonal_values(n, values, e.data(), &of_u, &of_v)) return false;
     of_u.flush();
     of_v.flush();
@@ -350,10 +369,15 @@ bool singular_values(int64_t n, float* a, double* values, float* u, float* v) {
     sort_values(order, values);
     return true;
   }
-  if (!bidiagonal_values(n, values, e.data(), nullptr, nullptr)) return false;
+  if (!bidiagonal_values<T>(n, values, e.data(), nullptr, nullptr)) return false;
   for (int64_t i = 0; i < n; ++i) values[i] = std::abs(values[i]) * scale;
   std::sort(values, values + n, std::greater<>());
   return true;
 }
+
+template RUNNEL_API bool symmetric_eigen(int64_t, float*, double*, float*);
+template RUNNEL_API bool symmetric_eigen(int64_t, double*, double*, double*);
+template RUNNEL_API bool singular_values(int64_t, float*, double*, float*, float*);
+template RUNNEL_API bool singular_values(int64_t, double*, double*, double*, double*);
 
 }  // namespace runnel::cpu

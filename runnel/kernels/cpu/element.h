@@ -51,19 +51,19 @@ template <size_t N>
 struct LooseInteger {};
 template <>
 struct LooseInteger<1> {
-  typedef uint8_t type __attribute__((may_alias));
+  using type [[gnu::may_alias]] = uint8_t;
 };
 template <>
 struct LooseInteger<2> {
-  typedef uint16_t type __attribute__((may_alias, aligned(1)));
+  using type [[gnu::may_alias, gnu::aligned(1)]] = uint16_t;
 };
 template <>
 struct LooseInteger<4> {
-  typedef uint32_t type __attribute__((may_alias, aligned(1)));
+  using type [[gnu::may_alias, gnu::aligned(1)]] = uint32_t;
 };
 template <>
 struct LooseInteger<8> {
-  typedef uint64_t type __attribute__((may_alias, aligned(1)));
+  using type [[gnu::may_alias, gnu::aligned(1)]] = uint64_t;
 };
 template <class E>
 inline constexpr bool has_loose_integer = std::is_trivially_copyable_v<E> && sizeof(E) <= 8;

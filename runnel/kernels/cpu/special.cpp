@@ -26,8 +26,8 @@ double digamma(double x) {
   if (x == kInf) return x;
   if (x <= 0) {
     if (x == std::floor(x)) return kNan;
-    // Reflection; the tangent of the fractional part keeps its precision for large -x.
-    const double fraction = x - std::floor(x);
+    // Reflection; the tangent of what is left of a whole number keeps its precision for small and large -x.
+    const double fraction = x - std::nearbyint(x);
     return digamma(1 - x) - std::numbers::pi / std::tan(std::numbers::pi * fraction);
   }
   double shifted = 0;

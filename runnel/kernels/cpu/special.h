@@ -1,8 +1,12 @@
 #pragma once
 
-// Special functions of one double; float32 results round once from them.
+// Special functions: of one double, from which float32 results round once, and of float arrays, as in vmath.h (verfc
+// and the functor Erfc, ...).
+
+#include <cmath>
 
 #include "runnel/base/export.h"
+#include "runnel/kernels/cpu/vmath.h"
 
 namespace runnel::cpu {
 
@@ -18,5 +22,25 @@ RUNNEL_API double polygamma(double n, double x);
 RUNNEL_API double gamma_draw_slope(double a, double x);
 // y with erf(y) = x; infinite at -1 and 1, NaN beyond.
 RUNNEL_API double erf_inverse(double x);
+
+#define RUNNEL_SPECIAL_FUNCTIONS(X) X(erfc, Erfc) X(erfinv, Erfinv) X(lgamma, Lgamma) X(digamma, Digamma)
+
+namespace scalar {
+using std::erfc;
+template <class T>
+T erfinv(T x) {
+  return static_cast<T>(erf_inverse(x));
+}
+template <class T>
+T lgamma(T x) {
+  return static_cast<T>(log_gamma(x));
+}
+template <class T>
+T digamma(T x) {
+  return static_cast<T>(cpu::digamma(x));
+}
+}  // namespace scalar
+
+RUNNEL_SPECIAL_FUNCTIONS(RUNNEL_VMATH_DECLARE)
 
 }  // namespace runnel::cpu

@@ -8,6 +8,11 @@
 #include "runnel/base/parallel.h"
 #include "runnel/kernels/cpu/convert.h"
 
+#define RUNNEL_ISA_FILE "runnel/kernels/cpu/top_k_isa.h"
+#define RUNNEL_ISA_WITH_AVX512
+#include "runnel/base/cpu.h"
+#include "runnel/kernels/cpu/foreach_isa.h"
+
 namespace runnel::cpu {
 namespace {
 
@@ -61,17 +66,35 @@ constexpr int64_t kRoom = 4;
 template <class T, class Entry>
 int64_t candidates(const T* row, int64_t n, int64_t k, Entry* kept) {
   const int64_t room = kRoom * k;
-  int64_t count = 0, i = 0;
-  for (; i < room; ++i) kept[count++] = entry(descending_key(row[i]), i);
-  while (true) {
+  int64_t count = 0;
+  for (int64_t i = 0; i < room; ++i) kept[count++] = entry(descending_key(row[i]), i);
+  Entry last{};
+  const auto keep_best = [&] {
     std::nth_element(kept, kept + k - 1, kept + count);
-    const Entry last = kept[k - 1];
-    for (count = k; i < n && count < room; ++i) {
-      const Entry e = entry(descending_key(row[i]), i);
-      if (e < last) kept[count++] = e;
+    last = kept[k - 1];
+    count = k;
+  };
+  const auto look_at = [&](int64_t i) {
+    const Entry e = entry(descending_key(row[i]), i);
+    if (e < last) kept[count++] = e;
+    if (count == room) keep_best();
+  };
+  keep_best();
+  constexpr int64_t kSieved = 256;
+  for (int64_t begin = room; begin < n; begin += kSieved) {
+    const int64_t end = std::min(n, begin + kSieved);
+    if constexpr (std::is_same_v<T, float>) {
+      // Most are no better than the last of the best; one that is NaN is no bound.
+      if (const float bound = row[last.position()]; bound == bound) {
+        uint32_t at[kSieved];
+        const int64_t found = RUNNEL_BEST_ISA(greater_than)(row + begin, end - begin, bound, at);
+        for (int64_t f = 0; f < found; ++f) look_at(begin + at[f]);
+        continue;
+      }
     }
-    if (i == n) return count;
+    for (int64_t i = begin; i < end; ++i) look_at(i);
   }
+  return count;
 }
 
 }  // namespace

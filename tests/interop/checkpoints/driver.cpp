@@ -99,7 +99,21 @@ Objects of_every_dtype() {
 Objects tables() {
   lookup::MutableHashTable words(DType::string, DType::int64, int64_t{-1});
   words.insert(Tensor{"a", "b", "c"}, Tensor::of(std::vector<int64_t>{1, 2, 3}));
-  return {.parts = {{"words", words}}};
+  lookup::MutableHashTable vectors(DType::int64, DType::float32, Tensor{0.f, 0.f});
+  vectors.insert(Tensor::of(std::vector<int64_t>{7, 5}), Tensor{{3.f, 4.f}, {1.f, 2.f}});
+  lookup::DenseHashTable dense(DType::string, DType::int64, -1, "", "$", {.initial_num_buckets = 8});
+  std::vector<std::string> keys;
+  std::vector<int64_t> numbers;
+  for (int64_t i = 0; i < 10; ++i) {
+    keys.push_back("key " + std::to_string(i));
+    numbers.push_back(i);
+  }
+  dense.insert(Tensor::of(keys), Tensor::of(numbers));
+  dense.remove(Tensor{"key 3"});
+  lookup::DenseHashTable pairs(DType::int32, DType::float32, Tensor{0.f, 0.f}, Tensor{0, 0}, Tensor{0, -1},
+                               {.initial_num_buckets = 4});
+  pairs.insert(Tensor{{1, 2}, {2, 1}, {-3, 4}}, Tensor{{1.f, 2.f}, {3.f, 4.f}, {5.f, 6.f}});
+  return {.parts = {{"words", words}, {"vectors", vectors}, {"dense", dense}, {"pairs", pairs}}};
 }
 
 Objects generators() {

@@ -1,12 +1,17 @@
 """The objects of the cases, as TensorFlow has them; driver.cpp makes the same here. A case is a function that gives the
 parts of a tf.train.Checkpoint and, for cases that train, the model, the optimizer and the inputs of a step."""
+import pathlib
+import sys
 import types
 
 import numpy as np
 import tensorflow as tf
 
-K, L, O = tf.keras, tf.keras.layers, tf.keras.optimizers
-SIZE = 4
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent))
+from models import (attention, conv_bn, embedding, nested, recurrent, sequential, shared_layer,  # noqa: E402
+                    subclassed)
+
+K, O = tf.keras, tf.keras.optimizers
 
 
 def values(shape, step):
@@ -16,66 +21,6 @@ def values(shape, step):
 
 def indices(shape, step):
     return ((np.arange(int(np.prod(shape))) * 5 + step) % 7).astype('int32').reshape(shape)
-
-
-def sequential():
-    return K.Sequential([L.Input((4,)), L.Dense(SIZE, activation='relu', name='first'), L.Dense(2, name='second')])
-
-
-def conv_bn():
-    return K.Sequential([L.Input((6, 6, 2)), L.Conv2D(SIZE, 3, padding='same', activation='relu'),
-                         L.BatchNormalization(), L.MaxPool2D(), L.Flatten(), L.Dense(3, activation='softmax')])
-
-
-def embedding():
-    return K.Sequential([L.Input((5,), dtype='int32'), L.Embedding(7, SIZE, mask_zero=True), L.GlobalAveragePooling1D(),
-                         L.Dense(1)])
-
-
-def shared_layer():
-    a, b = K.Input((3,), name='left'), K.Input((3,), name='right')
-    shared = L.Dense(SIZE, activation='tanh', name='shared')
-    x = L.Concatenate(name='join')([shared(a), shared(b)])
-    return K.Model([a, b], [L.Dense(2, name='main')(x), L.Dense(1, activation='sigmoid', name='aux')(x)])
-
-
-def attention():
-    i = K.Input((4, 6))
-    x = L.MultiHeadAttention(2, SIZE, name='mha')(i, i)
-    return K.Model(i, L.Dense(2)(L.LayerNormalization(name='ln')(L.Add()([i, x]))))
-
-
-def nested():
-    inner = K.Sequential([L.Input((4,)), L.Dense(SIZE), L.Dense(3)], name='inner')
-    middle = K.Sequential([inner, L.Dense(2)], name='middle')
-    i = K.Input((4,))
-    return K.Model(i, L.Dense(1, name='outer_dense')(middle(i)), name='outer')
-
-
-def recurrent():
-    i = K.Input((4, 3))
-    x = L.Bidirectional(L.LSTM(SIZE, return_sequences=True))(i)
-    x = L.GRU(SIZE, return_sequences=True)(x)
-    return K.Model(i, L.RNN(L.StackedRNNCells([L.LSTMCell(2), L.GRUCell(3)]))(x))
-
-
-class Subclassed(K.Model):
-    def __init__(self):
-        super().__init__()
-        self.blocks = [L.Dense(SIZE, activation='relu'), L.Dense(SIZE)]
-        self.heads = {'a': L.Dense(1), 'b': L.Dense(2)}
-        self.scale = tf.Variable(1.5, name='scale')
-
-    def call(self, x):
-        for block in self.blocks:
-            x = block(x)
-        return tf.concat([self.heads['a'](x), self.heads['b'](x)], -1) * self.scale
-
-
-def subclassed():
-    model = Subclassed()
-    model(tf.zeros((1, 4)))
-    return model
 
 
 def training(model, optimizer, *shapes, make=values, more=None):
@@ -139,7 +84,16 @@ def of_every_dtype():
 def tables():
     words = tf.lookup.experimental.MutableHashTable(tf.string, tf.int64, -1)
     words.insert(tf.constant(['a', 'b', 'c']), tf.constant([1, 2, 3], tf.int64))
-    return {'words': words}
+    vectors = tf.lookup.experimental.MutableHashTable(tf.int64, tf.float32, [0., 0.])
+    vectors.insert(tf.constant([7, 5], tf.int64), tf.constant([[3., 4.], [1., 2.]]))
+    dense = tf.lookup.experimental.DenseHashTable(tf.string, tf.int64, -1, empty_key='', deleted_key='$',
+                                                  initial_num_buckets=8)
+    dense.insert(tf.constant([f'key {i}' for i in range(10)]), tf.range(10, dtype=tf.int64))
+    dense.remove(tf.constant(['key 3']))
+    pairs = tf.lookup.experimental.DenseHashTable(tf.int32, tf.float32, [0., 0.], empty_key=[0, 0], deleted_key=[0, -1],
+                                                  initial_num_buckets=4)
+    pairs.insert(tf.constant([[1, 2], [2, 1], [-3, 4]]), tf.constant([[1., 2.], [3., 4.], [5., 6.]]))
+    return {'words': words, 'vectors': vectors, 'dense': dense, 'pairs': pairs}
 
 
 def generators():
