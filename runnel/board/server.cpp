@@ -34,6 +34,12 @@ class ConnectionQueue : public httplib::TaskQueue {
   TaskThreads threads_{kMostConnections};
 };
 
+class Http : public httplib::Server {
+ public:
+  // The library lets five connections wait to be taken; the browser of the sixth would try again a second later.
+  void let_many_wait() { ::listen(svr_sock_, static_cast<int>(kMostConnections)); }
+};
+
 Request request_of(const httplib::Request& from) {
   Request request{.method = from.method, .path = from.path};
   for (const auto& [name, value] : from.params) request.parameters.emplace(name, value);
@@ -99,7 +105,9 @@ struct Server::State {
     const int first = asked == 0 ? kUsualPort : asked;
     const int last = asked == 0 ? kUsualPort + kPortsToTry - 1 : asked;
     for (port = first; port <= last; ++port) {
-      if (http.bind_to_port(host, port)) return;
+      if (!http.bind_to_port(host, port)) continue;
+      http.let_many_wait();
+      return;
     }
     const std::string holder = port_holder(first);
     const std::string why = holder.empty() ? std::string() : fmt::format(": {} listens there", holder);
@@ -203,7 +211,7 @@ struct Server::State {
   Guard guard;
   std::string host;
   int port = 0;
-  httplib::Server http;
+  Http http;
   std::atomic<bool> stopped{false};
   std::atomic<int> watchers{0};
   std::mutex mutex;

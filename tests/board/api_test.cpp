@@ -49,7 +49,8 @@ struct Asked {
   // The values of all places of a series.
   json values(const std::string& series) {
     std::string at;
-    for (const json& place : get("/api/places", {{"series", series}})["at"]) {
+    const json places = get("/api/places", {{"series", series}});
+    for (const json& place : places["at"]) {
       at += (at.empty() ? "" : ",") + place.get<std::string>();
     }
     return get("/api/values", {{"series", series}, {"at", at}})["values"];

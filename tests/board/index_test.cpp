@@ -68,17 +68,16 @@ TEST(Index, AnAbsentFolderIsEmptyAndFills) {
 
 TEST(Index, FollowsAFileByteByByte) {
   Watched w;
-  const std::string bytes = version_record() + scalar_record(0, 1) + scalar_record(1, 2) + scalar_record(2, 3);
-  const size_t first = version_record().size() + scalar_record(0, 1).size();
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    append_file(w.file("run"), bytes.substr(i, 1));
+  const std::string head = version_record(),
+                    bytes = head + scalar_record(1, 1) + scalar_record(2, 2) + scalar_record(3, 3);
+  const size_t record = scalar_record(1, 1).size();
+  for (size_t n = 1; n <= bytes.size(); ++n) {
+    append_file(w.file("run"), bytes.substr(n - 1, 1));
     w.index.refresh();
     const auto info = w.index.find("run", "loss");
-    EXPECT_EQ(info ? info->count : 0,
-              i + 1 < first ? 0 : (i + 1 - version_record().size()) / (first - version_record().size()))
-        << i;
+    EXPECT_EQ(info ? info->count : 0, n < head.size() ? 0 : (n - head.size()) / record) << n;
   }
-  EXPECT_THAT(w.steps("run"), ElementsAre(0, 1, 2));
+  EXPECT_THAT(w.steps("run"), ElementsAre(1, 2, 3));
   EXPECT_TRUE(w.index.list().complaints.empty());
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <span>
 
 #include "runnel/board/line.h"
 
@@ -61,7 +62,7 @@ TEST(Line, KeepsTheExtremesOfEveryStride) {
     for (size_t begin = 0; begin < n; begin += stride) {
       const auto bucket = std::span(points).subspan(begin, std::min<size_t>(stride, n - begin));
       const auto [low, high] = std::ranges::minmax_element(bucket, {}, &LinePoint::value);
-      for (const LinePoint& wanted : {*low, *high}) {
+      for (const LinePoint& wanted : std::vector<LinePoint>{*low, *high}) {
         const auto fits = [&](const LinePoint& p) {
           return p.value == wanted.value && p.step >= bucket.front().step && p.step <= bucket.back().step;
         };
