@@ -25,18 +25,19 @@ std::string python_text(const std::string* text) {
   return out + quote;
 }
 
-// In the order in which they began.
+// As Python prints it.
+std::string python_number(double v) {
+  const std::string text = fmt::format("{}", v);
+  return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
+}
+
+// In the order in which they began, those without values too.
 Response list_runs(const Index& index) {
-  std::map<std::string, double> begun;
-  for (const SeriesInfo& s : index.list().series) {
-    const auto at = begun.emplace(s.run, s.first.wall).first;
-    at->second = std::min(at->second, s.first.wall);
-  }
   std::vector<std::pair<double, std::string>> runs;
-  for (const auto& [run, wall] : begun) runs.emplace_back(wall, run);
+  for (const auto& [run, begun] : index.list().folders) runs.emplace_back(begun, run);
   std::ranges::sort(runs);
   Json json = Json::array();
-  for (const auto& [wall, run] : runs) json.push_back(run);
+  for (const auto& [begun, run] : runs) json.push_back(run);
   return json_response(json);
 }
 
@@ -44,8 +45,7 @@ Response list_scalar_tags(const Index& index) {
   Json runs = Json::object();
   for (const SeriesInfo& s : index.list().series) {
     if (!s.tag.is_scalar()) continue;
-    const std::string& name = s.tag.display_name;
-    runs[s.run][s.tag.tag] = {{"displayName", name.empty() ? s.tag.tag : name}, {"description", s.tag.description}};
+    runs[s.run][s.tag.tag] = {{"displayName", s.tag.display_name}, {"description", s.tag.description}};
   }
   return json_response(runs);
 }
@@ -80,7 +80,7 @@ Response read_scalars(const Request& request, const Index& index) {
     for (const LinePoint& p : some) {
       const double value = p.value;  // a float64 that holds the float32, as Python prints it
       if (csv) {
-        more += fmt::format("{},{},{}\r\n", p.wall, p.step, value);
+        more += fmt::format("{},{},{}\r\n", python_number(p.wall), p.step, python_number(value));
       } else {
         if (!first) more += ",";
         more += '[';

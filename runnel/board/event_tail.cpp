@@ -24,6 +24,9 @@ TagInfo tag_info(const io::EventPoint& point) {
     info.display_name = metadata.display_name;
     info.description = metadata.description;
   }
+  // As TensorBoard has it: values of TensorFlow 1 are called like their tags.
+  const bool old = point.value != nullptr && point.value->kind != io::ValueKind::tensor;
+  if (old && info.display_name.empty()) info.display_name = info.tag;
   return info;
 }
 
@@ -98,7 +101,10 @@ bool EventTail::read(Batch& batch) {
   while (more) {
     const uint64_t offset = position_ + reader.position().offset;
     switch (reader.read(&event)) {
-      case io::EventReader::Status::event: take_event(event, offset, batch); break;
+      case io::EventReader::Status::event:
+        if (!batch.begun) batch.begun = event.wall_time;
+        take_event(event, offset, batch);
+        break;
       case io::EventReader::Status::end:
       case io::EventReader::Status::cut: more = false; break;
       case io::EventReader::Status::damaged:

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -36,7 +37,8 @@ struct Batch {
   bool restarted = false;     // another file took its place: nothing from before holds
   std::vector<TagInfo> tags;  // new ones
   std::vector<Sample> samples;
-  uint64_t end = 0;  // the file was read up to here
+  std::optional<double> begun;  // the time of the first event
+  uint64_t end = 0;             // the file was read up to here
 };
 
 // Reads one event file piece by piece, while its writer is at work or another file takes its place. It reads into

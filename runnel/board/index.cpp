@@ -161,6 +161,7 @@ void Index::apply(File& file, const Batch& batch) {
     file.id = next_file_++;
     paths_[file.id] = file.tail.path();
   }
+  if (batch.begun && std::isinf(file.begun)) file.begun = *batch.begun;
   for (const TagInfo& tag : batch.tags) add_part(file, tag);
   for (const Sample& sample : batch.samples) {
     IndexPart& part = *file.parts[sample.tag];
@@ -200,6 +201,7 @@ void Index::remove_parts(File& file) {
   file.parts.clear();
   file.chunks.clear();
   file.read_to = 0;
+  file.begun = std::numeric_limits<double>::infinity();
   removal_ = generation_ + 1;
 }
 

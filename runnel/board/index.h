@@ -61,8 +61,9 @@ struct Listing {
   uint64_t generation = 0;
   bool whole = true;  // else only what changed since
   std::vector<SeriesInfo> series;
-  std::vector<std::string> runs;  // all, sorted
-  bool loading = false;           // the first look at the files is not done
+  std::vector<std::string> runs;          // those with values, sorted
+  std::map<std::string, double> folders;  // all that have event files, and when the first of them was begun
+  bool loading = false;                   // the first look at the files is not done
   uint64_t files = 0, bytes = 0, bytes_read = 0;
   std::vector<std::string> complaints;
 };

@@ -2,6 +2,7 @@
 
 // Internal: what an Index is made of.
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -46,8 +47,9 @@ struct Index::File {
   EventTail tail;  // used by the thread that reads the file, without the lock
   std::string run;
   uint32_t id = 0;
-  std::vector<std::unique_ptr<IndexPart>> parts;  // by number of the tag
-  std::vector<uint64_t> chunks;                   // where they begin
+  std::vector<std::unique_ptr<IndexPart>> parts;           // by number of the tag
+  std::vector<uint64_t> chunks;                            // where they begin
+  double begun = std::numeric_limits<double>::infinity();  // the time of its first event
   uint64_t read_to = 0, size = 0;
   std::string complaint;
 };

@@ -57,6 +57,8 @@ Listing Index::list(uint64_t since) const {
   }
   listing.files = files_.size();
   for (const auto& [path, file] : files_) {
+    const auto folder = listing.folders.emplace(file->run, file->begun).first;
+    folder->second = std::min(folder->second, file->begun);
     listing.bytes += file->size;
     listing.bytes_read += file->read_to;
     if (!file->complaint.empty()) listing.complaints.push_back(file->complaint);

@@ -164,9 +164,11 @@ TEST(Api, AnswersTensorBoardsRoutes) {
   EXPECT_EQ(asked.get("/data/runs"), json::array({"run"}));
   const json tags = asked.get("/data/plugin/scalars/tags");
   EXPECT_EQ(tags["run"].size(), 2u);
-  EXPECT_EQ(tags["run"]["loss"]["description"], "");
+  EXPECT_EQ(tags["run"]["loss"], json({{"displayName", ""}, {"description", ""}}));
   const json points = asked.get("/data/plugin/scalars/scalars", {{"run", "run"}, {"tag", "loss"}});
   EXPECT_EQ(points, json::parse("[[1000.0,0,0.10000000149011612],[1001.0,1,\"Infinity\"]]"));
+  EXPECT_EQ(asked.ask("/data/plugin/scalars/scalars", {{"run", "run"}, {"tag", "loss"}, {"format", "csv"}}).body,
+            "Wall time,Step,Value\r\n1000.0,0,0.10000000149011612\r\n1001.0,1,inf\r\n");
   const Response missing = asked.ask("/data/plugin/scalars/scalars", {{"run", "run"}, {"tag", "no"}});
   EXPECT_EQ(missing.status, 404);
   EXPECT_EQ(missing.body, "Not found: No scalar data for run='run', tag='no'");
