@@ -10,7 +10,8 @@ const GAP_X = 22, GAP_Y = 34, PAD = 14, HEAD = 22;
  */
 export function layout(scope) {
   if (!scope.open || scope.children.size === 0) {
-    scope.width = Math.max(70, Math.min(230, scope.label.length * 7 + 26));
+    const letters = scope.label.length + (scope.op ? 0 : String(scope.ops).length + 4);
+    scope.width = Math.max(70, Math.min(250, letters * 7 + 26));
     scope.height = scope.op ? 26 : 34;
     return;
   }

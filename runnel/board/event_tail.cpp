@@ -52,16 +52,21 @@ bool EventTail::has_changed() {
 // Does what was read still stand where it stood?
 bool EventTail::continues(const RandomAccessFile& file) const {
   if (position_ == 0) return true;
-  return file.size() >= position_ && read_range(file, 0, head_.size()) == head_ &&
+  return size_ >= position_ && read_range(file, 0, head_.size()) == head_ &&
          read_range(file, position_ - last_bytes_.size(), last_bytes_.size()) == last_bytes_;
 }
 
 void EventTail::restart(Batch& batch) {
-  batch = {.restarted = true};
+  batch.restarted = true;
   position_ = 0;
   tags_.clear();
   scalar_.clear();
   complaint_.clear();
+}
+
+void EventTail::fill_window(const RandomAccessFile& file, uint64_t size) {
+  window_.resize(static_cast<size_t>(size));
+  window_.resize(file.read(position_, {reinterpret_cast<std::byte*>(window_.data()), window_.size()}));
 }
 
 void EventTail::complain(const std::string& what, uint64_t offset) {
@@ -71,19 +76,19 @@ void EventTail::complain(const std::string& what, uint64_t offset) {
 }
 
 bool EventTail::read(Batch& batch) {
-  batch = {};
+  batch.clear();
   if (stuck_) return false;
   const std::unique_ptr<RandomAccessFile> file = env_.open_random(path_);
-  if (!continues(*file)) restart(batch);
   size_ = file->size();
-  std::string window = read_range(*file, position_, std::min(kWindow, size_ - position_));
+  if (!continues(*file)) restart(batch);
+  fill_window(*file, std::min(kWindow, size_ - position_));
   // A record that is larger than the window: its length has a checksum of its own.
-  if (window.size() >= io::kRecordHeader) {
-    const uint64_t length = load_fixed64(window.data());
+  if (window_.size() >= io::kRecordHeader) {
+    const uint64_t length = load_fixed64(window_.data());
     const uint64_t left = size_ - position_;
     const bool trusted =
-        crc32c_mask(crc32c(window.data(), sizeof length)) == load_fixed32(window.data() + sizeof length);
-    if (trusted && left > kFrame && length <= left - kFrame && length + kFrame > window.size()) {
+        crc32c_mask(crc32c(window_.data(), sizeof length)) == load_fixed32(window_.data() + sizeof length);
+    if (trusted && left > kFrame && length <= left - kFrame && length + kFrame > window_.size()) {
       if (length > kLargestRecord) {
         complain(fmt::format("a record of {} bytes is left out, for it is larger than {}", length, kLargestRecord),
                  position_);
@@ -92,10 +97,10 @@ bool EventTail::read(Batch& batch) {
         batch.end = position_;
         return true;
       }
-      window = read_range(*file, position_, length + kFrame);
+      fill_window(*file, length + kFrame);
     }
   }
-  io::EventReader reader(as_bytes(window), path_, SourceSite());
+  io::EventReader reader(as_bytes(window_), path_, SourceSite());
   io::Event event;
   bool more = true;
   while (more) {
@@ -115,12 +120,14 @@ bool EventTail::read(Batch& batch) {
   }
   const uint64_t used = reader.position().offset;
   if (used > 0) {
-    if (position_ == 0) head_ = window.substr(0, std::min<size_t>(kHead, used));
-    last_bytes_ = window.substr(used - kLastBytes, kLastBytes);
+    if (position_ == 0) head_ = window_.substr(0, std::min<size_t>(kHead, used));
+    last_bytes_ = window_.substr(used - kLastBytes, kLastBytes);
     position_ += used;
   }
   batch.end = position_;
-  return used > 0 && !stuck_ && position_ < size_;
+  more = used > 0 && !stuck_ && position_ < size_;
+  if (!more || window_.size() > kWindow) std::string().swap(window_);
+  return more;
 }
 
 void EventTail::take_event(const io::Event& event, uint64_t offset, Batch& batch) {

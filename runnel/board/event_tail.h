@@ -39,6 +39,15 @@ struct Batch {
   std::vector<Sample> samples;
   std::optional<double> begun;  // the time of the first event
   uint64_t end = 0;             // the file was read up to here
+
+  // Empties it, keeping its memory for the next one.
+  void clear() {
+    restarted = false;
+    tags.clear();
+    samples.clear();
+    begun.reset();
+    end = 0;
+  }
 };
 
 // Reads one event file piece by piece, while its writer is at work or another file takes its place. It reads into
@@ -60,6 +69,7 @@ class RUNNEL_API EventTail {
  private:
   bool continues(const RandomAccessFile& file) const;
   void restart(Batch& batch);
+  void fill_window(const RandomAccessFile& file, uint64_t size);
   void take_event(const io::Event& event, uint64_t offset, Batch& batch);
   void complain(const std::string& what, uint64_t offset);
 
@@ -77,6 +87,7 @@ class RUNNEL_API EventTail {
   std::unordered_map<std::string, uint32_t, TextHash, std::equal_to<>> tags_;
   std::vector<bool> scalar_;  // by tag
   std::string complaint_;
+  std::string window_;  // the bytes from the position on; empty when nothing is being read
 };
 
 // A record larger than this is taken for damage.

@@ -160,7 +160,9 @@ bool Index::read_value(uint32_t file, uint64_t offset, const std::string& tag,
     constexpr uint64_t frame = io::kRecordHeader + io::kRecordFooter;
     const uint64_t size = opened->size();
     if (size < frame || offset > size - frame) return false;
-    const uint64_t length = load_fixed64(read_range(*opened, offset, io::kRecordHeader).data());
+    const std::string header = read_range(*opened, offset, io::kRecordHeader);
+    if (header.size() < io::kRecordHeader) return false;
+    const uint64_t length = load_fixed64(header.data());
     if (length > kLargestRecord || length > size - frame - offset) return false;
     bytes = read_range(*opened, offset, length + frame);
   } catch (const Error& e) {

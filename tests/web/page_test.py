@@ -213,7 +213,7 @@ def check_fixtures(program):
         time.sleep(0.5)
         picture(page, 'scalars_dark')
         page.key('d')
-        for name, ready in (('audio', "document.querySelector('audio')?.readyState >= 1"),
+        for name, ready in (('audio', "document.querySelectorAll('audio').length === 7 && [...document.querySelectorAll('audio')].every(a => a.readyState >= 1)"),
                             ('histograms', "document.querySelectorAll('.chart canvas').length > 3"),
                             ('text', "document.querySelector('.markdown strong')?.textContent === 'hello'"),
                             ('hparams', "document.querySelectorAll('table.data tr').length > 5"),
