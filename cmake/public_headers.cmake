@@ -16,6 +16,8 @@ set(RUNNEL_PUBLIC_HEADERS
   runnel/base/small_vector.h
   runnel/base/source_site.h
   runnel/base/version.h
+  # the board in a program
+  runnel/board/server.h
   # files: records, examples, compression, datasets
   runnel/io/checkpoint_names.h
   runnel/io/checkpoint_reader.h

@@ -11,6 +11,7 @@ struct ExitStatus {
 
 // Each adds one subcommand to the program; its work happens in the subcommand's callback, which reports
 // failure by throwing runnel::Error (main prints it as one line).
+void add_board(CLI::App& app);
 void add_ckpt(CLI::App& app);
 void add_data(CLI::App& app);
 void add_events(CLI::App& app);

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <vector>
 
 #include "runnel/base/error.h"
+#include "runnel/io/event_point.h"
 #include "runnel/ops/array.h"
 #include "runnel/ops/math.h"
 #include "runnel/tensor/serialize.h"
@@ -58,26 +58,10 @@ Json buckets_json(const std::vector<double>& rows) {
   return json;
 }
 
-// The buckets of a histogram of TensorFlow 1 as TensorBoard shows them: empty ones at both ends left out, and the
-// smallest and largest value in the place of the outermost limits.
 Json old_histogram(std::string_view body) {
   io::EventHistogram h;
   if (!io::parse_event_histogram(body, &h)) return {{"error", "the histogram is damaged"}};
-  const auto at = [](std::string_view packed, size_t i) {
-    double v = 0;
-    std::memcpy(&v, packed.data() + i * sizeof v, sizeof v);
-    return v;
-  };
-  size_t begin = 0, end = h.buckets();
-  while (begin < end && !(at(h.counts, begin) > 0)) ++begin;
-  while (end > begin && !(at(h.counts, end - 1) > 0)) --end;
-  std::vector<double> rows;
-  for (size_t i = begin; i < end; ++i) {
-    rows.push_back(i == begin ? h.min : at(h.limits, i - 1));
-    rows.push_back(i + 1 == end ? h.max : at(h.limits, i));
-    rows.push_back(at(h.counts, i));
-  }
-  return buckets_json(rows);
+  return buckets_json(io::histogram_rows(h));
 }
 
 Json old_image(std::string_view body) {

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "runnel/base/format.h"
+#include "runnel/io/event_point.h"
 #include "runnel/io/event_reader.h"
 #include "runnel/io/wire.h"
 #include "tools/commands.h"
@@ -34,42 +35,20 @@ struct EventsArguments {
   bool follow = false;
 };
 
-// One value, or what an event holds beside summaries, under the tag that TensorBoard shows it by.
-struct Point {
-  std::string_view tag;
-  std::string_view plugin;  // of this value; only the first of a tag must say it
-  const io::Event& event;
-  const io::EventValue* value = nullptr;  // null: not of a summary
-  std::string_view bytes;                 // then: those
-};
-using TakePoint = std::function<void(const Point&)>;
+using TakePoint = FunctionRef<void(const io::EventPoint&)>;
 
-// False where the summary of the event is damaged.
-bool visit_points(const io::Event& event, const TakePoint& take) {
-  switch (event.kind) {
-    case io::EventKind::summary: {
-      bool metadata_ok = true;
-      const bool values_ok = io::visit_event_values(event.body, [&](const io::EventValue& value) {
-        io::EventMetadata metadata;
-        metadata_ok = io::parse_event_metadata(value.metadata, &metadata) && metadata_ok;
-        take({.tag = value.tag, .plugin = io::plugin_of(value), .event = event, .value = &value});
-      });
-      return values_ok && metadata_ok;
-    }
-    case io::EventKind::graph_def:
-      take({.tag = "__run_graph__", .plugin = "graphs", .event = event, .bytes = event.body});
-      return true;
-    case io::EventKind::tagged_run_metadata: {
-      io::EventRunMetadata run;
-      if (!io::parse_event_run_metadata(event.body, &run)) return false;
-      take({.tag = run.tag, .plugin = "graph_tagged_run_metadata", .event = event, .bytes = run.run_metadata});
-      return true;
-    }
-    default: return true;
-  }
+// False where the event is damaged, its metadata too.
+bool visit_points(const io::Event& event, TakePoint take) {
+  bool metadata_ok = true;
+  const bool values_ok = io::visit_event_points(event, [&](const io::EventPoint& point) {
+    io::EventMetadata metadata;
+    if (point.value != nullptr) metadata_ok = io::parse_event_metadata(point.value->metadata, &metadata) && metadata_ok;
+    take(point);
+  });
+  return values_ok && metadata_ok;
 }
 
-Json description_of(const Point& point, std::string_view plugin) {
+Json description_of(const io::EventPoint& point, std::string_view plugin) {
   return point.value ? describe_event_value(*point.value, plugin) : describe_event_bytes(point.bytes);
 }
 
@@ -104,12 +83,13 @@ bool read_events(EventReader& reader, const std::function<void(const io::Event&)
   }
 }
 
-void for_points(const EventsArguments& a, const std::function<void(const std::string& run, const Point&)>& take) {
+void for_points(const EventsArguments& a,
+                const std::function<void(const std::string& run, const io::EventPoint&)>& take) {
   for (const io::EventRun& run : io::find_event_runs(a.path, Env::posix(), SourceSite())) {
     for (const std::string& file : run.files) {
       EventReader reader(file, Env::posix(), SourceSite());
       read_events(reader, [&](const io::Event& event) {
-        const bool ok = visit_points(event, [&](const Point& point) {
+        const bool ok = visit_points(event, [&](const io::EventPoint& point) {
           if (a.tag.empty() || point.tag == a.tag) take(run.name, point);
         });
         if (!ok) report_bad_summary(file, event);
@@ -139,10 +119,10 @@ void list_series(const EventsArguments& a) {
   for (const io::EventRun& run : io::find_event_runs(a.path, Env::posix(), SourceSite())) {
     for (const std::string& file : run.files) {
       EventReader reader(file, Env::posix(), SourceSite());
-      const auto add = [&](const Point& point, std::string_view bytes) {
+      const auto add = [&](const io::EventPoint& point, std::string_view bytes) {
         Series& s = all[{run.name, std::string(point.tag), point.value != nullptr}];
         if (s.count++ == 0) {
-          s.plugin = point.plugin;
+          s.plugin = io::plugin_of(point);
           s.first_step = point.event.step;
         }
         s.last_step = point.event.step;
@@ -151,13 +131,13 @@ void list_series(const EventsArguments& a) {
       read_events(reader, [&](const io::Event& event) {
         bool ok = true;
         if (event.kind != io::EventKind::summary) {
-          ok = visit_points(event, [&](const Point& point) { add(point, point.bytes); });
+          ok = visit_points(event, [&](const io::EventPoint& point) { add(point, point.bytes); });
         } else {
-          ok = visit_points(event, [](const Point&) {});  // whether all of it is whole
+          ok = visit_points(event, [](const io::EventPoint&) {});  // whether all of it is whole
           io::wire::read_bytes(event.body, [&](std::string_view bytes) {
             io::EventValue value;
             if (!io::parse_event_value(bytes, &value)) return;
-            add({.tag = value.tag, .plugin = io::plugin_of(value), .event = event, .value = &value}, bytes);
+            add({.tag = value.tag, .event = event, .value = &value}, bytes);
           });
         }
         if (!ok) report_bad_summary(file, event);
@@ -198,9 +178,9 @@ class PointPrinter {
   explicit PointPrinter(const EventsArguments& a) : json_(a.json), csv_(a.csv) {
     if (csv_) fmt::print("run,tag,step,wall_time,value\n");
   }
-  std::string line(const std::string& run, const Point& point) {
+  std::string line(const std::string& run, const io::EventPoint& point) {
     std::string& plugin = plugins_[{run, std::string(point.tag)}];
-    if (plugin.empty()) plugin = point.plugin;
+    if (plugin.empty()) plugin = io::plugin_of(point);
     const Json what = description_of(point, plugin);
     if (json_) {
       const Json json = {{"run", run},
@@ -227,7 +207,7 @@ class PointPrinter {
 void cat_points(const EventsArguments& a) {
   PointPrinter printer(a);
   uint64_t printed = 0;
-  for_points(a, [&](const std::string& run, const Point& point) {
+  for_points(a, [&](const std::string& run, const io::EventPoint& point) {
     if (printed++ < a.limit) fmt::print("{}\n", printer.line(run, point));
   });
 }
@@ -238,8 +218,8 @@ void export_scalars(const EventsArguments& a) {
   table.csv = !a.json;
   PointPrinter printer(table);
   std::map<std::pair<std::string, std::string>, bool> scalar;
-  for_points(a, [&](const std::string& run, const Point& point) {
-    const auto [at, first] = scalar.emplace(std::pair(run, std::string(point.tag)), point.plugin == "scalars");
+  for_points(a, [&](const std::string& run, const io::EventPoint& point) {
+    const auto [at, first] = scalar.emplace(std::pair(run, std::string(point.tag)), io::plugin_of(point) == "scalars");
     if (at->second) fmt::print("{}\n", printer.line(run, point));
   });
 }
@@ -262,7 +242,7 @@ void verify_events(const EventsArguments& a) {
         switch (reader.read(&event)) {
           case EventReader::Status::event:
             ++events;
-            if (!visit_points(event, [](const Point&) {})) note("the summary is damaged", at);
+            if (!visit_points(event, [](const io::EventPoint&) {})) note("the summary is damaged", at);
             break;
           case EventReader::Status::end: more = false; break;
           case EventReader::Status::cut:
@@ -301,7 +281,7 @@ void tail_points(const EventsArguments& a) {
   std::deque<std::string> last;
   bool first = true;
   const auto print = [&](const std::string& run, const std::string& file, const io::Event& event) {
-    const bool ok = visit_points(event, [&](const Point& point) {
+    const bool ok = visit_points(event, [&](const io::EventPoint& point) {
       if (!a.tag.empty() && point.tag != a.tag) return;
       std::string line = printer.line(run, point);
       if (!first) return fmt::print("{}\n", line);

@@ -28,6 +28,7 @@ int main(int argc, char** argv) try {
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
   app.set_version_flag("--version", std::string("runnel ") + runnel::version());
+  runnel::tools::add_board(app);
   runnel::tools::add_ckpt(app);
   runnel::tools::add_data(app);
   runnel::tools::add_events(app);

@@ -21,7 +21,8 @@ namespace {
 // by that of the first link.
 class RunSearch {
  public:
-  RunSearch(const std::string& root, Env& env) : env_(env), root_(own_path(root)) {
+  RunSearch(const std::string& root, bool inside_only, Env& env)
+      : env_(env), root_(own_path(root)), inside_only_(inside_only) {
     visited_.insert(root_);
     visit(root, "");
   }
@@ -51,7 +52,7 @@ class RunSearch {
       }
       if (is_dir) {
         visit_inside(path, join_path(own_folder, entry), name.empty() ? entry : name + "/" + entry);
-      } else if (is_event_file(entry)) {
+      } else if (is_event_file(entry) && (!inside_only_ || is_below_root(own_path(path)))) {
         run.files.push_back(path);
       }
     }
@@ -61,7 +62,7 @@ class RunSearch {
   // `plain` is the path of a folder that is no link.
   void visit_inside(const std::string& path, const std::string& plain, const std::string& name) {
     const std::string own = own_path(path);
-    if (own != plain && is_below_root(own)) return;  // found under its own name
+    if (own != plain && (inside_only_ || is_below_root(own))) return;  // left out, or found under its own name
     if (!visited_.insert(own).second) return;
     try {
       visit(path, name);
@@ -80,8 +81,16 @@ class RunSearch {
 
   Env& env_;
   const std::string root_;
+  const bool inside_only_;
   std::set<std::string> visited_;
 };
+
+std::vector<EventRun> search_runs(const std::string& path, bool inside_only, Env& env) {
+  if (!env.stat(path).is_dir) return {{.name = ".", .files = {path}}};
+  RunSearch search(path, inside_only, env);
+  std::ranges::sort(search.runs, {}, &EventRun::name);
+  return std::move(search.runs);
+}
 
 }  // namespace
 
@@ -194,12 +203,11 @@ const std::string& EventReader::path() const { return state().path; }
 bool is_event_file(std::string_view name) { return name.find("tfevents") != std::string_view::npos; }
 
 std::vector<EventRun> find_event_runs(const std::string& path, Env& env, SourceSite where) {
-  return at_caller(where, [&] {
-    if (!env.stat(path).is_dir) return std::vector<EventRun>{{.name = ".", .files = {path}}};
-    RunSearch search(path, env);
-    std::ranges::sort(search.runs, {}, &EventRun::name);
-    return std::move(search.runs);
-  });
+  return at_caller(where, [&] { return search_runs(path, false, env); });
+}
+
+std::vector<EventRun> find_event_runs_inside(const std::string& path, Env& env, SourceSite where) {
+  return at_caller(where, [&] { return search_runs(path, true, env); });
 }
 
 }  // namespace runnel::io

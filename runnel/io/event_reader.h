@@ -58,5 +58,8 @@ RUNNEL_API bool is_event_file(std::string_view name);
 // and, with a warning, folders that cannot be read. A folder that links lead to is one run.
 RUNNEL_API std::vector<EventRun> find_event_runs(const std::string& path, Env& env = Env::posix(),
                                                  SourceSite where = SourceSite::current());
+// The same, but links that lead out of the folder are left out.
+RUNNEL_API std::vector<EventRun> find_event_runs_inside(const std::string& path, Env& env = Env::posix(),
+                                                        SourceSite where = SourceSite::current());
 
 }  // namespace runnel::io
