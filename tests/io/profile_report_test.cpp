@@ -216,7 +216,7 @@ TEST(ProfileReport, TheSlowestStageIsNamedWithWhatToDo) {
   EXPECT_EQ(report.input.stages[0].own_ns, 4 * 28 * kMs / 10);
   EXPECT_DOUBLE_EQ(report.input.stages[0].busy, 11.2 / 40);
   EXPECT_EQ(report.input.stages[1].own_ns, 4 * 2 * kMs / 10);
-  EXPECT_EQ(report.input.stages[2].own_ns, 0);
+  EXPECT_EQ(report.input.stages[2].own_ns, 4 * kMs / 10);
   EXPECT_EQ(report.input.bottleneck, 0);
   EXPECT_EQ(
       report.input.words,

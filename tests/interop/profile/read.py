@@ -132,7 +132,7 @@ for profile in 'made', 'recorded':
               for d in pipeline.input_op_details}
     expect('made: stages', stages, {'Iterator::Prefetch::Batch::Map': (4, 11.2, 11.2),
                                     'Iterator::Prefetch::Batch': (4, 12.0, 0.8),
-                                    'Iterator::Prefetch': (4, 12.0, 0.0)})
+                                    'Iterator::Prefetch': (4, 12.4, 0.4)})
     bottleneck = tf_data_stats_pb2.CombinedTfDataStats.FromString(ask('made', 'tf_data_bottleneck_analysis'))
     expect('made: bottleneck', [b.iterator_name for b in bottleneck.bottleneck_analysis], ['Map'])
     memory = json.loads(ask('made', 'memory_profile'))['memoryProfilePerAllocator']['cpu']
