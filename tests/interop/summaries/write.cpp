@@ -34,7 +34,7 @@ void write_v1(const std::string& folder) {
     v1::summary::scalar("mean", reduce_mean(x));
   }
   v1::summary::histogram("spread", x);
-  v1::summary::image("picture", constant(reshape(range(12), {1, 2, 2, 3}), DType::uint8), 1);
+  v1::summary::image("picture", cast(reshape(range(12), {1, 2, 2, 3}), DType::uint8), 1);
   v1::summary::audio("sound", zeros({1, 20}), 8000.f, 1);
   v1::summary::text("note", constant("hello"));
   v1::summary::tensor_summary("tensor", x, {.summary_description = "A *tensor*"});
