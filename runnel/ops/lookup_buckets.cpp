@@ -104,7 +104,7 @@ class DenseTable : public Table {
     for (int64_t i = 0; i < count; ++i) put(now_, keys.data<K>() + i * key_width_, values.data<V>() + i * value_width_);
   }
   void remove(const Tensor& keys) override {
-    const int64_t count = number_of_keys(keys);
+    const int64_t count = number_of_keys(keys, 1);
     refuse_marks(keys, count);
     const std::lock_guard lock(mutex);
     for (int64_t i = 0; i < count; ++i) {
@@ -170,10 +170,10 @@ class DenseTable : public Table {
   bool is_empty(const K* key) const { return std::equal(empty_.begin(), empty_.end(), key); }
   bool is_free(const K* key) const { return is_empty(key) || std::equal(deleted_.begin(), deleted_.end(), key); }
 
-  // Keys stand in a list.
-  int64_t number_of_keys(const Tensor& keys) const {
+  // Keys stand in a list; in TensorFlow one alone may do, but not to be removed.
+  int64_t number_of_keys(const Tensor& keys, int fewest_dims = 0) const {
     const int64_t count = keys.rank() == 0 ? 1 : keys.shape()[0];
-    if (keys.num_elements() == count * key_width_) return count;
+    if (keys.num_elements() == count * key_width_ && keys.rank() >= fewest_dims) return count;
     throw invalid_argument("{} takes a list of keys of shape {}, got {}", describe(), type.key_shape.str(),
                            keys.shape().str());
   }
