@@ -44,9 +44,10 @@ class DenseTable : public Table {
         value_width_(this->type.value_shape.num_elements()),
         empty_(empty_key.data<K>(), empty_key.data<K>() + key_width_),
         deleted_(deleted_key.data<K>(), deleted_key.data<K>() + key_width_),
+        initial_(buckets.initial),
         max_load_factor_(static_cast<float>(buckets.max_load_factor)) {
     if (empty_ == deleted_) throw invalid_argument("Empty and deleted keys cannot be equal");
-    now_ = empty_buckets(buckets.initial);
+    now_ = empty_buckets(initial_);
   }
 
   DenseTable(const DenseTable& other)  // without its entries
@@ -55,8 +56,9 @@ class DenseTable : public Table {
         value_width_(other.value_width_),
         empty_(other.empty_),
         deleted_(other.deleted_),
+        initial_(other.initial_),
         max_load_factor_(other.max_load_factor_) {
-    now_ = empty_buckets(kFewestBuckets);
+    now_ = empty_buckets(initial_);
   }
   std::shared_ptr<Table> empty_copy() const override { return std::make_shared<DenseTable>(*this); }
 
@@ -222,6 +224,7 @@ class DenseTable : public Table {
 
   const int64_t key_width_, value_width_;
   const std::vector<K> empty_, deleted_;
+  const int64_t initial_;  // as many buckets as it begins with
   const float max_load_factor_;
   Buckets now_;
 };
