@@ -97,6 +97,10 @@ AttrValue attribute(const AttrSpec& spec, const std::string& text) {
   if (std::holds_alternative<bool>(like)) return text == "true";
   if (std::holds_alternative<DType>(like)) return dtype_named(text);
   if (std::holds_alternative<std::vector<int64_t>>(like)) return numbers(inner);
+  if (std::holds_alternative<std::vector<double>>(like)) {
+    const std::vector<int64_t> whole = numbers(inner);
+    return std::vector<double>(whole.begin(), whole.end());
+  }
   return text;
 }
 
@@ -123,7 +127,10 @@ void list_elementwise() {
   for (const OpDef* op : registry().all()) {
     if (!op->elementwise || op->name[0] == '_' || op->type_vars.size() != 1) continue;
     const TypeVar& t = op->type_vars[0];
-    const char* dtype = t.allows(DType::float32) ? "float32" : t.allows(DType::int32) ? "int32" : "bool";
+    const char* dtype = t.allows(DType::float32) ? "float32"
+                        : t.allows(DType::int32) ? "int32"
+                        : t.allows(DType::bool_) ? "bool"
+                                                 : "complex64";
     for (const char* size : {"1000", "1000000"}) {
       std::string line = op->name;
       for (const ArgSpec& arg : op->inputs) {

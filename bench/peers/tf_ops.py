@@ -51,6 +51,9 @@ def attribute(kind, text):
     return text
 
 
+RENAMED = {("Where", "input"): "condition"}  # what Python calls otherwise than the op
+
+
 def call_of(line):
     pieces = [p.strip() for p in line.split(";")]
     name, *attrs = pieces[0].split()
@@ -65,7 +68,8 @@ def call_of(line):
     for arg, text in zip(definition.input_arg, pieces[1:]):
         one, _, count = text.partition("*")
         is_list = arg.number_attr or arg.type_list_attr
-        arguments[arg.name] = [tensor(one) for _ in range(int(count or 1))] if is_list else tensor(one)
+        argument = RENAMED.get((name, arg.name), arg.name)
+        arguments[argument] = [tensor(one) for _ in range(int(count or 1))] if is_list else tensor(one)
     op = getattr(tf.raw_ops, name)
     return lambda: op(**arguments)
 

@@ -287,8 +287,9 @@ bool is_elementwise(const ConcreteFunction& f) {
 
 NodePtr nodes::map(NodePtr input, ItemFn f, const MapOptions& options) {
   check_parallel("map", "num_parallel_calls", options.num_parallel_calls);
-  f.call = summary::with_kept_defaults(std::move(f.call));
-  f.vectorises = summary::with_kept_defaults(std::move(f.vectorises));  // it traces the function
+  const summary::KeptDefaults kept;
+  f.call = summary::with_kept_defaults(kept, std::move(f.call));
+  f.vectorises = summary::with_kept_defaults(kept, std::move(f.vectorises));  // it traces the function
   return std::make_shared<MapNode>(std::move(input), std::move(f), options);
 }
 

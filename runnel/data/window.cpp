@@ -307,8 +307,9 @@ NodePtr nodes::window(NodePtr input, int64_t size, const WindowOptions& options)
 
 NodePtr nodes::group_by_window(NodePtr input, KeyFn key, GroupFn reduce, std::function<int64_t(int64_t)> size,
                                const Structure* structure) {
-  return std::make_shared<GroupNode>(std::move(input), summary::with_kept_defaults(std::move(key)),
-                                     summary::with_kept_defaults(std::move(reduce)), std::move(size), structure,
+  const summary::KeptDefaults kept;
+  return std::make_shared<GroupNode>(std::move(input), summary::with_kept_defaults(kept, std::move(key)),
+                                     summary::with_kept_defaults(kept, std::move(reduce)), std::move(size), structure,
                                      "GroupByWindow");
 }
 

@@ -244,10 +244,13 @@ void Tracer::call(const OpDef& op, Inputs inputs, const void* attrs, Tensor* out
     shapes.push_back(infer.output_shape(i));
     shapes_known = shapes_known && shapes.back().is_static();
   }
-  Node* node =
-      graph_->add(op, std::move(in), op.attrs.copy ? op.attrs.copy(attrs) : nullptr, std::move(dtypes),
-                  std::move(shapes), where, thread_context().name_scope == &scope_ ? "" : in_name_scope(op.name));
-  if (const char* block = block_scope_of_op(op.name)) graph_->unique_name(in_name_scope(block));
+  // The node of a block has the name of its scope.
+  const char* const block = block_scope_of_op(op.name);
+  const std::string name = block ? block : op.name;
+  const bool is_bare = thread_context().name_scope == &scope_;
+  Node* node = graph_->add(op, std::move(in), op.attrs.copy ? op.attrs.copy(attrs) : nullptr, std::move(dtypes),
+                           std::move(shapes), where, is_bare ? name : in_name_scope(name));
+  if (block && is_bare && !scope_.empty()) graph_->unique_name(in_name_scope(block));
   node->inferred = shapes_known && !infer.asked_in_vain();
   node->values = std::move(values);
   node->elements = std::move(elements);

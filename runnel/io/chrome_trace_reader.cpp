@@ -134,11 +134,12 @@ class TraceReader {
     if (!number_at(value, name, &microseconds) || microseconds < 0 || microseconds >= 9e15) {
       fail(fmt::format("event {} of the trace: '{}' must be a time in microseconds", count_, name));
     }
-    return std::llround(microseconds * 1000);
+    const double whole = std::floor(microseconds);  // apart, for times since 1970 have no digits to spare
+    return static_cast<int64_t>(whole) * 1000 + std::llround((microseconds - whole) * 1000);
   }
 
   void take_event(const TraceJson& value) {
-    std::string name, category, text;
+    std::string name, category;
     text_at(value, "name", &name);
     text_at(value, "cat", &category);
     if (category == "step_line") return;  // shows again what the events say
@@ -150,6 +151,8 @@ class TraceReader {
       event.kind = kind;
       ours_ = true;
     } else {
+      const auto args = value.find("args");  // TensorFlow shows the type of an op and has the name here
+      if (args != value.end() && args->is_object()) text_at(*args, "long_name", &name);
       take_tensorflow_name(name, &event);
     }
     ThreadNames& line = thread(thread_of(value));

@@ -62,9 +62,14 @@ std::vector<ProfiledStage> stage_rows(const profile::Recording& recording) {
 // The stage whose threads work most of the time.
 int64_t busiest(const std::vector<ProfiledStage>& stages) {
   double most = 0;
-  for (const ProfiledStage& s : stages) most = std::max(most, s.busy);
+  const auto counts = [](const ProfiledStage& s) {
+    return s.own_ns > 0 && s.path != "Model";  // the root of TensorFlow's pipelines: it only waits for the others
+  };
+  for (const ProfiledStage& s : stages) {
+    if (counts(s)) most = std::max(most, s.busy);
+  }
   for (size_t i = 0; i < stages.size(); ++i) {  // the deepest come first
-    if (stages[i].own_ns > 0 && stages[i].busy >= most * kNearly) return static_cast<int64_t>(i);
+    if (counts(stages[i]) && stages[i].busy >= most * kNearly) return static_cast<int64_t>(i);
   }
   return -1;
 }
@@ -90,8 +95,6 @@ std::string advice(const std::string& stage) {
   return "put cache() behind it if its elements fit into memory";
 }
 
-std::string milliseconds(int64_t ns) { return fmt::format("{:.3g} ms", static_cast<double>(ns) / 1e6); }
-
 bool has_prefetch(const profile::Recording& recording) {
   return std::any_of(recording.events.begin(), recording.events.end(), [](const profile::Event& e) {
     return (e.kind == profile::Kind::stage || e.kind == profile::Kind::input_wait) &&
@@ -104,11 +107,11 @@ std::string words_for(const ProfiledInput& input, const profile::Recording& reco
   const int64_t each = steps > 0 ? input.waited_ns / static_cast<int64_t>(steps) : 0;
   std::string words;
   if (input.share < kSomewhat) {
-    return fmt::format("The input keeps up: a step waits {} for it, {:.1f}% of its time.", milliseconds(each),
+    return fmt::format("The input keeps up: a step waits {} for it, {:.1f}% of its time.", profile_duration(each),
                        input.share * 100);
   }
   words = fmt::format("The steps wait for input{}: {} each, {:.0f}% of their time.",
-                      input.share < kMostly ? ", somewhat" : "", milliseconds(each), input.share * 100);
+                      input.share < kMostly ? ", somewhat" : "", profile_duration(each), input.share * 100);
   const bool prefetches = has_prefetch(recording);
   const std::string prefetch = "end the pipeline with prefetch(data::AUTOTUNE), so that it works while a step computes";
   if (input.bottleneck < 0) {
@@ -116,13 +119,19 @@ std::string words_for(const ProfiledInput& input, const profile::Recording& reco
     return prefetches ? words : words + " To do: " + prefetch + ".";
   }
   const ProfiledStage& stage = input.stages[static_cast<size_t>(input.bottleneck)];
-  words +=
-      fmt::format(" The slowest stage is {} ({}): {} for each element on {} thread{}, busy {:.0f}% of the time.",
-                  last_part(stage.path), stage.path, milliseconds(stage.own_ns / std::max<int64_t>(stage.elements, 1)),
-                  stage.threads, stage.threads == 1 ? "" : "s", stage.busy * 100);
+  const std::string name = last_part(stage.path);
+  words += fmt::format(" The slowest stage is {}{}: {} for each element on {} thread{}, busy {:.0f}% of the time.",
+                       name, name == stage.path ? "" : fmt::format(" ({})", stage.path),
+                       profile_duration(stage.own_ns / std::max<int64_t>(stage.elements, 1)), stage.threads,
+                       stage.threads == 1 ? "" : "s", stage.busy * 100);
   words += " To do: ";
-  if (!prefetches) words += prefetch + "; then ";
-  return words + advice(last_part(stage.path)) + ".";
+  if (!prefetches) return words + prefetch + "; then " + advice(name) + ".";
+  if (stage.busy < input.share / 2) {
+    return words +
+           "find out what its threads wait for: they do not work most of the time in which the steps wait. It may be a "
+           "processor (other programs, fewer of them than threads), files or locks.";
+  }
+  return words + advice(name) + ".";
 }
 
 }  // namespace

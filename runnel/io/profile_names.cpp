@@ -13,6 +13,7 @@ static_assert(static_cast<size_t>(profile::Kind::user) + 1 == kKindNames.size())
 
 constexpr std::string_view kStagePrefix = "Iterator::";
 constexpr std::string_view kInputWait = "IteratorGetNext:IteratorGetNext";
+constexpr std::string_view kInputOp = "IteratorGetNext";
 constexpr std::string_view kRunPrefix = "FunctionRun: ";
 // What TensorFlow's runtime does around ops.
 constexpr std::array<std::string_view, 7> kRuntimePrefixes = {
@@ -117,11 +118,12 @@ void take_tensorflow_name(std::string_view name, profile::Event* event) {
     if (name.starts_with(kRunPrefix)) event->name = name.substr(kRunPrefix.size());
     return;
   }
+  if (name.starts_with(kInputOp)) event->kind = profile::Kind::input_wait;  // its parts have no type
   const size_t colon = name.find(':');
   if (colon == std::string_view::npos) return;
   const std::string_view op_name = name.substr(0, colon), op_type = name.substr(colon + 1);
   if (!is_op_name(op_name) || !is_op_type(op_type)) return;
-  event->kind = op_type == "IteratorGetNext" ? profile::Kind::input_wait : profile::Kind::node;
+  event->kind = op_type == kInputOp ? profile::Kind::input_wait : profile::Kind::node;
   event->name = op_name;
   event->op_type = op_type;
 }

@@ -112,9 +112,10 @@ class StepSums {
       const int64_t step = known_.steps().empty() ? 0 : known_.of(e);
       if (step < 0) continue;
       const auto s = static_cast<size_t>(step);
-      const bool own_thread = e.thread == threads_[s];
-      // What other threads wait for, and their pipeline's work, is not what the step waits for.
-      if (!own_thread && (part == Part::input || e.kind == profile::Kind::stage || in_stage[i])) continue;
+      if (e.thread != threads_[s]) {
+        // The work of a pipeline on its own threads is not the step's, nor, where no step is known, what they wait for.
+        if (e.kind == profile::Kind::stage || in_stage[i] || (part == Part::input && !marked())) continue;
+      }
       const int64_t begin = std::max(e.begin_ns, steps_[s].begin_ns);
       const int64_t end = std::min(e.end_ns, steps_[s].begin_ns + steps_[s].length_ns);
       if (begin < end) parts_[s][static_cast<size_t>(part)].push_back({begin, end});

@@ -108,6 +108,9 @@ struct ProfileReport {
 
 RUNNEL_API ProfileReport make_profile_report(const profile::Recording& recording);
 
+// "8.75 ms": three digits that count.
+RUNNEL_API std::string profile_duration(int64_t ns);
+
 // Tables for people, in lines of up to 120 characters; so many rows of ops.
 RUNNEL_API std::string profile_report_text(const ProfileReport& report, size_t most_ops = 15);
 // The same as one object.

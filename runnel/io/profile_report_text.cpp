@@ -22,10 +22,6 @@ std::string with_unit(double value, std::span<const char* const> units) {
   const int digits = unit == 0 ? 0 : size < 9.995 ? 2 : size < 99.95 ? 1 : 0;
   return fmt::format("{:.{}f} {}", value, digits, units[unit]);
 }
-std::string duration(int64_t ns) {
-  static constexpr std::array<const char*, 4> units = {"ns", "us", "ms", "s"};
-  return with_unit(static_cast<double>(ns), units);
-}
 std::string amount(int64_t bytes) {
   static constexpr std::array<const char*, 5> units = {"B", "kB", "MB", "GB", "TB"};
   return with_unit(static_cast<double>(bytes), units);
@@ -98,8 +94,8 @@ void add_steps(const ProfileReport& r, std::string& out) {
     const std::string head = r.steps_marked ? fmt::format("{} x {}", s.count, shown_name(s.name, 40)) : "recording";
     table.row({head, "mean", "min", "max", "share"});
     const auto row = [&](const char* what, const PartTimes& part) {
-      table.row({what, duration(part.total_ns / s.count), duration(part.min_ns), duration(part.max_ns),
-                 percent(ratio(part.total_ns, s.length.total_ns))});
+      table.row({what, profile_duration(part.total_ns / s.count), profile_duration(part.min_ns),
+                 profile_duration(part.max_ns), percent(ratio(part.total_ns, s.length.total_ns))});
     };
     row("compute", s.compute);
     row("input", s.input);
@@ -110,14 +106,15 @@ void add_steps(const ProfileReport& r, std::string& out) {
     const StepTimes& longest = r.steps[s.longest];
     if (s.count > 1 && longest.length_ns > 2 * (s.length.total_ns / s.count)) {
       out += fmt::format("  The longest is {}: {} (compute {}, input {}, host {}, idle {}).\n", step_name(longest),
-                         duration(longest.length_ns), duration(longest.compute_ns), duration(longest.input_ns),
-                         duration(longest.host_ns), duration(longest.idle_ns));
+                         profile_duration(longest.length_ns), profile_duration(longest.compute_ns),
+                         profile_duration(longest.input_ns), profile_duration(longest.host_ns),
+                         profile_duration(longest.idle_ns));
     }
   }
   std::string work;
   for (const ProfiledWork& w : r.work) {
-    work += fmt::format("{}{} {} ({}x)", work.empty() ? "" : ", ", profile_kind_name(w.kind), duration(w.total_ns),
-                        w.calls);
+    work += fmt::format("{}{} {} ({}x)", work.empty() ? "" : ", ", profile_kind_name(w.kind),
+                        profile_duration(w.total_ns), w.calls);
   }
   if (!work.empty()) out += fmt::format("  Around the ops, in all: {}\n", work);
 }
@@ -134,7 +131,7 @@ void add_ops(const ProfileReport& r, size_t most, std::string& out) {
     counted = counted || op.flops > 0 || op.bytes > 0;
   }
   const size_t shown = std::min(most, r.ops.size());
-  out += fmt::format("\n{} of {} ops, by own time ({} in all)\n", shown, r.ops.size(), duration(own));
+  out += fmt::format("\n{} of {} ops, by own time ({} in all)\n", shown, r.ops.size(), profile_duration(own));
   TextTable table(2);
   std::vector<std::string> head = {"op", "type", "calls", "total", "own", "share"};
   if (counted) head.insert(head.end(), {"GFLOP/s", "GB/s"});
@@ -146,8 +143,8 @@ void add_ops(const ProfileReport& r, size_t most, std::string& out) {
         shown_name(op.name, 40),
         op.kind == profile::Kind::chain && op.type.empty() ? "(chain)" : shown_name(op.type, 24),
         fmt::to_string(op.calls),
-        duration(op.total_ns),
-        duration(op.self_ns),
+        profile_duration(op.total_ns),
+        profile_duration(op.self_ns),
         percent(ratio(op.self_ns, own))};
     if (counted) row.insert(row.end(), {rate(op.flops_per_second()), rate(op.bytes_per_second())});
     if (counted && r.peak.known()) {
@@ -183,26 +180,27 @@ void add_input(const ProfiledInput& input, std::string& out) {
   out += line + "\n";
   if (input.stages.empty()) return;
   TextTable table(1);
-  table.row({"stage", "elements", "own time", "per element", "threads", "busy", "waited"});
+  table.row({"stage", "elements", "own time", "per element", "threads", "busy", "waited", ""});
   for (size_t i = 0; i < input.stages.size(); ++i) {
     const ProfiledStage& s = input.stages[i];
-    table.row({shown_name(s.path, 48), fmt::to_string(s.elements), duration(s.own_ns),
-               duration(s.own_ns / std::max<int64_t>(s.elements, 1)), fmt::to_string(s.threads), percent(s.busy),
-               duration(s.waited_ns) + (static_cast<int64_t>(i) == input.bottleneck ? "  <- slowest" : "           ")});
+    table.row({shown_name(s.path, 48), fmt::to_string(s.elements), profile_duration(s.own_ns),
+               profile_duration(s.own_ns / std::max<int64_t>(s.elements, 1)), fmt::to_string(s.threads),
+               percent(s.busy), profile_duration(s.waited_ns),
+               static_cast<int64_t>(i) == input.bottleneck ? "<- slowest" : ""});
   }
   out += table.text();
 }
 
 void add_memory(const ProfileReport& r, std::string& out) {
   const ProfiledMemory& m = r.memory;
-  out += fmt::format("\nMemory of tensors: {} at most, at {}", amount(m.peak_bytes), duration(m.peak_at_ns));
+  out += fmt::format("\nMemory of tensors: {} at most, at {}", amount(m.peak_bytes), profile_duration(m.peak_at_ns));
   if (m.peak_step >= 0) out += fmt::format(" (step {})", m.peak_step);
   out += fmt::format("; {} at the start, {} at the end\n", amount(m.start_bytes), amount(m.end_bytes));
   constexpr int rows = 6;
   const std::string top = amount(m.peak_bytes);
   if (m.peak_bytes > 0) {
     for (int row = rows; row > 0; --row) {
-      std::string line = fmt::format("  {:>9} |", row == rows ? top : row == 1 ? "0" : "");
+      std::string line = fmt::format("  {:>9} |", row == rows ? top : "");
       for (const int64_t bytes : m.chart) {
         // A row is filled from its middle on.
         const double level = static_cast<double>(bytes) / static_cast<double>(m.peak_bytes) * rows;
@@ -211,8 +209,8 @@ void add_memory(const ProfileReport& r, std::string& out) {
       line.erase(line.find_last_not_of(' ') + 1);
       out += line + "\n";
     }
-    const std::string end = duration(r.length_ns);
-    out += fmt::format("  {:>9} +{}\n", "", std::string(m.chart.size(), '-'));
+    const std::string end = profile_duration(r.length_ns);
+    out += fmt::format("  {:>9} +{}\n", 0, std::string(m.chart.size(), '-'));
     out += fmt::format("  {:>9}  0{:>{}}\n", "", end, m.chart.size() - 1);
   }
   TextTable table(1);
@@ -229,10 +227,15 @@ void add_memory(const ProfileReport& r, std::string& out) {
 
 }  // namespace
 
+std::string profile_duration(int64_t ns) {
+  static constexpr std::array<const char*, 4> units = {"ns", "us", "ms", "s"};
+  return with_unit(static_cast<double>(ns), units);
+}
+
 std::string profile_report_text(const ProfileReport& r, size_t most_ops) {
   std::string out = r.host.empty() ? "Profile" : fmt::format("Profile of {}", shown_name(r.host, 60));
   if (r.started_unix_ns > 0) out += ", " + time_text(r.started_unix_ns);
-  out += fmt::format(": {} with {} events on {} thread{}\n", duration(r.length_ns), r.events, r.threads,
+  out += fmt::format(": {} with {} events on {} thread{}\n", profile_duration(r.length_ns), r.events, r.threads,
                      r.threads == 1 ? "" : "s");
   if (r.lost > 0)
     out += fmt::format("{} events found no room and are missing: the times below are too short.\n", r.lost);

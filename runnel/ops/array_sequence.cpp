@@ -4,6 +4,7 @@
 #include "runnel/base/format.h"
 #include "runnel/base/parallel.h"
 #include "runnel/kernels/cpu/element.h"
+#include "runnel/kernels/cpu/update_loop.h"
 #include "runnel/op/builder.h"
 #include "runnel/op/composed.h"
 #include "runnel/op/dispatch.h"
@@ -20,22 +21,26 @@ struct OneHotAttrs {
   int64_t axis = -1;
   static constexpr auto fields() { return field_list(field("axis", &OneHotAttrs::axis)); }
 };
-// y[outer, depth, inner]
+// y[n, depth, inner]; values as arguments, for a store through y may be to anything that a closure holds.
 template <class E, class I>
-void fill_one_hot(const I* hot, int64_t outer, int64_t depth, int64_t inner, const E& on, const E& off, E* y) {
+void fill_one_hot(const I* hot, int64_t n, int64_t depth, int64_t inner, E on, E off, E* y) {
+  cpu::fill_run(off, y, n * depth * inner);
+  for (int64_t o = 0; o < n; ++o, hot += inner, y += depth * inner) {
+    for (int64_t i = 0; i < inner; ++i) {
+      const auto at = static_cast<int64_t>(hot[i]);
+      if (at >= 0 && at < depth) y[at * inner + i] = on;
+    }
+  }
+}
+template <class E, class I>
+void one_hot_matrices(const I* hot, int64_t outer, int64_t depth, int64_t inner, const E& on, const E& off, E* y) {
   constexpr int64_t kTask = 1 << 15, kFilled = 1 << 11;  // elements: of a chunk, and of what the nearest cache holds
   const int64_t matrix = depth * inner, size = std::max<int64_t>(1, matrix);
   const int64_t at_once = std::max<int64_t>(1, kFilled / size);
   parallel_for(outer, std::max<int64_t>(1, kTask / size), [&](int64_t begin, int64_t end) {
     for (int64_t first = begin; first < end; first += at_once) {
-      const int64_t last = std::min(end, first + at_once);
-      cpu::fill_run(off, y + first * matrix, (last - first) * matrix);
-      for (int64_t o = first; o < last; ++o) {
-        for (int64_t i = 0; i < inner; ++i) {
-          const auto at = static_cast<int64_t>(hot[o * inner + i]);
-          if (at >= 0 && at < depth) y[o * matrix + at * inner + i] = on;
-        }
-      }
+      const int64_t n = std::min(at_once, end - first);
+      fill_one_hot(hot + first * inner, n, depth, inner, on, off, y + first * matrix);
     }
   });
 }
@@ -62,6 +67,8 @@ int64_t range_count(T start, T limit, T delta) {
   }
 }
 
+constexpr int64_t kSequenceGrain = 1 << 15;  // elements of a parallel chunk
+
 void range_shape(InferContext& c) {
   for (int i = 0; i < 3; ++i) c.require_rank(i, 0);
   const Tensor *start = c.constant(0), *limit = c.constant(1), *delta = c.constant(2);
@@ -86,17 +93,18 @@ void register_array_sequence(Registry& r) {
       .cpu([]<class T>(KernelContext& c) {
         const T start = *c.in<T>(0), delta = *c.in<T>(2);
         T* y = c.out<T>();
-        const int64_t n = c.out().num_elements();
-        for (int64_t i = 0; i < n; ++i) {
-          if constexpr (std::is_integral_v<T>) {
-            y[i] =
-                static_cast<T>(static_cast<uint64_t>(start) + static_cast<uint64_t>(i) * static_cast<uint64_t>(delta));
-          } else if constexpr (std::is_same_v<T, double>) {
-            y[i] = start + static_cast<double>(i) * delta;
-          } else {
-            y[i] = T(static_cast<float>(start) + static_cast<float>(i) * static_cast<float>(delta));
-          }
-        }
+        parallel_for(c.out().num_elements(), kSequenceGrain, [&](int64_t begin, int64_t end) {
+          cpu::update_range<T>(begin, end, [=](int64_t i) {
+            if constexpr (std::is_integral_v<T>) {
+              using U = std::common_type_t<std::make_unsigned_t<T>, uint32_t>;  // wraps around
+              y[i] = static_cast<T>(static_cast<U>(start) + static_cast<U>(i) * static_cast<U>(delta));
+            } else if constexpr (std::is_same_v<T, double>) {
+              y[i] = start + static_cast<double>(i) * delta;
+            } else {
+              y[i] = T(static_cast<float>(start) + static_cast<float>(i) * static_cast<float>(delta));
+            }
+          });
+        });
       })
       .not_differentiable()
       .doc("start, start + delta, ... as long as limit is not reached.")
@@ -123,8 +131,12 @@ void register_array_sequence(Registry& r) {
         const C start = static_cast<C>(*c.in<T>(0)), stop = static_cast<C>(*c.in<T>(1));
         const int64_t n = c.out().num_elements();
         const C step = n > 1 ? (stop - start) / static_cast<C>(n - 1) : C(0);
-        c.out<T>()[0] = T(start);  // both ends as they are, also infinite ones
-        for (int64_t i = 1; i < n; ++i) c.out<T>()[i] = T(i + 1 < n ? start + step * static_cast<C>(i) : stop);
+        T* y = c.out<T>();
+        parallel_for(n, kSequenceGrain, [&](int64_t begin, int64_t end) {
+          cpu::update_range<T>(begin, end, [=](int64_t i) { y[i] = T(start + step * static_cast<C>(i)); });
+        });
+        y[0] = T(start);  // both ends as they are, also infinite ones
+        if (n > 1) y[n - 1] = T(stop);
       })
       .not_differentiable()
       .doc("num values evenly spaced from start to stop, both included.")
@@ -165,7 +177,7 @@ void register_array_sequence(Registry& r) {
           const E on = *c.in<E>(2);
           const E off = *c.in<E>(3);
           Types<uint8_t, int8_t, int32_t, int64_t>::for_each([&]<class I>() {
-            if (dtype_of<I> == x.dtype()) fill_one_hot(x.data<I>(), outer, depth, inner, on, off, y);
+            if (dtype_of<I> == x.dtype()) one_hot_matrices(x.data<I>(), outer, depth, inner, on, off, y);
           });
         });
       })

@@ -52,11 +52,11 @@ float inside(float at, int64_t n, FillMode mode) {
       const float twice = 2 * size;
       if (p < 0) {
         if (n <= 1) return 0;
-        if (p < twice) p += twice * static_cast<float>(static_cast<int64_t>(-p / twice));
+        if (p < twice) p += twice * std::trunc(-p / twice);
         p = p < -size ? p + twice : -p - 1;
       } else if (p > size - 1) {
         if (n <= 1) return 0;
-        p -= twice * static_cast<float>(static_cast<int64_t>(p / twice));
+        p -= twice * std::trunc(p / twice);
         if (p >= size) p = twice - p - 1;
       }
       break;
@@ -65,10 +65,10 @@ float inside(float at, int64_t n, FillMode mode) {
       const float period = size - 1;
       if (p < 0) {
         if (n <= 1) return 0;
-        p += size * static_cast<float>(static_cast<int64_t>(-p / period) + 1);
+        p += size * (std::trunc(-p / period) + 1);
       } else if (p > size - 1) {
         if (n <= 1) return 0;
-        p -= size * static_cast<float>(static_cast<int64_t>(p / period));
+        p -= size * std::trunc(p / period);
       }
       break;
     }

@@ -53,7 +53,7 @@ struct DecodeCsvAttrs {
 size_t swap_width(DType t) { return is_complex(t) ? dtype_size(t) / 2 : dtype_size(t); }
 
 void copy_elements(std::string_view bytes, char* to, DType dtype, bool little_endian) {
-  std::memcpy(to, bytes.data(), bytes.size());
+  std::ranges::copy(bytes, to);
   const size_t width = swap_width(dtype);
   if (little_endian || width == 1) return;
   for (size_t i = 0; i + width <= bytes.size(); i += width) std::reverse(to + i, to + i + width);

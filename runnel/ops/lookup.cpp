@@ -127,13 +127,25 @@ void register_lookup(Registry& r) {
 
 namespace lookup {
 
-Tensor find(const Tensor& handle, const Operand& keys, const Operand& default_value) {
-  static const Op op("LookupTableFindV2");
-  return op({handle, keys, default_value});
-}
-
 Tensor value_in(const Operand& x, DType dtype) {
   return composed(x.where(), [&] { return x.is_literal() ? x.as(dtype) : *x.tensor(); });
+}
+
+namespace {
+
+// Numbers and texts as keys or values of the table.
+Operand key_for(const Tensor& handle, const Operand& keys) {
+  return Operand(value_in(keys, table_of(handle).type.key), keys.where());
+}
+Operand value_for(const Tensor& handle, const Operand& values) {
+  return Operand(value_in(values, table_of(handle).type.value), values.where());
+}
+
+}  // namespace
+
+Tensor find(const Tensor& handle, const Operand& keys, const Operand& default_value) {
+  static const Op op("LookupTableFindV2");
+  return op({handle, key_for(handle, keys), value_for(handle, default_value)});
 }
 
 int64_t size_of(const Tensor& handle) {
@@ -143,12 +155,12 @@ int64_t size_of(const Tensor& handle) {
 
 void insert_into(const Tensor& handle, const Operand& keys, const Operand& values) {
   static const Op op("LookupTableInsertV2");
-  op.many({handle, keys, values});
+  op.many({handle, key_for(handle, keys), value_for(handle, values)});
 }
 
 void remove_from(const Tensor& handle, const Operand& keys) {
   static const Op op("LookupTableRemoveV2");
-  op.many({handle, keys});
+  op.many({handle, key_for(handle, keys)});
 }
 
 std::pair<Tensor, Tensor> export_from(const Tensor& handle, const SourceSite& where) {

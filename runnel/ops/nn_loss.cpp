@@ -1,5 +1,9 @@
 // Cross entropies and other losses.
+#include <cstring>
+
+#include "runnel/base/cpu.h"
 #include "runnel/kernels/compute_view.h"
+#include "runnel/kernels/cpu/isa.h"
 #include "runnel/kernels/cpu/softmax.h"
 #include "runnel/op/builder.h"
 #include "runnel/op/composed.h"
@@ -13,6 +17,37 @@
 
 namespace runnel {
 namespace {
+
+// Half the sum of squares, in 32 partial sums.
+template <class C>
+RUNNEL_INLINE C half_of_squares_body(const C* x, int64_t n) {
+  constexpr int kSums = 32;
+  typedef C Sums __attribute__((vector_size(kSums * sizeof(C))));
+  Sums sums = {};
+  int64_t i = 0;
+  for (; i + kSums <= n; i += kSums) {
+    Sums v;
+    std::memcpy(&v, x + i, sizeof v);
+    sums += v * v;
+  }
+  for (; i < n; ++i) sums[0] += x[i] * x[i];
+  for (int half = kSums / 2; half > 0; half /= 2) {
+    for (int k = 0; k < half; ++k) sums[k] += sums[k + half];
+  }
+  return sums[0] / 2;
+}
+template <class C>
+C half_of_squares_base(const C* x, int64_t n) {
+  return half_of_squares_body(x, n);
+}
+template <class C>
+RUNNEL_AVX2 C half_of_squares_avx2(const C* x, int64_t n) {
+  return half_of_squares_body(x, n);
+}
+template <class C>
+C half_of_squares(const C* x, int64_t n) {
+  return has_avx2() ? half_of_squares_avx2(x, n) : half_of_squares_base(x, n);
+}
 
 template <class T, class Label>
 void sparse_cross_entropy(KernelContext& c) {
@@ -135,18 +170,7 @@ void register_nn_loss(Registry& r) {
         const C* data = x.data();
         const C half_sum = parallel_reduce(
             c.in(0).num_elements(), cpu::kGrain, C(0),
-            [&](int64_t begin, int64_t end) {
-              C lane[16] = {};
-              int64_t i = begin;
-              for (; i + 16 <= end; i += 16) {
-                for (int k = 0; k < 16; ++k) lane[k] += data[i + k] * data[i + k];
-              }
-              for (; i < end; ++i) lane[0] += data[i] * data[i];
-              for (int n = 8; n > 0; n /= 2) {
-                for (int k = 0; k < n; ++k) lane[k] += lane[k + n];
-              }
-              return lane[0] / 2;
-            },
+            [&](int64_t begin, int64_t end) { return half_of_squares(data + begin, end - begin); },
             [](C a, C b) { return a + b; });
         *c.out<T>() = static_cast<T>(half_sum);
       })

@@ -8,6 +8,7 @@
 #include "runnel/op/dispatch.h"
 #include "runnel/op/unrecorded.h"
 #include "runnel/ops/array.h"
+#include "runnel/ops/math_common.h"
 #include "runnel/ops/state.h"
 #include "runnel/ops/variable_slot.h"
 
@@ -102,13 +103,16 @@ void scatter(const char* name, const Variable& v, const IndexedSlices& delta, co
 
 void register_scatter_update(Registry& r) {
   define_scatter(r, "ResourceScatterAdd", "Adds updates to rows of a variable; an index may come twice.", numbers,
-                 [](auto a, auto b) { return static_cast<decltype(a)>(a + b); });
+                 [](auto a, auto b) { return static_cast<decltype(a)>(wrapping(a) + wrapping(b)); });
   define_scatter(r, "ResourceScatterSub", "Subtracts updates from rows of a variable.", numbers,
-                 [](auto a, auto b) { return static_cast<decltype(a)>(a - b); });
+                 [](auto a, auto b) { return static_cast<decltype(a)>(wrapping(a) - wrapping(b)); });
   define_scatter(r, "ResourceScatterMul", "Multiplies rows of a variable by updates.", numbers,
-                 [](auto a, auto b) { return static_cast<decltype(a)>(a * b); });
+                 [](auto a, auto b) { return static_cast<decltype(a)>(wrapping(a) * wrapping(b)); });
   define_scatter(r, "ResourceScatterDiv", "Divides rows of a variable by updates.", numbers, [](auto a, auto b) {
     if (b == decltype(b)(0)) throw invalid_argument("division by zero");
+    if constexpr (std::is_integral_v<decltype(a)> && std::is_signed_v<decltype(a)>) {  // -1: wraps around
+      if (b == decltype(b)(-1)) return static_cast<decltype(a)>(0 - wrapping(a));
+    }
     return static_cast<decltype(a)>(a / b);
   });
   define_scatter(r, "ResourceScatterMin", "Lowers rows of a variable to updates.", real_numbers,

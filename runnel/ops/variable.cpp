@@ -38,8 +38,9 @@ void check_dtype(const VariableSlot& slot, const Tensor& value) {
 
 void check_fits(const VariableSlot& slot, const Tensor& value) {
   check_dtype(slot, value);
-  if (!slot.shape.compatible_with(value.shape())) {
-    throw invalid_argument("{} has shape {}, assigned {}", slot.describe(), slot.shape.str(), value.shape().str());
+  if (!slot.shape.compatible_with(value.partial_shape())) {
+    throw invalid_argument("{} has shape {}, assigned {}", slot.describe(), slot.shape.str(),
+                           value.partial_shape().str());
   }
 }
 
@@ -271,6 +272,7 @@ template <class A>
 void write_with(const Op<A>& op, const Variable& variable, const Operand& value) {
   composed(value.where(), [&] {
     const Tensor v = value.is_literal() ? value.as(variable.dtype()) : *value.tensor();
+    if (current_interceptor()) check_fits(variable.slot(), v);  // a graph would find it only when it runs
     op.many({variable.handle(), v});
   });
 }

@@ -38,14 +38,18 @@ class RUNNEL_API KeptDefaults {
   std::shared_ptr<const Defaults> kept_;
 };
 
-// The function, with what this thread has now around each call.
+// The function, with these around each call.
 template <class R, class... A>
-std::function<R(A...)> with_kept_defaults(std::function<R(A...)> f) {
-  KeptDefaults kept;
+std::function<R(A...)> with_kept_defaults(const KeptDefaults& kept, std::function<R(A...)> f) {
   if (!kept || !f) return f;
-  return [f = std::move(f), kept = std::move(kept)](A... args) -> R {
+  return [f = std::move(f), kept](A... args) -> R {
     return kept.call([&]() -> R { return f(std::forward<A>(args)...); });
   };
+}
+// The same with what this thread has now.
+template <class R, class... A>
+std::function<R(A...)> with_kept_defaults(std::function<R(A...)> f) {
+  return with_kept_defaults(KeptDefaults(), std::move(f));
 }
 
 }  // namespace runnel::summary

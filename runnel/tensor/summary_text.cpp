@@ -34,7 +34,7 @@ void print_dim(const T* data, const Shape& shape, int dim, int64_t summarize, st
   int64_t step = 1;
   for (int i = dim + 1; i < rank; ++i) step *= shape[i];
   const int64_t n = shape[dim];
-  const bool cut = summarize >= 0 && n > 2 * summarize;
+  const bool cut = summarize >= 0 && summarize < (n + 1) / 2;
   // Elements stand in a line; rows start new lines, indented under the opening bracket.
   const std::string gap = dim == rank - 1 ? " "
                                           : std::string(static_cast<size_t>(rank - dim - 1), '\n') +

@@ -42,7 +42,9 @@ TEST(V1CallerLines, OfAGraph) {
   const Tensor loss = placeholder(float32) * 2;
   EXPECT_NAMES_THIS_LINE(get_variable("w", {4}, {}, fixed_size_partitioner(0)));
   EXPECT_NAMES_THIS_LINE(get_variable("w", {4}, {}, fixed_size_partitioner(2, 3)));
+  EXPECT_NAMES_THIS_LINE(assign(v, Tensor("text")));
   EXPECT_NAMES_THIS_LINE(assign(v, Tensor{1.f, 2.f, 3.f}));
+  EXPECT_NAMES_THIS_LINE(assign_add(v, Tensor{1.f, 2.f, 3.f}));
   EXPECT_NAMES_THIS_LINE(variables_initializer({elsewhere}));
   EXPECT_NAMES_THIS_LINE(control_dependencies({Tensor(1.f)}));
   EXPECT_NAMES_THIS_LINE(group({Tensor(1.f)}));
@@ -52,7 +54,7 @@ TEST(V1CallerLines, OfAGraph) {
   Session session;
   EXPECT_NAMES_THIS_LINE(session.value_of(v));
   EXPECT_NAMES_THIS_LINE(session.load(v, Tensor{1.f}));
-  EXPECT_NAMES_THIS_LINE(session.run(v));
+  EXPECT_NAMES_THIS_LINE(session.run(Tensor(1.f)));
   session.close();
   EXPECT_NAMES_THIS_LINE(session.value_of(v));
   const Graph taken = std::move(graph);

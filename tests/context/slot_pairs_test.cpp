@@ -137,6 +137,7 @@ const std::vector<Place>& places() {
        }},
       {"callback",
        [](const Body& body) {
+         if (thread_context().interceptor) return;  // it would run with the graph
          host_call(
              [&](const std::vector<Tensor>& in) {
                body();
@@ -223,13 +224,13 @@ const Slot kSlots[] = {
     {"recorder", "tape", pointer<&ThreadContext::recorder>, "hhhhhhhkh"},
     {"interceptor", "trace", pointer<&ThreadContext::interceptor>, "h-hhhhhkh"},
     {"tracing", "trace", pointer<&ThreadContext::tracing>, "h-khkhhkk"},
-    {"handle_log", "block", pointer<&ThreadContext::handle_log>, "k-hhhhhkk"},
+    {"handle_log", "block", pointer<&ThreadContext::handle_log>, "h-hhhhhkk"},
     {"destination", "destination", pointer<&ThreadContext::destination>, "kkhhhhhkk"},
     {"random", "random", pointer<&ThreadContext::random>, "kkhhkhhkk"},
     {"cancellation", "cancellation", pointer<&ThreadContext::cancellation>, "kkkhkkhkk"},
     {"graph", "v1 graph", pointer<&ThreadContext::graph>, "k-hhhhhkh"},
-    {"call_site", "composed", pointer<&ThreadContext::call_site>, "hhhhkhhhk"},
-    {"name_scope", "name scope", pointer<&ThreadContext::name_scope>, "hkhhkhhkk"},
+    {"call_site", "composed", pointer<&ThreadContext::call_site>, "khhhkhhhk"},
+    {"name_scope", "name scope", pointer<&ThreadContext::name_scope>, "hkhhkhhhk"},
     {"summary", "summaries", pointer<&ThreadContext::summary>, "kkhhkhhkk"},
     {"step", "step", pointer<&ThreadContext::step>, "kkkhkkhkk"},
     {"layer_call", "layer", pointer<&ThreadContext::layer_call>, "kkhhkhhhk"},
@@ -245,6 +246,8 @@ class SlotPairs : public testing::TestWithParam<Slot> {};
 TEST_P(SlotPairs, SeenWhereTheTableSaysSo) {
   const Slot& slot = GetParam();
   std::string seen;
+  setters().at(slot.setter)([] {});  // a thread that meets summaries has defaults of its own from then on
+  const void* const before = slot.of(thread_context());
   setters().at(slot.setter)([&] {
     const void* const set = slot.of(thread_context());
     ASSERT_NE(set, nullptr) << "the setter sets another slot";
@@ -257,7 +260,7 @@ TEST_P(SlotPairs, SeenWhereTheTableSaysSo) {
     }
   });
   EXPECT_EQ(seen, slot.expected);
-  EXPECT_EQ(slot.of(thread_context()), nullptr);
+  EXPECT_EQ(slot.of(thread_context()), before);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SlotPairs, testing::ValuesIn(kSlots),

@@ -22,7 +22,7 @@ if(NOT installed STREQUAL RUNNEL_PUBLIC_HEADERS)
   message(FATAL_ERROR "installed: ${installed}\npublic: ${RUNNEL_PUBLIC_HEADERS}")
 endif()
 list(LENGTH installed count)
-if(count GREATER 200)  # each is a promise to users: add one only if they need it
+if(count GREATER 220)  # each is a promise to users: add one only if they need it
   message(FATAL_ERROR "${count} public headers")
 endif()
 foreach(order ASCENDING DESCENDING)  # both ways: a header that needs another must include it

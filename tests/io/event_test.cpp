@@ -444,11 +444,11 @@ TEST(EventWriter, NeverTakesTheFileOfAnother) {
   TempDir dir;
   const std::string path = EventWriter(dir.path()).path();
   std::smatch part;
-  const std::regex form(R"((.*tfevents\.)(\d+)(\..*\.\d+\.)(\d+)\.)");
+  const std::regex form(R"((.*tfevents\.)(\d+)(\..*\.\d+\.)(\d+))");
   ASSERT_TRUE(std::regex_match(path, part, form)) << path;
   std::vector<std::string> taken;
   for (int64_t second = 0; second < 60; ++second) {  // whenever it is made
-    taken.push_back(fmt::format("{}{:010}{}{}.", part[1].str(), std::stoll(part[2]) + second, part[3].str(),
+    taken.push_back(fmt::format("{}{:010}{}{}", part[1].str(), std::stoll(part[2]) + second, part[3].str(),
                                 std::stoll(part[4]) + 1));
     std::ofstream(taken.back()) << "another's";
   }

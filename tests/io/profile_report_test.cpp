@@ -211,16 +211,17 @@ TEST(ProfileReport, TheSlowestStageIsNamedWithWhatToDo) {
   EXPECT_EQ(report.input.waits, 4);
   EXPECT_EQ(report.input.waited_ns, 6 * kMs);
   EXPECT_DOUBLE_EQ(report.input.share, 6.0 / 35);
-  ASSERT_EQ(report.input.stages.size(), 2u);
+  ASSERT_EQ(report.input.stages.size(), 3u);
   EXPECT_EQ(report.input.stages[0].path, "Prefetch::Batch::Map");
   EXPECT_EQ(report.input.stages[0].own_ns, 4 * 28 * kMs / 10);
   EXPECT_DOUBLE_EQ(report.input.stages[0].busy, 11.2 / 40);
   EXPECT_EQ(report.input.stages[1].own_ns, 4 * 2 * kMs / 10);
+  EXPECT_EQ(report.input.stages[2].own_ns, 4 * kMs / 10);
   EXPECT_EQ(report.input.bottleneck, 0);
   EXPECT_EQ(
       report.input.words,
-      "The steps wait for input, somewhat: 1.5 ms each, 17% of their time. The slowest stage is Map "
-      "(Prefetch::Batch::Map): 2.8 ms for each element on 1 thread, busy 28% of the time. To do: call its function on "
+      "The steps wait for input, somewhat: 1.50 ms each, 17% of their time. The slowest stage is Map "
+      "(Prefetch::Batch::Map): 2.80 ms for each element on 1 thread, busy 28% of the time. To do: call its function on "
       "several threads with map(f, data::AUTOTUNE), or put cache() behind it.");
 }
 
@@ -246,16 +247,26 @@ TEST(ProfileReport, AStageThatWaitsIsNotTheSlowest) {
   EXPECT_EQ(report.input.stages[1].own_ns, 20 * kMs);
   EXPECT_EQ(report.input.stages[1].waited_ns, 70 * kMs);
   EXPECT_EQ(report.input.bottleneck, 0);
-  EXPECT_THAT(report.input.words, HasSubstr("The steps wait for input: 9 ms each, 90% of their time."));
+  EXPECT_THAT(report.input.words, HasSubstr("The steps wait for input: 9.00 ms each, 90% of their time."));
   EXPECT_THAT(report.input.words, HasSubstr("The slowest stage is ParallelMap"));
   EXPECT_THAT(report.input.words, HasSubstr("To do: end the pipeline with prefetch(data::AUTOTUNE)"));
+}
+
+// The threads of the map have work, but do not get to do it.
+TEST(ProfileReport, AStageThatHardlyWorksIsNotToBlame) {
+  Made made(100);
+  made.add(ProfileKind::step, "train", 0, 100, 0);
+  made.add(ProfileKind::input_wait, "iterator", 0, 90, 0);
+  made.add(ProfileKind::stage, "Prefetch::ParallelMap", 0, 10, -1, 2);
+  const ProfileReport report = made.report();
+  EXPECT_THAT(report.input.words, HasSubstr("busy 10% of the time. To do: find out what its threads wait for"));
 }
 
 TEST(ProfileReport, InputThatKeepsUpIsSaidToDoSo) {
   Made made(100);
   made.add(ProfileKind::step, "train", 0, 100, 0);
   made.add(ProfileKind::input_wait, "iterator", 0, 2, 0);
-  EXPECT_EQ(made.report().input.words, "The input keeps up: a step waits 2 ms for it, 2.0% of its time.");
+  EXPECT_EQ(made.report().input.words, "The input keeps up: a step waits 2.00 ms for it, 2.0% of its time.");
   Made none(100);
   none.add(ProfileKind::node, "a", 0, 2);
   EXPECT_EQ(none.report().input.words, "");

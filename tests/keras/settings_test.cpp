@@ -102,6 +102,7 @@ std::vector<std::string> names_there_are(const F& find) {
     std::string text = e.what();
     text.erase(0, text.find("there are ") + 10);
     text = text.substr(0, text.find(" and what"));
+    text = text.substr(0, text.find(" (at "));
     text = text.substr(0, text.find('\n'));
     std::vector<std::string> names;
     std::stringstream parts(text);

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "runnel/keras/keras.h"
+#include "runnel/op/dispatch.h"
 #include "runnel/runnel.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/profiles.h"
@@ -94,7 +95,9 @@ TEST(OpProfile, AnErrorEndsTheEvent) {
 }
 
 TEST(OpProfile, OpsOfAKernelAreInsideIt) {
-  const Recording r = recorded([] { einsum("ij,jk->ik", {ones({2, 3}), ones({3, 4})}); });
+  const Recording r = recorded([] {
+    call_op("Einsum", {ones({2, 3}), ones({3, 4})}, {{"equation", std::string("ij,jk->ik")}});
+  });
   const profile::Event outer = event_of(r, "Einsum"), inner = event_of(r, "MatMul");
   EXPECT_TRUE(is_inside(inner, outer));
   EXPECT_EQ(inner.flops, 48);

@@ -128,6 +128,13 @@ TEST_F(StateCallerLines, Nothing) {
 // What is traced keeps the line, for errors while tracing and for those of the graph when it runs.
 TEST_F(StateCallerLines, InFunctions) {
   EXPECT_NAMES_THIS_LINE(function([](Tensor y) { return repeat(y, Tensor{1, 2, 3}, 0); })(x));
+  const Variable v(x);
+  function([&](Tensor y) {
+    EXPECT_NAMES_THIS_LINE(v.assign(cast(y, float64)));
+    EXPECT_NAMES_THIS_LINE(v.assign(concat({y, y}, 0)));
+    EXPECT_NAMES_THIS_LINE(v.assign_add(concat({y, y}, 0)));
+    return y;
+  })(x);
   const FunctionOptions any_length{.input_signature = {{{kUnknownDim}, DType::float32, ""}}};
   EXPECT_NAMES_THIS_LINE(function([](Tensor y) { return linalg::matvec(Tensor{{1.f}}, y); }, any_length)(x));
 }

@@ -139,7 +139,9 @@ void LargeMatrices::expect_svd(const Tensor& a, bool full) {
   EXPECT_LT(worst(matmul(wide(v), wide(v), {.transpose_a = true}), identity(v.dim(1))), bound(1e-4));
   const std::vector<double> values = values_of(s);
   for (size_t i = 0; i < values.size(); ++i) EXPECT_GE(values[i], i + 1 < values.size() ? values[i + 1] : 0);
-  const std::vector<double> alone = values_of(linalg::svdvals(a)), exact = values_of(linalg::svdvals(otherwise(a)));
+  // Of numbers near 1, which the other way wants.
+  const std::vector<double> exact = values_of(linalg::svdvals(otherwise(wide(a) / size)) * size);
+  const std::vector<double> alone = values_of(linalg::svdvals(a));
   for (size_t i = 0; i < values.size(); ++i) {
     EXPECT_NEAR(values[i], exact[i], bound(1e-5) * (exact[0] + 1e-300));
     EXPECT_NEAR(alone[i], exact[i], bound(1e-5) * (exact[0] + 1e-300));
@@ -169,7 +171,8 @@ void LargeMatrices::expect_eigh(const Tensor& half) {
   const Tensor rest = matmul(wide(a), wide(v)) - wide(v) * wide(e);
   EXPECT_LT(reduce_max(abs(rest)).item<double>() / size, bound(2e-5));
   EXPECT_LT(worst(matmul(wide(v), wide(v), {.transpose_a = true}), identity(a.dim(0))), bound(1e-4));
-  const std::vector<double> exact = values_of(real(linalg::eigvalsh(otherwise(a)))), values = values_of(e);
+  const std::vector<double> exact = values_of(real(linalg::eigvalsh(otherwise(wide(a) / size))) * size),
+                            values = values_of(e);
   const std::vector<double> alone = values_of(linalg::eigvalsh(a));
   for (size_t i = 0; i < values.size(); ++i) {
     EXPECT_NEAR(values[i], exact[i], bound(1e-5) * size);

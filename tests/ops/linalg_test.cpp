@@ -28,7 +28,7 @@ Tensor positive_definite(const Shape& shape, DType dtype, int64_t seed) {
 }
 
 double largest(const Tensor& t) { return t.num_elements() == 0 ? 0 : cast(reduce_max(abs(t)), float64).item<double>(); }
-void expect_near(const Tensor& a, const Tensor& b, double tolerance) {
+void expect_near_matrix(const Tensor& a, const Tensor& b, double tolerance) {
   ASSERT_EQ(a.shape(), b.shape());
   EXPECT_LE(largest(a - b), tolerance * std::max(1.0, largest(b)));
 }
@@ -47,8 +47,8 @@ INSTANTIATE_TEST_SUITE_P(Dtypes, Linalg, testing::Values(float32, float64, compl
 TEST_P(Linalg, InverseTimesMatrixIsOne) {
   for (const Shape& s : {Shape{1, 1}, Shape{5, 5}, Shape{2, 3, 4, 4}}) {
     const Tensor a = matrices(s, GetParam(), 1);
-    expect_near(matmul(linalg::inv(a), a), identity_like(s), tolerance());
-    expect_near(matmul(linalg::inv(a, true), a, {.adjoint_b = true}), identity_like(s), tolerance());
+    expect_near_matrix(matmul(linalg::inv(a), a), identity_like(s), tolerance());
+    expect_near_matrix(matmul(linalg::inv(a, true), a, {.adjoint_b = true}), identity_like(s), tolerance());
   }
 }
 
@@ -57,40 +57,40 @@ TEST_P(Linalg, DeterminantsByExpansion) {
   auto at = [&](int i, int j) { return a[i][j]; };
   auto minor = [&](int i, int j, int k, int l) { return at(i, k) * at(j, l) - at(i, l) * at(j, k); };
   const Tensor expected = at(0, 0) * minor(1, 2, 1, 2) - at(0, 1) * minor(1, 2, 0, 2) + at(0, 2) * minor(1, 2, 0, 1);
-  expect_near(linalg::det(a), expected, tolerance());
+  expect_near_matrix(linalg::det(a), expected, tolerance());
   const auto [sign, log_abs] = linalg::slogdet(a);
-  expect_near(sign * exp(log_abs), expected, tolerance());
+  expect_near_matrix(sign * exp(log_abs), expected, tolerance());
 }
 
 TEST_P(Linalg, Solves) {
   const Tensor a = matrices({2, 4, 4}, GetParam(), 3);
   const Tensor b = matrices({2, 4, 3}, GetParam(), 4);
-  expect_near(matmul(a, linalg::solve(a, b)), b, tolerance());
-  expect_near(matmul(a, linalg::solve(a, b, true), {.adjoint_a = true}), b, tolerance());
+  expect_near_matrix(matmul(a, linalg::solve(a, b)), b, tolerance());
+  expect_near_matrix(matmul(a, linalg::solve(a, b, true), {.adjoint_a = true}), b, tolerance());
   for (bool lower : {true, false}) {
     const Tensor t = lower ? linalg::band_part(a, -1, 0) : linalg::band_part(a, 0, -1);
-    expect_near(matmul(t, linalg::triangular_solve(a, b, lower)), b, tolerance());
-    expect_near(matmul(t, linalg::triangular_solve(a, b, lower, true), {.adjoint_a = true}), b, tolerance());
+    expect_near_matrix(matmul(t, linalg::triangular_solve(a, b, lower)), b, tolerance());
+    expect_near_matrix(matmul(t, linalg::triangular_solve(a, b, lower, true), {.adjoint_a = true}), b, tolerance());
     // One matrix for a batch of right-hand sides.
-    expect_near(matmul(t[0], linalg::triangular_solve(a[0], b, lower)), b, tolerance());
+    expect_near_matrix(matmul(t[0], linalg::triangular_solve(a[0], b, lower)), b, tolerance());
   }
 }
 
 TEST_P(Linalg, Cholesky) {
   const Tensor a = positive_definite({2, 4, 4}, GetParam(), 5);
   const Tensor l = linalg::cholesky(a);
-  expect_near(matmul(l, l, {.adjoint_b = true}), a, tolerance());
-  expect_near(linalg::band_part(l, -1, 0), l, 0);
+  expect_near_matrix(matmul(l, l, {.adjoint_b = true}), a, tolerance());
+  expect_near_matrix(linalg::band_part(l, -1, 0), l, 0);
   const Tensor b = matrices({2, 4, 1}, GetParam(), 6);
-  expect_near(matmul(a, linalg::cholesky_solve(l, b)), b, tolerance() * 10);
-  expect_near(cast(linalg::logdet(a), GetParam()), linalg::slogdet(a).log_abs_det, tolerance());
+  expect_near_matrix(matmul(a, linalg::cholesky_solve(l, b)), b, tolerance() * 10);
+  expect_near_matrix(cast(linalg::logdet(a), GetParam()), linalg::slogdet(a).log_abs_det, tolerance());
 }
 
 TEST_P(Linalg, Lu) {
   const Tensor a = matrices({3, 4, 4}, GetParam(), 7);
   const auto [lu, p] = linalg::lu(a);
   const Tensor l = linalg::set_diag(linalg::band_part(lu, -1, 0), ones_like(linalg::diag_part(lu)));
-  expect_near(matmul(l, linalg::band_part(lu, 0, -1)), gather(a, p, 1, 1), tolerance());
+  expect_near_matrix(matmul(l, linalg::band_part(lu, 0, -1)), gather(a, p, 1, 1), tolerance());
   EXPECT_EQ(linalg::lu(a, int64).p.dtype(), int64);
 }
 
@@ -99,10 +99,10 @@ TEST_P(Linalg, Qr) {
     for (bool full : {false, true}) {
       const Tensor a = matrices(s, GetParam(), 8);
       const auto [q, r] = linalg::qr(a, full);
-      expect_near(matmul(q, r), a, tolerance());
-      expect_near(linalg::band_part(r, 0, -1), r, 0);
+      expect_near_matrix(matmul(q, r), a, tolerance());
+      expect_near_matrix(linalg::band_part(r, 0, -1), r, 0);
       const Tensor qq = matmul(q, q, {.adjoint_a = true});
-      expect_near(qq, identity_like(qq.shape()), tolerance());
+      expect_near_matrix(qq, identity_like(qq.shape()), tolerance());
     }
   }
 }
@@ -112,11 +112,11 @@ TEST_P(Linalg, Svd) {
     const Tensor a = matrices(s, GetParam(), 9);
     const auto [values, u, v] = linalg::svd(a);
     EXPECT_TRUE(is_float(values.dtype()));
-    expect_near(matmul(u * cast(expand_dims(values, -2), a.dtype()), v, {.adjoint_b = true}), a, tolerance());
-    expect_near(linalg::svdvals(a), values, tolerance());
+    expect_near_matrix(matmul(u * cast(expand_dims(values, -2), a.dtype()), v, {.adjoint_b = true}), a, tolerance());
+    expect_near_matrix(linalg::svdvals(a), values, tolerance());
     const auto full = linalg::svd(a, true);
     const Tensor uu = matmul(full.u, full.u, {.adjoint_a = true});
-    expect_near(uu, identity_like(uu.shape()), tolerance());
+    expect_near_matrix(uu, identity_like(uu.shape()), tolerance());
   }
 }
 
@@ -135,16 +135,18 @@ TEST_P(Linalg, LeastSquares) {
   for (const bool fast : {true, false}) {
     // What is left over is orthogonal to the columns.
     const Tensor rest = matmul(tall, linalg::lstsq(tall, b, 0, fast)) - b;
-    expect_near(matmul(tall, rest, {.adjoint_a = true}), zeros({2, 3, 2}, GetParam()), 10 * tolerance());
+    expect_near_matrix(matmul(tall, rest, {.adjoint_a = true}), zeros({2, 3, 2}, GetParam()), 10 * tolerance());
     const Tensor x = linalg::lstsq(wide, c, 0, fast);
-    expect_near(matmul(wide, x), c, 10 * tolerance());
+    expect_near_matrix(matmul(wide, x), c, 10 * tolerance());
     const Tensor shortest = matmul(linalg::svd(wide).v, linalg::svd(wide).v, {.adjoint_b = true});
-    expect_near(matmul(shortest, x), x, 10 * tolerance());
+    expect_near_matrix(matmul(shortest, x), x, 10 * tolerance());
   }
   const Tensor regular = matmul(tall, tall, {.adjoint_a = true}) + cast(eye(3) * 0.5, GetParam());
-  expect_near(matmul(regular, linalg::lstsq(tall, b, 0.5)), matmul(tall, b, {.adjoint_a = true}), 10 * tolerance());
+  expect_near_matrix(matmul(regular, linalg::lstsq(tall, b, 0.5)), matmul(tall, b, {.adjoint_a = true}),
+                     10 * tolerance());
   const Tensor twice = concat({tall, tall}, -1);  // of rank 3
-  expect_near(matmul(twice, linalg::lstsq(twice, b, 0, false)), matmul(tall, linalg::lstsq(tall, b)), 10 * tolerance());
+  expect_near_matrix(matmul(twice, linalg::lstsq(twice, b, 0, false)), matmul(tall, linalg::lstsq(tall, b)),
+                     10 * tolerance());
 }
 
 // Real functions of complex matrices: the gradient against differences in both parts of every element.
@@ -191,8 +193,8 @@ TEST(LinalgComplex, Gradients) {
 TEST_P(Linalg, Eigh) {
   const Tensor a = positive_definite({2, 4, 4}, GetParam(), 10);
   const auto [e, v] = linalg::eigh(a);
-  expect_near(matmul(a, v), v * expand_dims(e, -2), tolerance() * 10);
-  expect_near(linalg::eigvalsh(a), e, tolerance());
+  expect_near_matrix(matmul(a, v), v * expand_dims(e, -2), tolerance() * 10);
+  expect_near_matrix(linalg::eigvalsh(a), e, tolerance());
 }
 
 TEST_P(Linalg, EmptyBatchesAndMatrices) {

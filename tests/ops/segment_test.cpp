@@ -72,7 +72,7 @@ std::vector<T> naive(Kind kind, const Tensor& data, const std::vector<int64_t>& 
 }
 
 template <class T>
-void expect_near(const std::vector<T>& got, const std::vector<T>& want) {
+void expect_near_rows(const std::vector<T>& got, const std::vector<T>& want) {
   ASSERT_EQ(got.size(), want.size());
   for (size_t i = 0; i < got.size(); ++i) {
     if constexpr (std::is_integral_v<T>) {
@@ -96,7 +96,7 @@ TEST(Segment, SortedMatchesLoopsForEveryDtype) {
       const Shape shape{6, 3};
       auto check = [&](Kind kind, const Tensor& got) {
         EXPECT_EQ(got.shape(), shape);
-        expect_near(got.to_vector<T>(), naive<T>(kind, data, ids, 6, true));
+        expect_near_rows(got.to_vector<T>(), naive<T>(kind, data, ids, 6, true));
       };
       check(Kind::sum, math::segment_sum(data, id));
       check(Kind::mean, math::segment_mean(data, id));
@@ -117,7 +117,7 @@ TEST(Segment, UnsortedMatchesLoopsForEveryDtype) {
     const Tensor id = Tensor::of<int64_t>(ids);
     auto check = [&](Kind kind, const Tensor& got) {
       EXPECT_EQ(got.shape(), (Shape{5, 2, 2}));
-      expect_near(got.to_vector<T>(), naive<T>(kind, data, ids, 5, false));
+      expect_near_rows(got.to_vector<T>(), naive<T>(kind, data, ids, 5, false));
     };
     check(Kind::sum, math::unsorted_segment_sum(data, id, 5));
     check(Kind::prod, math::unsorted_segment_prod(data, id, 5));

@@ -40,6 +40,7 @@ def read(losses):
         if key == 'history':
             name, value = value.split(' ', 1)
             key = f'history {name}'
+            weights = 0  # they follow; a run that was killed in between says all of it again
         elif key == 'weights':
             key = f'weights {weights}'
             weights += 1

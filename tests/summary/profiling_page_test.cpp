@@ -74,7 +74,7 @@ TEST_F(ProfilingPage, Mark) {
 }
 
 TEST_F(ProfilingPage, Trace) {
-  const auto writer = summary::create_file_writer("logs");
+  const auto writer = summary::create_file_writer("summaries");
   const Tensor x = ones({2, 2});
   auto train_step = function([](const Tensor& x) { return matmul(x, x); });
   {
@@ -85,7 +85,7 @@ TEST_F(ProfilingPage, Trace) {
   }
   writer.close();
   EXPECT_TRUE(has_profile());
-  EXPECT_THAT(test::tags_of("logs"), testing::Contains("train_step@0"));
+  EXPECT_THAT(test::tags_of("summaries"), testing::Contains("train_step@0"));
 }
 
 }  // namespace

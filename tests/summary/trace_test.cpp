@@ -67,7 +67,7 @@ TEST_F(TraceSummary, HasTheGraphsOfFunctionsThatAreCalled) {
   auto f = function(
       [](const Tensor& x) {
         const auto scope = name_scope("product");
-        return nn::relu(matmul(x, x)) + 1.f;
+        return nn::relu(nn::bias_add(matmul(x, x), ones({2}))) + 1.f;
       },
       {.name = "f"});
   auto g = function([](const Tensor& x) { return x * 2.f; }, {.name = "g"});

@@ -63,6 +63,7 @@ inline profile::Recording training_recording() {
                         .begin_ns = at(3),
                         .end_ns = at(6),
                         .step = step});
+    r.events.push_back({.name = "Prefetch", .kind = Kind::stage, .thread = 2, .begin_ns = t, .end_ns = at(3.1)});
     r.events.push_back({.name = "Prefetch::Batch", .kind = Kind::stage, .thread = 2, .begin_ns = t, .end_ns = at(3)});
     r.events.push_back(
         {.name = "Prefetch::Batch::Map", .kind = Kind::stage, .thread = 2, .begin_ns = at(0.1), .end_ns = at(2.9)});

@@ -23,7 +23,7 @@ std::string old_checkpoint(const TempDir& dir) {
   const auto rows = [](const Shape&, DType) { return Tensor{{0.f, 1.f}, {2.f, 3.f}, {4.f, 5.f}}; };
   get_variable("old/a", {2}, {.initializer = [](const Shape&, DType) { return Tensor{1.f, 2.f}; }});
   get_variable("old/b", {4}, {.initializer = constant_initializer(3)});
-  get_variable("c", {}, {.dtype = DType::int64, .initializer = constant_initializer(5)});
+  get_variable("c", {}, {.dtype = DType::int64, .initializer = [](const Shape&, DType) { return Tensor(int64_t{5}); }});
   get_variable("parts", {3, 2}, {.initializer = rows}, fixed_size_partitioner(3));
   Session session(graph);
   session.run(global_variables_initializer());

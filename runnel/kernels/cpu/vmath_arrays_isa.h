@@ -12,11 +12,12 @@ VFN F xlog1py(F x, F y) { return select(x == 0.0f, F{}, x * log1p(y)); }
 VFN D pow(D x, D y) {
   const D product = y * log(abs(x));
   const D power = exp(select(abs(product) < 600.0, product, select(product < 0.0, splat(-600.0), splat(600.0))));
-  if (!any(x < 0.0)) return power;
+  const L negative = x < 0.0;
+  if (!any(negative)) return power;
   const D half = y * 0.5;
   const D signed_power = select(half == nearest(half), power, -power);
   const D of_negative = select(y == nearest(y), signed_power, splat(std::numeric_limits<double>::quiet_NaN()));
-  return select(x < 0.0, of_negative, power);
+  return select(negative, of_negative, power);
 }
 VFN F pow(F x, F y) {
   const float inf = std::numeric_limits<float>::infinity();

@@ -11,7 +11,8 @@ namespace runnel::cpu {
 
 namespace detail {
 
-inline double power_of_two(int64_t k) { return std::bit_cast<double>(static_cast<uint64_t>(k + 1023) << 52); }
+// 2^k; k may be negative, as modulo 2^64.
+inline double power_of_two(uint64_t k) { return std::bit_cast<double>((k + 1023) << 52); }
 
 // Horner's rule, the constant first. Written out: a loop over coefficients would hide the loop over elements.
 constexpr double polynomial(double, double c) { return c; }
@@ -34,8 +35,8 @@ inline double exp_of_double(double x) {
                          0x1.28ad72ddbb9c8p-22, 0x1.ad7f6dde40231p-26);
   const double y = 1 + (r + r * r * tail);
   // In two steps, for 2^n itself may be infinite, or denormal. Shifts without a sign, which vectors have.
-  const int64_t k = std::bit_cast<int64_t>(shifted) - std::bit_cast<int64_t>(kMagic);
-  const int64_t half = static_cast<int64_t>(static_cast<uint64_t>(k + 2048) >> 1) - 1024;
+  const uint64_t k = std::bit_cast<uint64_t>(shifted) - std::bit_cast<uint64_t>(kMagic);
+  const uint64_t half = ((k + 2048) >> 1) - 1024;
   return y * detail::power_of_two(half) * detail::power_of_two(k - half);
 }
 

@@ -7,8 +7,9 @@ import json
 import math
 import pathlib
 import sys
+import types
 
-from tensorboard.backend.event_processing import plugin_event_multiplexer
+from tensorboard.backend.event_processing import data_provider, plugin_event_multiplexer
 from tensorboard.plugins import base_plugin
 from tensorboard_plugin_profile import profile_plugin
 from tensorboard_plugin_profile.protobuf import (input_pipeline_pb2, overview_page_pb2, tf_data_stats_pb2,
@@ -41,7 +42,9 @@ def check_runs():
     board.AddRunsFromDirectory(str(folder))
     board.Reload()
     expect('runs of TensorBoard', sorted(board.Runs()), ['made', 'recorded'])
-    plugin = profile_plugin.ProfilePlugin(base_plugin.TBContext(logdir=str(folder), multiplexer=board))
+    plugin = profile_plugin.ProfilePlugin(base_plugin.TBContext(
+        logdir=str(folder), data_provider=data_provider.MultiplexerDataProvider(board, str(folder)),
+        flags=types.SimpleNamespace(master_tpu_unsecure_channel='')))
     runs = sorted(plugin.generate_runs())
     expect('runs of the plugin', [run.split('/')[0] for run in runs], ['made', 'recorded'])
     for run in runs:
@@ -128,7 +131,8 @@ for profile in 'made', 'recorded':
     stages = {d.op_name: (d.count, round(d.time_in_ms, 6), round(d.self_time_in_ms, 6))
               for d in pipeline.input_op_details}
     expect('made: stages', stages, {'Iterator::Prefetch::Batch::Map': (4, 11.2, 11.2),
-                                    'Iterator::Prefetch::Batch': (4, 12.0, 0.8)})
+                                    'Iterator::Prefetch::Batch': (4, 12.0, 0.8),
+                                    'Iterator::Prefetch': (4, 12.4, 0.4)})
     bottleneck = tf_data_stats_pb2.CombinedTfDataStats.FromString(ask('made', 'tf_data_bottleneck_analysis'))
     expect('made: bottleneck', [b.iterator_name for b in bottleneck.bottleneck_analysis], ['Map'])
     memory = json.loads(ask('made', 'memory_profile'))['memoryProfilePerAllocator']['cpu']
