@@ -78,10 +78,13 @@ class MediaCard {
   /** @param {any[]} clips */
   showClips(clips) {
     this.facts.textContent = '';
-    this.content.replaceChildren(...clips.map((clip, i) => el('div', {},
-      clip.label ? el('div', {class: 'note', text: clip.label}) : null,
-      el('audio', {controls: true, preload: 'metadata', src: mediaUrl(this.id, this.at, i)}),
-      el('div', {class: 'note'}, `${bytes(clip.bytes)} `, el('a', {href: mediaUrl(this.id, this.at, i), download: `clip_${i}.wav`, text: 'save'})))));
+    this.content.replaceChildren(...clips.map((clip, i) => {
+      const url = mediaUrl(this.id, this.at, i);
+      const note = el('div', {class: 'note'}, `${bytes(clip.bytes)} `, el('a', {href: url, download: `clip_${i}.wav`, text: 'save'}));
+      const player = el('audio', {controls: true, preload: 'metadata', src: url,
+        onerror: () => note.append(' · the browser cannot play this clip; its sample rate may be unusual')});
+      return el('div', {}, clip.label ? el('div', {class: 'note', text: clip.label}) : null, player, note);
+    }));
   }
 }
 
