@@ -22,9 +22,23 @@ export function mediaUrl(series, at, number) { return `/api/media?series=${serie
 /** Calls `news` when files have changed, `lost(true)` when the server is gone and `lost(false)` when it is back.
  * @param {() => void} news @param {(gone: boolean) => void} lost */
 export function follow(news, lost) {
-  const source = new EventSource('/api/news');
-  source.onmessage = () => news();
-  source.onopen = () => lost(false);
-  source.onerror = () => lost(true);  // the browser tries again by itself
-  return source;
+  /** @type {EventSource | null} */
+  let source = null;
+  const listen = () => {
+    source = new EventSource('/api/news');
+    source.onmessage = () => news();
+    source.onopen = () => lost(false);
+    source.onerror = () => lost(true);  // the browser tries again by itself
+  };
+  // A browser keeps six connections to one server: pages that nobody sees take none, or the seventh would wait.
+  document.addEventListener('visibilitychange', () => {
+    if (document.hidden) {
+      source?.close();
+      source = null;
+    } else if (!source) {
+      listen();
+      news();
+    }
+  });
+  if (!document.hidden) listen();
 }

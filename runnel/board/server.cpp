@@ -54,7 +54,8 @@ void fill(httplib::Response& to, Response&& from) {
   for (const auto& [name, value] : safe_headers()) to.set_header(name, value);
   for (const auto& [name, value] : from.headers) to.set_header(name, value);
   if (!from.stream) {
-    to.set_content(std::move(from.body), from.type);
+    to.set_header("Content-Type", from.type);
+    to.body = std::move(from.body);
     return;
   }
   to.status = 200;

@@ -93,7 +93,8 @@ Numbers numbers_of(const io::EventPoint& point) {
     io::EventHistogram histogram;
     if (!io::parse_event_histogram(point.value->body, &histogram)) throw damaged_value(point, "histogram");
     std::vector<double> rows = io::histogram_rows(histogram);
-    return {.shape = {static_cast<int64_t>(rows.size() / 3), 3}, .values = std::move(rows)};
+    const auto buckets = static_cast<int64_t>(rows.size() / 3);
+    return {.shape = {buckets, 3}, .values = std::move(rows)};
   }
   if (point.value == nullptr) throw make_error(Code::invalid_argument, "'{}' holds bytes, no numbers", point.tag);
   if (point.value->kind == io::ValueKind::simple_value) return {.shape = {}, .values = {point.value->simple_value}};
