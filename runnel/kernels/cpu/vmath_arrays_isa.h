@@ -24,7 +24,7 @@ VFN F pow(F x, F y) {
   F z = joined(pow(low_half(x), low_half(y)), pow(high_half(x), high_half(y)));
   const I usual = (x != 0.0f) & (abs(x) < inf) & (abs(y) < inf);
   if (!__builtin_expect(all(usual), 1)) {
-    for (int i = 0; i < W; ++i) z[i] = usual[i] ? z[i] : std::pow(x[i], y[i]);
+    for (int i = 0; i < W; ++i) z[i] = usual[i] ? z[i] : y[i] == 0 ? 1.f : std::pow(x[i], y[i]);
   }
   return z;
 }

@@ -6,6 +6,7 @@ import wave
 
 import numpy as np
 from tensorboard.backend.event_processing import plugin_event_multiplexer
+from tensorboard.compat.proto import graph_pb2
 from tensorboard.plugins.custom_scalar import layout_pb2
 from tensorboard.plugins.graph import graph_util
 from tensorboard.plugins.hparams import metadata as hparams
@@ -72,7 +73,7 @@ shape = product.attr['_output_shapes'].list.shape[0]
 expect('trace: shapes', [d.size for d in shape.dim], [2, 2])
 with tf.Graph().as_default():
     tf.import_graph_def(traced[1])  # TensorFlow takes it
-merged = graph_util.merge_graph_defs(traced)  # as the dashboard shows it
+merged = graph_util.merge_graph_defs([graph_pb2.GraphDef.FromString(g.SerializeToString()) for g in traced])  # as the dashboard shows it
 expect('trace: merged', {n.name.split('/')[0] for n in merged.node}, {'graph_1', 'graph_2'})
 expect('trace: as it ran', 'MatMul' in str(trace.function_graphs[1].post_optimization_graph), True)
 stats = [s.node_name for d in trace.step_stats.dev_stats for s in d.node_stats]
