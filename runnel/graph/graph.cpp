@@ -42,7 +42,8 @@ Node* Graph::add(const OpDef& op, std::vector<NodeOutput> inputs, SharedAttrs at
                  std::vector<PartialShape> shapes, const SourceSite& where, const std::string& wish) {
   auto node = std::make_unique<Node>();
   node->id = num_nodes();
-  node->name = unique_name(wish.empty() ? op.name : wish);
+  const std::string& name = wish.empty() ? op.name : wish;
+  node->name = unique_name(name.starts_with('_') ? name.substr(1) : name);  // as names may begin in TensorFlow
   node->op = &op;
   node->attrs = std::move(attrs);
   node->inputs = std::move(inputs);
@@ -59,8 +60,7 @@ Node* Graph::add_input(DType dtype, const PartialShape& shape, const std::string
   auto attrs = std::make_shared<ArgAttrs>();
   attrs->T = dtype;
   attrs->index = static_cast<int64_t>(inputs_.size());
-  Node* node = add(op, {}, std::move(attrs), {dtype}, {shape}, {});
-  if (!name.empty()) node->name = unique_name(name);
+  Node* node = add(op, {}, std::move(attrs), {dtype}, {shape}, {}, name.empty() ? "unknown" : name);
   inputs_.push_back(node);
   return node;
 }

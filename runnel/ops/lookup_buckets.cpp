@@ -44,9 +44,10 @@ class DenseTable : public Table {
         value_width_(this->type.value_shape.num_elements()),
         empty_(empty_key.data<K>(), empty_key.data<K>() + key_width_),
         deleted_(deleted_key.data<K>(), deleted_key.data<K>() + key_width_),
+        initial_(buckets.initial),
         max_load_factor_(static_cast<float>(buckets.max_load_factor)) {
     if (empty_ == deleted_) throw invalid_argument("Empty and deleted keys cannot be equal");
-    now_ = empty_buckets(buckets.initial);
+    now_ = empty_buckets(initial_);
   }
 
   DenseTable(const DenseTable& other)  // without its entries
@@ -55,8 +56,9 @@ class DenseTable : public Table {
         value_width_(other.value_width_),
         empty_(other.empty_),
         deleted_(other.deleted_),
+        initial_(other.initial_),
         max_load_factor_(other.max_load_factor_) {
-    now_ = empty_buckets(kFewestBuckets);
+    now_ = empty_buckets(initial_);
   }
   std::shared_ptr<Table> empty_copy() const override { return std::make_shared<DenseTable>(*this); }
 
@@ -104,7 +106,7 @@ class DenseTable : public Table {
     for (int64_t i = 0; i < count; ++i) put(now_, keys.data<K>() + i * key_width_, values.data<V>() + i * value_width_);
   }
   void remove(const Tensor& keys) override {
-    const int64_t count = number_of_keys(keys);
+    const int64_t count = number_of_keys(keys, 1);
     refuse_marks(keys, count);
     const std::lock_guard lock(mutex);
     for (int64_t i = 0; i < count; ++i) {
@@ -170,10 +172,10 @@ class DenseTable : public Table {
   bool is_empty(const K* key) const { return std::equal(empty_.begin(), empty_.end(), key); }
   bool is_free(const K* key) const { return is_empty(key) || std::equal(deleted_.begin(), deleted_.end(), key); }
 
-  // Keys stand in a list.
-  int64_t number_of_keys(const Tensor& keys) const {
+  // Keys stand in a list; in TensorFlow one alone may do, but not to be removed.
+  int64_t number_of_keys(const Tensor& keys, int fewest_dims = 0) const {
     const int64_t count = keys.rank() == 0 ? 1 : keys.shape()[0];
-    if (keys.num_elements() == count * key_width_) return count;
+    if (keys.num_elements() == count * key_width_ && keys.rank() >= fewest_dims) return count;
     throw invalid_argument("{} takes a list of keys of shape {}, got {}", describe(), type.key_shape.str(),
                            keys.shape().str());
   }
@@ -222,6 +224,7 @@ class DenseTable : public Table {
 
   const int64_t key_width_, value_width_;
   const std::vector<K> empty_, deleted_;
+  const int64_t initial_;  // as many buckets as it begins with
   const float max_load_factor_;
   Buckets now_;
 };

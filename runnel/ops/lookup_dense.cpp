@@ -106,9 +106,7 @@ void register_lookup_dense(Registry& r) {
       })
       .doc(
           "The table of that shared_name, which is kept in buckets; a new one without a name. Two keys that are never "
-          "used mark buckets that are empty or were emptied.")
-      .sample({.in = {empty, empty}, .error = "Empty and deleted keys cannot be equal"},
-              {TensorTableAttrs{TableAttrs{.value_dtype = DType::float32}}});
+          "used mark buckets that are empty or were emptied.");
   with_marks(r.define<AnonymousDenseAttrs>("AnonymousMutableDenseHashTable"))
       .cpu([](KernelContext& c, const AnonymousDenseAttrs& a) {
         c.forward(0, handle_to_table(

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -446,6 +447,30 @@ TEST(TraceAndDataset, AMapIteratedInsideATraceRunsAtOnce) {
     EXPECT_EQ(slope(tape, f(x), x), 90);
     EXPECT_EQ(sum, 90);
   }
+}
+
+// No lock is held over the code of a trace: a worker that the trace waits for may trace another function.
+TEST(TraceAndDataset, AWorkerTracesWhileATraceWaitsForIt) {
+  auto of_workers = function([](const Tensor& i) { return i * 2; });
+  const auto consumer = std::this_thread::get_id();
+  std::atomic<int> by_workers = 0;
+  float sum = 0;
+  auto f = function([&](const Tensor& a) {
+    auto it = data::range(40)
+                  .map(
+                      [&](const Tensor& i) {
+                        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                        if (std::this_thread::get_id() == consumer) return i * 2;
+                        ++by_workers;
+                        return of_workers(i);
+                      },
+                      2)
+                  .make_iterator();
+    while (const auto each = it.next()) sum += static_cast<float>(each->item<int64_t>());
+    return a * sum;
+  });
+  EXPECT_EQ(f(Tensor(1.f)).item<float>(), 1560);
+  EXPECT_GT(by_workers, 0);
 }
 
 TEST(TraceAndRandom, TracingDrawsNothingRunningDraws) {

@@ -82,6 +82,7 @@ TEST(DenseHashTables, RefuseTheirMarksAndChangeNothing) {
   expect_error([&] { table.remove(longs({-3})); }, Code::invalid_argument,
                "Using the deleted_key as a table key is not allowed");
   expect_error([&] { table.lookup(longs({-3})); }, Code::invalid_argument, "deleted_key");
+  expect_error([&] { table.remove(Tensor(int64_t{1})); }, Code::invalid_argument, "takes a list of keys");
   EXPECT_EQ(table.size(), 0);
   expect_error(
       [&] {

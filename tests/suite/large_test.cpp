@@ -195,6 +195,8 @@ const std::map<std::string, std::function<Tensor()>> kWritten = {
 
 // Ops that have no loop over elements, or do their work on the thread that asks.
 const std::set<std::string> kWithoutLoops = {
+    "MergeSummary",
+    "ScalarSummary",
     "Const",
     "Placeholder",
     "_Arg",

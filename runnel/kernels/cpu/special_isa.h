@@ -57,7 +57,7 @@ VFN D log_gamma_positive(D a) {
                       0x1.13350ae34ce6dp-6, -0x1.34c04395d5663p-7, 0x1.64b5bd07db056p-8, -0x1.a8ff9b5728ae7p-9,
                       0x1.ff181b3a0facbp-10, -0x1.0e1759ea961d2p-10, 0x1.3f01d648a743dp-11, -0x1.7375ad3aab286p-11,
                       0x1.e0a995de84c9dp-12);
-  return select(abs(a - 1.5) < 0.6, near, shifted);
+  return select(abs(a - 1.5) < 0.6, near, shifted) + 0.0;  // the zeros at 1 and 2 are positive
 }
 VFN D lgamma(D x) {
   const double inf = std::numeric_limits<double>::infinity();

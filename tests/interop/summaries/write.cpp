@@ -34,7 +34,7 @@ void write_v1(const std::string& folder) {
     v1::summary::scalar("mean", reduce_mean(x));
   }
   v1::summary::histogram("spread", x);
-  v1::summary::image("picture", constant(reshape(range(12), {1, 2, 2, 3}), DType::uint8), 1);
+  v1::summary::image("picture", cast(reshape(range(12), {1, 2, 2, 3}), DType::uint8), 1);
   v1::summary::audio("sound", zeros({1, 20}), 8000.f, 1);
   v1::summary::text("note", constant("hello"));
   v1::summary::tensor_summary("tensor", x, {.summary_description = "A *tensor*"});
@@ -76,6 +76,8 @@ void write_keras(const std::string& folder) {
 int main(int argc, char** argv) try {
   if (argc != 2) return 2;
   const std::string folder = argv[1];
+  write_v1(folder + "/v1");
+  write_keras(folder + "/keras");
   {
     const auto writer = summary::create_file_writer(folder);
     const auto scope = writer.as_default();
@@ -118,8 +120,6 @@ int main(int argc, char** argv) try {
   summary::graph(f.get_concrete_function(Tensor(3.f)).graph());
   summary::hparams_session_end(summary::HParamsStatus::success, 3000);
   writer.close();
-  write_v1(folder + "/v1");
-  write_keras(folder + "/keras");
   return 0;
 } catch (const std::exception& e) {
   std::fprintf(stderr, "%s\n", e.what());
