@@ -112,6 +112,7 @@ class SpaceReader {
     std::string_view text;
     profile::Event event;  // what the name says
     std::vector<Stat> stats;
+    bool memory = false;  // no event, but a change of memory
   };
   struct Plane {
     std::string_view name;
@@ -239,7 +240,9 @@ class SpaceReader {
       return true;
     });
     take_tensorflow_name(out->text, &out->event);
+    out->memory = out->text == xplane::kAllocation || out->text == xplane::kRelease;
     for (const Stat& stat : out->stats) {
+      if (stat.name == StatName::kind) out->memory = false;  // a program may call its own work so
       if (stat.name == StatName::kind) ours_ = profile_kind_from_name(stat.text, &out->event.kind) || ours_;
       if (stat.name == StatName::name) out->event.name = stat.text;
       if (stat.name == StatName::op_type) out->event.op_type = stat.text;
@@ -273,14 +276,16 @@ class SpaceReader {
         default: return c.skip(t);
       }
     });
-    const bool of_memory = name == xplane::kMemoryLine && id == UINT32_MAX;
+    const bool for_memory = name == xplane::kMemoryLine && id == UINT32_MAX;
     profile::Thread thread{static_cast<uint32_t>(display_id != 0 ? display_id : id),
                            std::string(display_name.empty() ? name : display_name)};
     if (thread.name.empty()) thread.name = fmt::format("thread {}", id);
     if (plane.name != xplane::kHostPlane) thread.name = fmt::format("{} {}", plane.name, thread.name);
     const auto number = static_cast<uint32_t>(recording_.threads.size());
-    if (!of_memory) recording_.threads.push_back(std::move(thread));
+    recording_.threads.push_back(std::move(thread));
+    const uint64_t before = events_read_;
     for (const std::string_view event : events) read_event(plane, event, begin_ns, number);
+    if (for_memory && events_read_ == before) recording_.threads.pop_back();  // no thread, as long as nothing ran there
   }
 
   void read_event(const Plane& plane, std::string_view bytes, int64_t line_ns, uint32_t thread) {
@@ -310,7 +315,7 @@ class SpaceReader {
         __builtin_add_overflow(line_ns, end_ps / 1000, &end_ns) || begin_ns < 0) {
       fail(at, fmt::format("an event of {} ps begins at {} ps after {} ns", length_ps, offset_ps, line_ns));
     }
-    if (name->second.text == xplane::kAllocation || name->second.text == xplane::kRelease) {
+    if (name->second.memory) {
       take_memory(plane, stats, begin_ns, at);
       return;
     }
@@ -327,6 +332,7 @@ class SpaceReader {
       if (event.step < 0) event.step = marks.group;
     }
     builder_.add(std::move(event), marks, offset(at));
+    ++events_read_;
   }
 
   struct EventStep {
@@ -367,6 +373,7 @@ class SpaceReader {
   bool ours_ = false;
   std::vector<Plane> planes_;
   int64_t stopped_ = 0;
+  uint64_t events_read_ = 0;
   std::vector<std::string_view> stats_of_event_;  // one buffer for all
 };
 

@@ -84,6 +84,7 @@ profile::Recording every_kind() {
   add(profile::Kind::step, "train");
   add(profile::Kind::step, "a:Step");
   add(profile::Kind::user, "loads:Image");
+  add(profile::Kind::user, "MemoryAllocation");
   add(profile::Kind::user, "Iterator::mine");
   add(profile::Kind::user, "IteratorGetNext:IteratorGetNext");
   r.memory = {{0, 100, ""}, {5, 1'000'100, "Mul"}, {5, 100, "Add"}, {900'000, 50, "model/dense/MatMul"}};
