@@ -95,9 +95,9 @@ expect('layout', [(c.title, [(h.title, list(h.multiline.tag)) for h in c.chart])
        [('losses', [('both', ['loss', 'val_loss'])])])
 
 # What a session of TensorFlow 1 gave to a FileWriter.
-means = board.Tensors('v1', 'inner/mean')
+means = board.Tensors('v1', 'inner/mean_1')
 expect('v1: mean', [(e.step, float(tensor_util.make_ndarray(e.tensor_proto))) for e in means], [(0, 1), (1, 2), (2, 3)])
-expect('v1: mean: plugin', board.SummaryMetadata('v1', 'inner/mean').plugin_data.plugin_name, 'scalars')
+expect('v1: mean: plugin', board.SummaryMetadata('v1', 'inner/mean_1').plugin_data.plugin_name, 'scalars')
 spread = [tensor_util.make_ndarray(e.tensor_proto) for e in board.Tensors('v1', 'spread')]
 expect('v1: spread', [float(h[:, 2].sum()) for h in spread], [3, 3, 3])
 expect('v1: spread: edges', [(float(h[0, 0]), float(h[-1, 1])) for h in spread], [(0, 2), (1, 3), (1, 6)])
