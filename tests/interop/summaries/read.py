@@ -73,7 +73,8 @@ shape = product.attr['_output_shapes'].list.shape[0]
 expect('trace: shapes', [d.size for d in shape.dim], [2, 2])
 with tf.Graph().as_default():
     tf.import_graph_def(traced[1])  # TensorFlow takes it
-merged = graph_util.merge_graph_defs([graph_pb2.GraphDef.FromString(g.SerializeToString()) for g in traced])  # as the dashboard shows it
+shown = [graph_pb2.GraphDef.FromString(g.SerializeToString()) for g in traced]
+merged = graph_util.merge_graph_defs(shown)  # as the dashboard shows it
 expect('trace: merged', {n.name.split('/')[0] for n in merged.node}, {'graph_1', 'graph_2'})
 expect('trace: as it ran', 'MatMul' in str(trace.function_graphs[1].post_optimization_graph), True)
 stats = [s.node_name for d in trace.step_stats.dev_stats for s in d.node_stats]
@@ -104,7 +105,7 @@ expect('v1: spread: edges', [(float(h[0, 0]), float(h[-1, 1])) for h in spread],
 width, height, picture = tensor_util.make_ndarray(board.Tensors('v1', 'picture/image')[0].tensor_proto)
 expect('v1: picture', (width, height), (b'2', b'2'))
 expect('v1: pixels', tf.io.decode_png(picture).numpy(), np.arange(12).reshape(2, 2, 3))
-with wave.open(io.BytesIO(tensor_util.make_ndarray(board.Tensors('v1', 'sound/audio')[0].tensor_proto)[0, 0])) as sound:
+with wave.open(io.BytesIO(tensor_util.make_ndarray(board.Tensors('v1', 'sound/audio')[0].tensor_proto).flat[0])) as sound:
     expect('v1: sound', (sound.getframerate(), sound.getnframes(), sound.getnchannels()), (8000, 20, 1))
 expect('v1: note', [tensor_util.make_ndarray(e.tensor_proto).item() for e in board.Tensors('v1', 'note')], [b'hello'] * 3)
 expect('v1: note: plugin', board.SummaryMetadata('v1', 'note').plugin_data.plugin_name, 'text')

@@ -104,7 +104,6 @@ int main(int argc, char** argv) try {
     summary::scalar("traced", x, 12);
     return x * 2.f;
   });
-  f(Tensor(3.f));
   auto loop = function(
       [](const Tensor& x) {
         const auto inner = name_scope("product");
