@@ -22,7 +22,7 @@ OPPONENT_CASE = {"_vs_eager": "_eager", "_vs_channels_last": "_channels_last", "
 BYTES = {"cnn_step_peak_graph", "cnn_step_peak_eager", "ckpt_async_cnn_peak"}
 
 # How often each side runs at least, where that is more than usual.
-ROUNDS = {case: 7 for case in CHECKPOINT}
+ROUNDS = {case: 7 for case in CHECKPOINT} | {"autotune_reading": 9}  # two short loops of one thread
 
 FAMILIES = [
     ("eager", "", "torch_eager", 2.8, ["eager_add10"]),

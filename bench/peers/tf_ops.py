@@ -11,6 +11,7 @@ os.environ.update(CUDA_VISIBLE_DEVICES="", TF_CPP_MIN_LOG_LEVEL="3")
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 from tensorflow.python.framework import op_def_registry  # noqa: E402
+from tensorflow.python.util import tf_inspect  # noqa: E402
 
 
 def tensor(text):
@@ -51,9 +52,6 @@ def attribute(kind, text):
     return text
 
 
-RENAMED = {("Where", "input"): "condition"}  # what Python calls otherwise than the op
-
-
 def call_of(line):
     pieces = [p.strip() for p in line.split(";")]
     name, *attrs = pieces[0].split()
@@ -61,6 +59,11 @@ def call_of(line):
     if definition is None:
         raise LookupError("TensorFlow has no such op")
     kinds = {a.name: a.type for a in definition.attr}
+    op = getattr(tf.raw_ops, name)
+    # Python calls some inputs otherwise than the op does: the arguments that are left, in their order.
+    parameters = tf_inspect.getfullargspec(op).args
+    inputs = {a.name for a in definition.input_arg}
+    others = [p for p in parameters if p not in inputs and p not in kinds and p != "name"]
     arguments = {}
     for text in attrs:
         key, _, value = text.partition("=")
@@ -68,9 +71,8 @@ def call_of(line):
     for arg, text in zip(definition.input_arg, pieces[1:]):
         one, _, count = text.partition("*")
         is_list = arg.number_attr or arg.type_list_attr
-        argument = RENAMED.get((name, arg.name), arg.name)
+        argument = arg.name if arg.name in parameters else others.pop(0)
         arguments[argument] = [tensor(one) for _ in range(int(count or 1))] if is_list else tensor(one)
-    op = getattr(tf.raw_ops, name)
     return lambda: op(**arguments)
 
 

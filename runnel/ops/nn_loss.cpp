@@ -18,23 +18,26 @@
 namespace runnel {
 namespace {
 
-// Half the sum of squares, in 32 partial sums.
+// Half the sum of squares, in four vectors of partial sums.
 template <class C>
 RUNNEL_INLINE C half_of_squares_body(const C* x, int64_t n) {
-  constexpr int kSums = 32;
-  typedef C Sums __attribute__((vector_size(kSums * sizeof(C))));
-  Sums sums = {};
+  typedef C V __attribute__((vector_size(32)));
+  constexpr int kWidth = sizeof(V) / sizeof(C), kVectors = 4;
+  V sums[kVectors] = {};
   int64_t i = 0;
-  for (; i + kSums <= n; i += kSums) {
-    Sums v;
-    std::memcpy(&v, x + i, sizeof v);
-    sums += v * v;
+  for (; i + kVectors * kWidth <= n; i += kVectors * kWidth) {
+#pragma GCC unroll 4
+    for (int k = 0; k < kVectors; ++k) {
+      V v;
+      std::memcpy(&v, x + i + k * kWidth, sizeof v);
+      sums[k] += v * v;
+    }
   }
-  for (; i < n; ++i) sums[0] += x[i] * x[i];
-  for (int half = kSums / 2; half > 0; half /= 2) {
-    for (int k = 0; k < half; ++k) sums[k] += sums[k + half];
-  }
-  return sums[0] / 2;
+  const V four = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  C sum = 0;
+  for (int k = 0; k < kWidth; ++k) sum += four[k];
+  for (; i < n; ++i) sum += x[i] * x[i];
+  return sum / 2;
 }
 template <class C>
 C half_of_squares_base(const C* x, int64_t n) {

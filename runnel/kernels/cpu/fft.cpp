@@ -318,13 +318,16 @@ void real_to_complex(const T* x, int64_t rows, int64_t n, int64_t stride, std::c
       const int64_t half = n / 2;
       for (int64_t i = 0; i < half; ++i) row[static_cast<size_t>(i)] = {from[2 * i], from[2 * i + 1]};
       plan.run(row.data(), scratch.data());
-      for (int64_t k = 0; k <= half; ++k) {
-        const std::complex<T> a = row[static_cast<size_t>(k % half)];
-        const std::complex<T> b = std::conj(row[static_cast<size_t>((half - k) % half)]);
+      const auto put = [&](int64_t k, std::complex<T> a, std::complex<T> b) {
         const std::complex<T> e = (a + b) * T(0.5);
         const std::complex<T> d = (a - b) * T(0.5);
         to[k] = e + times({d.imag(), -d.real()}, roots[static_cast<size_t>(k)]);
+      };
+      put(0, row[0], std::conj(row[0]));
+      for (int64_t k = 1; k < half; ++k) {
+        put(k, row[static_cast<size_t>(k)], std::conj(row[static_cast<size_t>(half - k)]));
       }
+      put(half, row[0], std::conj(row[0]));
       to[0].imag(0);
       to[half].imag(0);
     }
