@@ -5,34 +5,17 @@ Everything expected is worked out here; the files are put together with struct a
 """
 import gzip
 import json
-import os
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 
-RUNNEL, ROOT = sys.argv[1], pathlib.Path(sys.argv[2])
-faults = []
-
-
-def fixtures():
-    if 'RUNNEL_FIXTURES' in os.environ:
-        return pathlib.Path(os.environ['RUNNEL_FIXTURES'])
-    for folder in [ROOT, *ROOT.parents]:
-        if (folder / 'shared/fixtures').is_dir():
-            return folder / 'shared/fixtures'
-    return None
+from runnel_program import expect, faults, fixtures, run_program
 
 
 def run(*arguments):
-    done = subprocess.run([RUNNEL, 'profile', *map(str, arguments)], capture_output=True)
-    return done.returncode, done.stdout.decode(), done.stderr.decode()
-
-
-def expect(what, got, wanted):
-    if got != wanted:
-        faults.append(f'{what}: {got!r}, expected {wanted!r}')
+    status, out, err = run_program('profile', *arguments)
+    return status, out.decode(), err
 
 
 def expect_text(what, text, pattern):
