@@ -80,6 +80,14 @@ class Descriptor {
   void require_file(const char* what) const {
     if (S_ISDIR(status().st_mode)) throw io_error(what, path_, EISDIR);
   }
+  // Nor can a pipe be read at any place. It was opened with O_NONBLOCK, so that nobody waits for its other end.
+  void require_places(const char* what) const {
+    require_file(what);
+    const mode_t mode = status().st_mode;
+    if (S_ISFIFO(mode) || S_ISSOCK(mode)) {
+      throw make_error(Code::failed_precondition, "[{}] {}: a pipe, not a file", what, path_);
+    }
+  }
   void close() {
     int fd = std::exchange(fd_, -1);
     if (fd >= 0 && ::close(fd) != 0 && errno != EINTR) throw io_error("close", path_, errno);
@@ -110,8 +118,8 @@ class PosixSequentialFile : public SequentialFile {
 
 class PosixRandomAccessFile : public RandomAccessFile {
  public:
-  explicit PosixRandomAccessFile(const std::string& path) : file_("open", path, O_RDONLY) {
-    file_.require_file("open");
+  explicit PosixRandomAccessFile(const std::string& path) : file_("open", path, O_RDONLY | O_NONBLOCK) {
+    file_.require_places("open");
   }
   uint64_t size() const override { return static_cast<uint64_t>(file_.status().st_size); }
   size_t read(uint64_t offset, std::span<std::byte> out) const override {
@@ -133,8 +141,8 @@ class PosixRandomAccessFile : public RandomAccessFile {
 class PosixMappedFile : public MappedFile {
  public:
   explicit PosixMappedFile(const std::string& path) {
-    Descriptor file("open", path, O_RDONLY);
-    file.require_file("open");
+    Descriptor file("open", path, O_RDONLY | O_NONBLOCK);
+    file.require_places("open");
     size_ = static_cast<size_t>(file.status().st_size);
     if (size_ == 0) return;  // an empty mapping is an error to the system, not to us
     data_ = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.fd(), 0);

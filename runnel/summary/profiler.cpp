@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "runnel/base/env.h"
@@ -144,6 +145,7 @@ struct Trace::State {
     }
   }
   const std::string name;
+  const std::thread::id thread = std::this_thread::get_id();
   std::string detail;
   std::optional<profile::StepScope> step;
   std::optional<profile::Span> span;
@@ -157,7 +159,12 @@ Trace::Trace(std::string_view name, int64_t step_num) {
   if (step_num >= 0 || profile::recording()) state_ = std::make_unique<State>(name, step_num);
 }
 
-Trace::~Trace() = default;
+// The thread that began a step goes on to refer to it, so one that ends elsewhere is never freed.
+Trace::~Trace() {
+  if (!state_ || state_->thread == std::this_thread::get_id()) return;
+  log_warning("[profiler::Trace] '{}' ended on another thread than it began on: there it goes on", state_->name);
+  (void)state_.release();  // NOLINT(bugprone-unused-return-value)
+}
 
 void Trace::set_metadata(std::string_view key, std::string_view value) {
   if (!state_) return;

@@ -57,6 +57,14 @@ TEST(Env, ReadFileSeesMoreThanStatAnnounced) {
   EXPECT_THAT(text_of(env().read_file("/proc/self/status")), ::testing::HasSubstr("Name:"));
 }
 
+TEST(Env, PipesAreRefusedAtOnceWherePlacesAreRead) {
+  const TempDir dir;
+  const std::string pipe = dir.file("pipe");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  expect_error([&] { Env::posix().open_random(pipe); }, Code::failed_precondition, pipe + ": a pipe, not a file");
+  expect_error([&] { Env::posix().map(pipe); }, Code::failed_precondition, pipe + ": a pipe, not a file");
+}
+
 TEST(Env, SequentialReadStopsAtTheEnd) {
   TempDir dir;
   env().write_file(dir.file("a"), as_bytes("abcdefgh"));

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <stdexcept>
 #include <thread>
 
@@ -17,6 +18,7 @@
 #include "tests/support/expect_error.h"
 #include "tests/support/fixtures.h"
 #include "tests/support/profiles.h"
+#include "tests/support/resident.h"
 #include "tests/support/temp_dir.h"
 
 namespace runnel::profiler {
@@ -116,6 +118,23 @@ TEST(Profiler, TracesNest) {
   EXPECT_THAT(of_ops, ElementsAre(3, 4, -1));
   EXPECT_TRUE(is_inside(user[1], steps[0]));
   EXPECT_TRUE(is_inside(steps[0], user[0]));
+}
+
+TEST(Profiler, ATraceThatEndsOnAnotherThreadIsNamedAndNeverFreed) {
+  if (test::kSanitized) GTEST_SKIP() << "it leaks on purpose";
+  std::string told;
+  const Recording r = recorded([&] {
+    std::thread([&] {  // whose step goes on until it ends
+      auto step = std::make_unique<profiler::Trace>("train", 1);
+      testing::internal::CaptureStderr();
+      std::thread([&] { step.reset(); }).join();
+      told = testing::internal::GetCapturedStderr();
+      const Tensor sum = zeros({2}) + 1.f;
+    })
+        .join();
+  });
+  EXPECT_THAT(told, testing::HasSubstr("'train' ended on another thread"));
+  EXPECT_FALSE(events_of(r, Kind::op).empty());
 }
 
 TEST(Profiler, MetadataIsShownWithTheTrace) {
