@@ -20,10 +20,18 @@ LogDir parse_one(const std::string& text) {
   return {.name = text.substr(0, colon), .path = text.substr(colon + 1)};
 }
 
+void refuse_file(const std::string& path, Env& env) {
+  if (!env.exists(path) || env.stat(path).is_dir) return;
+  throw invalid_argument("[board] the log folder '{}' is a file; give the folder that it is in", path);
+}
+
 }  // namespace
 
 std::vector<LogDir> parse_logdirs(const std::string& text, Env& env) {
-  if (env.exists(text)) return {{.name = "", .path = text}};
+  if (env.exists(text)) {
+    refuse_file(text, env);
+    return {{.name = "", .path = text}};
+  }
   std::vector<LogDir> dirs;
   for (size_t begin = 0; begin <= text.size();) {
     const size_t end = std::min(text.find(',', begin), text.size());
@@ -34,6 +42,7 @@ std::vector<LogDir> parse_logdirs(const std::string& text, Env& env) {
     if (dir.path.empty()) {
       throw invalid_argument("[board] the log folder '{}' has an empty path; give DIR or NAME:DIR,NAME:DIR", text);
     }
+    refuse_file(dir.path, env);
     if (dirs.size() > 1 && dir.name.empty()) dir.name = last_part(dir.path);
   }
   for (size_t i = 0; i < dirs.size(); ++i) {

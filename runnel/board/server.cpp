@@ -3,6 +3,7 @@
 #include <httplib.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <thread>
 
@@ -106,9 +107,14 @@ struct Server::State {
     const int first = asked == 0 ? kUsualPort : asked;
     const int last = asked == 0 ? kUsualPort + kPortsToTry - 1 : asked;
     for (port = first; port <= last; ++port) {
-      if (!http.bind_to_port(host, port)) continue;
-      http.let_many_wait();
-      return;
+      errno = 0;
+      if (http.bind_to_port(host, port)) {
+        http.let_many_wait();
+        return;
+      }
+      if (errno == EADDRNOTAVAIL) {
+        throw invalid_argument("[board] cannot listen on {}: this machine has no such address", host);
+      }
     }
     const std::string holder = port_holder(first);
     const std::string why = holder.empty() ? std::string() : fmt::format(": {} listens there", holder);

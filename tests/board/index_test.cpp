@@ -290,6 +290,9 @@ TEST(LogDirs, AreParsed) {
   EXPECT_EQ(several[1].name, "w:1");
   expect_error([] { parse_logdirs("a:/x,a:/y"); }, Code::invalid_argument, "two log folders are named 'a'");
   expect_error([] { parse_logdirs("a:/x,"); }, Code::invalid_argument, "empty path");
+  Env::posix().create(dir.file("plain"))->close();
+  expect_error([&] { parse_logdirs(dir.file("plain")); }, Code::invalid_argument, "is a file; give the folder");
+  expect_error([&] { parse_logdirs("a:/x,b:" + dir.file("plain")); }, Code::invalid_argument, "is a file");
 }
 
 // Every row of what TensorBoard's own reader says of TensorFlow's files.
