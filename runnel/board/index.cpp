@@ -119,7 +119,7 @@ std::map<std::string, std::string> Index::find_files() {
     }
     const std::lock_guard lock(mutex_);
     for (const auto& [failed, why] : env.failures) {
-      if (complaint.empty()) complaint = why;
+      if (complaint.empty() && !files_.contains(failed)) complaint = why;  // of known files read_one tells
       for (const auto& [path, file] : files_) {
         if (is_at_or_below(path, failed)) found.emplace(path, file->run);
       }

@@ -252,8 +252,8 @@ TEST(Index, LinksMustNotLeaveTheFolder) {
 }
 
 // Files and folders whose paths end so cannot be looked at or read.
-struct FailingEnv : EnvWrapper {
-  FailingEnv() : EnvWrapper(Env::posix()) {}
+struct UnreadableEnv : EnvWrapper {
+  UnreadableEnv() : EnvWrapper(Env::posix()) {}
   std::string stat_of, list_of, read_of;
 
   static void refuse(const std::string& path, const std::string& end) {
@@ -287,7 +287,7 @@ struct FailingEnv : EnvWrapper {
 
 TEST(Index, AFileThatCannotBeReadIsReadLater) {
   TempDir dir;
-  FailingEnv env;
+  UnreadableEnv env;
   Index index({{.name = "", .path = dir.path()}}, {}, env);
   const std::string path = dir.file("run/") + kFile;
   append_file(path, version_record() + scalar_record(1, 1));
@@ -304,7 +304,7 @@ TEST(Index, AFileThatCannotBeReadIsReadLater) {
 
 TEST(Index, AReplacedFileThatCannotBeReadAtOnceKeepsNoOldTag) {
   TempDir dir;
-  FailingEnv env;
+  UnreadableEnv env;
   Index index({{.name = "", .path = dir.path()}}, {}, env);
   const std::string path = dir.file("run/") + kFile;
   append_file(path, version_record() + scalar_record(1, 1, "old") + scalar_record(1, 1, "older"));
@@ -325,7 +325,7 @@ TEST(Index, AReplacedFileThatCannotBeReadAtOnceKeepsNoOldTag) {
 
 TEST(Index, WhatCannotBeListedIsNotGone) {
   TempDir dir;
-  FailingEnv env;
+  UnreadableEnv env;
   Index index({{.name = "", .path = dir.path()}}, {}, env);
   append_file(dir.file("a/") + kFile, version_record() + scalar_record(1, 1));
   append_file(dir.file("ab/deep/") + kFile, version_record() + scalar_record(1, 1));
