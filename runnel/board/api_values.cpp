@@ -8,8 +8,37 @@ namespace runnel::board {
 namespace {
 
 constexpr size_t kMostValues = 200;
-constexpr size_t kMostNumbers = 1'000'000;
 constexpr size_t kLongestText = 1'000'000;
+
+// Of all values of one answer together.
+class Budget {
+ public:
+  void take_numbers(size_t count) { take(count * 16, fmt::format("{} numbers", count)); }
+  void take_texts(size_t count, size_t bytes) {
+    take(count * 64 + bytes, fmt::format("{} texts of {} bytes", count, bytes));
+  }
+
+ private:
+  void take(size_t bytes, const std::string& what) {
+    if (bytes > left_) {
+      throw make_error(
+          Code::resource_exhausted,
+          "the value has {}, more than what is left of the {} bytes of an answer, in which a number counts "
+          "as 16; ask for fewer values at once",
+          what, kMost);
+    }
+    left_ -= bytes;
+  }
+
+  static constexpr size_t kMost = 16'000'000;
+  size_t left_ = kMost;
+};
+
+size_t total_bytes(const Texts& texts) {
+  size_t bytes = 0;
+  for (const std::string& text : texts.values) bytes += text.size();
+  return bytes;
+}
 
 // "12-3400": the file and the offset of a value.
 std::string place_text(const ValuePlace& place) { return fmt::format("{}-{}", place.file, place.offset); }
@@ -50,7 +79,8 @@ int64_t leading_number(const std::string& text) {
   return v;
 }
 
-Json image_json(const Texts& texts) {
+Json image_json(const Texts& texts, Budget& budget) {
+  budget.take_texts(texts.values.size(), 0);
   Json types = Json::array();
   for (size_t i = 2; i < texts.values.size(); ++i) types.push_back(media_type(texts.values[i]));
   const bool sized = texts.values.size() >= 2;
@@ -64,8 +94,11 @@ size_t columns_of(const Texts& texts) {
   return texts.shape.size() == 2 && texts.shape[1] > 0 ? static_cast<size_t>(texts.shape[1]) : 1;
 }
 
-Json audio_json(const Texts& texts) {
+Json audio_json(const Texts& texts, Budget& budget) {
   const size_t columns = columns_of(texts);
+  size_t labels = 0;
+  for (size_t i = 1; columns > 1 && i < texts.values.size(); i += columns) labels += texts.values[i].size();
+  budget.take_texts(texts.values.size(), labels);
   Json clips = Json::array();
   for (size_t i = 0; i < texts.values.size(); i += columns) {
     const std::string label = columns > 1 && i + 1 < texts.values.size() ? texts.values[i + 1] : "";
@@ -74,23 +107,20 @@ Json audio_json(const Texts& texts) {
   return {{"clips", clips}};
 }
 
-Json numbers_json(const Numbers& numbers) {
-  if (numbers.values.size() > kMostNumbers) {
-    throw make_error(Code::resource_exhausted, "the value has {} numbers, more than the {} that are shown",
-                     numbers.values.size(), kMostNumbers);
-  }
+Json numbers_json(const Numbers& numbers, Budget& budget) {
+  budget.take_numbers(numbers.values.size());
   Json values = Json::array();
   for (const double v : numbers.values) values.push_back(json_number(v));
   return {{"shape", numbers.shape}, {"values", values}};
 }
 
-Json value_json(const std::string& plugin, const io::EventPoint& point) {
+Json value_json(const std::string& plugin, const io::EventPoint& point, Budget& budget) {
   Json json;
   try {
     if (plugin == "images") {
-      json = image_json(texts_of(point));
+      json = image_json(texts_of(point), budget);
     } else if (plugin == "audio") {
-      json = audio_json(texts_of(point));
+      json = audio_json(texts_of(point), budget);
     } else if (holds_texts(point)) {
       Texts texts = texts_of(point);
       bool cut = false;
@@ -98,9 +128,10 @@ Json value_json(const std::string& plugin, const io::EventPoint& point) {
         cut = cut || text.size() > kLongestText;
         text.resize(std::min(text.size(), kLongestText));
       }
+      budget.take_texts(texts.values.size(), total_bytes(texts));
       json = {{"shape", texts.shape}, {"texts", texts.values}, {"cut", cut}};
     } else {
-      json = numbers_json(numbers_of(point));
+      json = numbers_json(numbers_of(point), budget);
     }
   } catch (const Error& e) {
     json = {{"error", e.what()}};
@@ -115,13 +146,14 @@ Response read_values(const Request& request, const Index& index) {
   const SeriesInfo info = series_of(request, index);
   const std::string& list = request.text("at");
   Json values = Json::array();
+  Budget budget;
   for (size_t begin = 0; begin <= list.size();) {
     const size_t end = std::min(list.find(',', begin), list.size());
     if (values.size() == kMostValues) throw invalid_argument("the parameter at names more than {} values", kMostValues);
     const ValuePlace place = parse_place(list.substr(begin, end - begin));
     Json json = {{"error", "the value is no longer there"}};
     index.read_value(place.file, place.offset, info.tag.tag,
-                     [&](const io::EventPoint& point) { json = value_json(info.tag.plugin, point); });
+                     [&](const io::EventPoint& point) { json = value_json(info.tag.plugin, point, budget); });
     values.push_back(std::move(json));
     begin = end + 1;
   }

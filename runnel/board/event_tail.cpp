@@ -1,6 +1,7 @@
 #include "runnel/board/event_tail.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "runnel/base/crc32c.h"
 #include "runnel/base/format.h"
@@ -41,8 +42,12 @@ std::string read_range(const RandomAccessFile& file, uint64_t offset, uint64_t s
 EventTail::EventTail(std::string path, Env& env) : path_(std::move(path)), env_(env) {}
 
 bool EventTail::has_changed() {
+  const bool due = std::exchange(due_, true);
   const FileInfo info = env_.stat(path_);
-  if (info.size == size_ && info.modified_ns == modified_ns_) return false;
+  if (!due && info.size == size_ && info.modified_ns == modified_ns_) {
+    due_ = false;
+    return false;
+  }
   size_ = info.size;
   modified_ns_ = info.modified_ns;
   stuck_ = false;
@@ -56,8 +61,9 @@ bool EventTail::continues(const RandomAccessFile& file) const {
          read_range(file, position_ - last_bytes_.size(), last_bytes_.size()) == last_bytes_;
 }
 
-void EventTail::restart(Batch& batch) {
-  batch.restarted = true;
+void EventTail::forget() {
+  restarted_ = true;
+  due_ = true;
   position_ = 0;
   tags_.clear();
   scalar_.clear();
@@ -77,10 +83,11 @@ void EventTail::complain(const std::string& what, uint64_t offset) {
 
 bool EventTail::read(Batch& batch) {
   batch.clear();
+  due_ = !stuck_;  // and until the end of the file is reached without an exception
   if (stuck_) return false;
   const std::unique_ptr<RandomAccessFile> file = env_.open_random(path_);
   size_ = file->size();
-  if (!continues(*file)) restart(batch);
+  if (!continues(*file)) forget();
   fill_window(*file, std::min(kWindow, size_ - position_));
   // A record that is larger than the window: its length has a checksum of its own.
   if (window_.size() >= io::kRecordHeader) {
@@ -92,14 +99,26 @@ bool EventTail::read(Batch& batch) {
       if (length > kLargestRecord) {
         complain(fmt::format("a record of {} bytes is left out, for it is larger than {}", length, kLargestRecord),
                  position_);
-        position_ += length + kFrame;
-        last_bytes_ = read_range(*file, position_ - kLastBytes, kLastBytes);
+        const uint64_t behind = position_ + length + kFrame;
+        last_bytes_ = read_range(*file, behind - kLastBytes, kLastBytes);
+        position_ = behind;
+        batch.restarted = std::exchange(restarted_, false);
         batch.end = position_;
         return true;
       }
       fill_window(*file, length + kFrame);
     }
   }
+  try {
+    due_ = take_window(batch);
+  } catch (...) {
+    forget();  // tags may be known here that the caller never heard of
+    throw;
+  }
+  return due_;
+}
+
+bool EventTail::take_window(Batch& batch) {
   io::EventReader reader(as_bytes(window_), path_, SourceSite());
   io::Event event;
   bool more = true;
@@ -124,6 +143,7 @@ bool EventTail::read(Batch& batch) {
     last_bytes_ = window_.substr(used - kLastBytes, kLastBytes);
     position_ += used;
   }
+  batch.restarted = std::exchange(restarted_, false);
   batch.end = position_;
   more = used > 0 && !stuck_ && position_ < size_;
   if (!more || window_.size() > kWindow) std::string().swap(window_);

@@ -58,8 +58,11 @@ class RUNNEL_API EventTail {
 
   // Is there anything to look for? Cheap. An Error where the file is gone.
   bool has_changed();
-  // Reads about a megabyte more. False when all that could be read has been read.
+  // Reads about a megabyte more. False when all that could be read has been read. After an Error the file counts as
+  // changed, and the next read goes on where this one began.
   bool read(Batch& batch);
+  // The next batch begins the file anew, for the caller could not use the last one.
+  void forget();
 
   const std::string& path() const { return path_; }
   uint64_t size() const { return size_; }  // when it was last looked at
@@ -68,8 +71,8 @@ class RUNNEL_API EventTail {
 
  private:
   bool continues(const RandomAccessFile& file) const;
-  void restart(Batch& batch);
   void fill_window(const RandomAccessFile& file, uint64_t size);
+  bool take_window(Batch& batch);
   void take_event(const io::Event& event, uint64_t offset, Batch& batch);
   void complain(const std::string& what, uint64_t offset);
 
@@ -78,6 +81,8 @@ class RUNNEL_API EventTail {
   uint64_t size_ = 0;
   int64_t modified_ns_ = 0;
   uint64_t position_ = 0;
+  bool due_ = true;                // there may be something to read although the file looks as it did
+  bool restarted_ = false;         // what the next batch must say
   bool stuck_ = false;             // nothing behind the position can be found, as far as the file goes now
   std::string head_, last_bytes_;  // the first bytes of the file, and those before the position
   struct TextHash {

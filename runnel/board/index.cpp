@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <system_error>
 #include <thread>
+#include <utility>
 
 #include "runnel/base/format.h"
 #include "runnel/base/log.h"
@@ -18,13 +20,14 @@ constexpr size_t kMostReaders = 4;
 void add_sample(IndexPart& part, const Sample& sample, std::vector<uint64_t>& chunks) {
   if (part.count++ == 0) part.first = sample.point;
   part.last = sample.point;
+  // Values of all plugins begin chunks, so that a chunk with scalars is not larger for what stands between them.
+  if (chunks.empty() || sample.offset >= chunks.back() + kChunk) chunks.push_back(sample.offset);
   if (!part.tag.is_scalar()) {
     part.entries.push_back({sample.point.step, sample.point.wall, sample.offset});
     return;
   }
   part.line.add(sample.point);
   part.not_finite += std::isfinite(sample.point.value) ? 0 : 1;
-  if (chunks.empty() || sample.offset >= chunks.back() + kChunk) chunks.push_back(sample.offset);
   const auto chunk = static_cast<uint32_t>(chunks.size() - 1);
   const int64_t step = sample.point.step;
   if (part.marks.empty() || part.marks.back().chunk != chunk) {
@@ -34,6 +37,36 @@ void add_sample(IndexPart& part, const Sample& sample, std::vector<uint64_t>& ch
   ++mark.count;
   mark.low_step = std::min(mark.low_step, step);
   mark.high_step = std::max(mark.high_step, step);
+}
+
+// Notes what could not be looked at, which does not mean that it is gone.
+class WatchedEnv : public EnvWrapper {
+  template <typename Look>
+  auto watched(const std::string& path, const Look& look) {
+    try {
+      return look();
+    } catch (const Error& e) {
+      if (e.code() != Code::not_found) failures.emplace(path, e.what());
+      throw;
+    }
+  }
+
+ public:
+  using EnvWrapper::EnvWrapper;
+  FileInfo stat(const std::string& path) override {
+    return watched(path, [&] { return EnvWrapper::stat(path); });
+  }
+  bool exists(const std::string& path) override {
+    return watched(path, [&] { return EnvWrapper::exists(path); });
+  }
+  std::vector<std::string> list(const std::string& dir) override {
+    return watched(dir, [&] { return EnvWrapper::list(dir); });
+  }
+  std::map<std::string, std::string> failures;  // path, why
+};
+
+bool is_at_or_below(const std::string& path, const std::string& folder) {
+  return path == folder || path.starts_with(folder.ends_with('/') ? folder : folder + "/");
 }
 
 }  // namespace
@@ -72,11 +105,12 @@ bool Index::refresh() {
 std::map<std::string, std::string> Index::find_files() {
   std::map<std::string, std::string> found;
   for (const LogDir& dir : dirs_) {
+    WatchedEnv env(env_);
     std::string complaint;
     try {
-      if (!env_.exists(dir.path)) continue;  // the folder comes when a program writes to it
-      const auto runs = options_.follow_links ? io::find_event_runs(dir.path, env_, SourceSite())
-                                              : io::find_event_runs_inside(dir.path, env_, SourceSite());
+      if (!env.exists(dir.path)) continue;  // the folder comes when a program writes to it
+      const auto runs = options_.follow_links ? io::find_event_runs(dir.path, env, SourceSite())
+                                              : io::find_event_runs_inside(dir.path, env, SourceSite());
       for (const io::EventRun& run : runs) {
         for (const std::string& file : run.files) found.emplace(file, run_name(dir, run.name));
       }
@@ -84,6 +118,12 @@ std::map<std::string, std::string> Index::find_files() {
       if (e.code() != Code::not_found) complaint = e.what();
     }
     const std::lock_guard lock(mutex_);
+    for (const auto& [failed, why] : env.failures) {
+      if (complaint.empty() && !files_.contains(failed)) complaint = why;  // of known files read_one tells
+      for (const auto& [path, file] : files_) {
+        if (is_at_or_below(path, failed)) found.emplace(path, file->run);
+      }
+    }
     folder_complaints_[dir.path] = complaint;
   }
   return found;
@@ -124,7 +164,12 @@ bool Index::read_all(const std::vector<std::shared_ptr<File>>& files) {
   const size_t extra = many ? std::min<size_t>({std::max(std::thread::hardware_concurrency(), 1u) - 1, kMostReaders - 1,
                                                 files.size() - 1})
                             : 0;
-  for (size_t i = 0; i < extra; ++i) readers.emplace_back(work);
+  readers.reserve(extra);
+  try {
+    for (size_t i = 0; i < extra; ++i) readers.emplace_back(work);
+  } catch (const std::system_error&) {
+    // No more threads: those that run do the work.
+  }
   work();
   for (std::thread& reader : readers) reader.join();
   return any;
@@ -133,8 +178,7 @@ bool Index::read_all(const std::vector<std::shared_ptr<File>>& files) {
 bool Index::read_one(File& file) {
   const auto failed = [&](const std::string& what) {
     const std::lock_guard lock(mutex_);
-    file.complaint = what;
-    return true;
+    return std::exchange(file.complaint, what) != what;
   };
   try {
     if (!file.tail.has_changed()) return false;
@@ -142,7 +186,12 @@ bool Index::read_one(File& file) {
     for (bool more = true; more;) {
       more = file.tail.read(batch);
       const std::lock_guard lock(mutex_);
-      apply(file, batch);
+      try {
+        apply(file, batch);
+      } catch (...) {
+        file.tail.forget();
+        throw;
+      }
       changed();
       more = more && !stopped_;
     }
@@ -191,6 +240,7 @@ void Index::add_part(File& file, const TagInfo& tag) {
 
 void Index::remove_parts(File& file) {
   for (const std::unique_ptr<IndexPart>& part : file.parts) {
+    if (part->series == nullptr) continue;  // it could not be added
     Series& series = *part->series;
     std::erase_if(series.parts, [&](const auto& entry) { return entry.second == part.get(); });
     series.changed = generation_ + 1;

@@ -1,7 +1,10 @@
 #include "runnel/board/task_queue.h"
 
 #include <chrono>
+#include <system_error>
 #include <utility>
+
+#include "runnel/base/log.h"
 
 namespace runnel::board {
 
@@ -13,11 +16,15 @@ void TaskThreads::add(std::function<void()> task) {
   waiting_.push_back(std::move(task));
   if (idle_ < waiting_.size() && threads_ < most_) {
     // Detached, but finish() waits for each: a thread touches nothing of this after it has said that it ended.
-    std::thread([this] { work(); }).detach();
-    ++threads_;
-  } else {
-    news_.notify_one();
+    try {
+      std::thread([this] { work(); }).detach();
+      ++threads_;
+      return;
+    } catch (const std::system_error& e) {
+      log_warning("[board] a connection waits, for no thread can be started: {}", e.what());
+    }
   }
+  news_.notify_one();
 }
 
 void TaskThreads::work() {
@@ -46,6 +53,14 @@ void TaskThreads::finish() {
   finishing_ = true;
   news_.notify_all();
   ended_.wait(lock, [&] { return threads_ == 0; });
+  // Tasks for which no thread could be started.
+  while (!waiting_.empty()) {
+    const std::function<void()> task = std::move(waiting_.front());
+    waiting_.pop_front();
+    lock.unlock();
+    task();
+    lock.lock();
+  }
 }
 
 size_t TaskThreads::threads() const {

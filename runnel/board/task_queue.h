@@ -13,7 +13,8 @@
 namespace runnel::board {
 
 // Runs tasks that may wait for a long time, connections of browsers, each on a thread of its own. A thread whose task
-// is done takes the next one, or ends when none comes for a while. Past `most` threads tasks wait their turn.
+// is done takes the next one, or ends when none comes for a while. Past `most` threads, or where
+// the system gives no more, tasks wait their turn.
 class RUNNEL_API TaskThreads {
  public:
   explicit TaskThreads(size_t most);

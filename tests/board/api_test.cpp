@@ -117,6 +117,23 @@ TEST(Api, GivesTheFilesOfImagesAndNeverAPage) {
   EXPECT_EQ(asked.ask("/api/media", {{"series", id}, {"at", places["at"][0]}, {"number", "1"}}).status, 404);
 }
 
+TEST(Api, ManyLargeValuesDoNotFillTheMemory) {
+  TempDir dir;
+  std::string bytes = version_record();
+  for (int64_t i = 0; i < 20; ++i) {
+    bytes += tensor_record(i, 1000, "text", "text", text_tensor({std::string(900'000, 'x')}));
+  }
+  bytes += tensor_record(20, 1000, "text", "text", text_tensor({"short"}));
+  append_file(dir.file(kRunFile), bytes);
+  Asked asked(dir.path());
+  const json values = asked.values(asked.id("run", "text"));
+  ASSERT_EQ(values.size(), 21u);
+  EXPECT_EQ(values[0]["texts"][0].get<std::string>().size(), 900'000u);
+  EXPECT_THAT(values[19].at("error").get<std::string>(), HasSubstr("ask for fewer values at once"));
+  EXPECT_EQ(values[19]["step"], 19);
+  EXPECT_EQ(values[20]["texts"][0], "short") << "what still fits is there";
+}
+
 TEST(Api, AnswersBadRequestsWithWhatIsWrong) {
   OneRun one;
   Asked asked(one.dir.path());

@@ -251,6 +251,129 @@ TEST(Index, LinksMustNotLeaveTheFolder) {
   EXPECT_THAT(follows.list().runs, ElementsAre(".", "folder/run", "own"));
 }
 
+// Files and folders whose paths end so cannot be looked at or read.
+struct UnreadableEnv : EnvWrapper {
+  UnreadableEnv() : EnvWrapper(Env::posix()) {}
+  std::string stat_of, list_of, read_of;
+
+  static void refuse(const std::string& path, const std::string& end) {
+    if (!end.empty() && path.ends_with(end)) throw make_error(Code::permission_denied, "[test] {}: denied", path);
+  }
+  FileInfo stat(const std::string& path) override {
+    refuse(path, stat_of);
+    return EnvWrapper::stat(path);
+  }
+  std::vector<std::string> list(const std::string& dir) override {
+    refuse(dir, list_of);
+    return EnvWrapper::list(dir);
+  }
+  // The file can be opened, and its first bytes can be compared, but what comes in large pieces cannot be read.
+  std::unique_ptr<RandomAccessFile> open_random(const std::string& path) override {
+    struct File : RandomAccessFile {
+      std::unique_ptr<RandomAccessFile> target;
+      bool fails = false;
+      uint64_t size() const override { return target->size(); }
+      size_t read(uint64_t offset, std::span<std::byte> out) const override {
+        if (fails && out.size() > 64) throw make_error(Code::unavailable, "[test] no bytes");
+        return target->read(offset, out);
+      }
+    };
+    auto file = std::make_unique<File>();
+    file->target = EnvWrapper::open_random(path);
+    file->fails = !read_of.empty() && path.ends_with(read_of);
+    return file;
+  }
+};
+
+TEST(Index, AFileThatCannotBeReadIsReadLater) {
+  TempDir dir;
+  UnreadableEnv env;
+  Index index({{.name = "", .path = dir.path()}}, {}, env);
+  const std::string path = dir.file("run/") + kFile;
+  append_file(path, version_record() + scalar_record(1, 1));
+  env.read_of = kFile;
+  EXPECT_TRUE(index.refresh());
+  EXPECT_THAT(index.list().complaints, ElementsAre(HasSubstr("no bytes")));
+  EXPECT_FALSE(index.refresh()) << "the same complaint is no news";
+  env.read_of.clear();
+  EXPECT_TRUE(index.refresh());
+  EXPECT_TRUE(index.list().complaints.empty());
+  EXPECT_TRUE(index.find("run", "loss"));
+  EXPECT_FALSE(index.refresh());
+}
+
+TEST(Index, AReplacedFileThatCannotBeReadAtOnceKeepsNoOldTag) {
+  TempDir dir;
+  UnreadableEnv env;
+  Index index({{.name = "", .path = dir.path()}}, {}, env);
+  const std::string path = dir.file("run/") + kFile;
+  append_file(path, version_record() + scalar_record(1, 1, "old") + scalar_record(1, 1, "older"));
+  index.refresh();
+  env.read_of = kFile;
+  write_new_file(path, version_record() + scalar_record(7, 5, "new"));
+  index.refresh();
+  EXPECT_TRUE(index.find("run", "old")) << "what was known stays until the new file can be read";
+  env.read_of.clear();
+  EXPECT_TRUE(index.refresh());
+  EXPECT_FALSE(index.find("run", "old"));
+  EXPECT_FALSE(index.find("run", "older"));
+  const auto info = index.find("run", "new");
+  ASSERT_TRUE(info);
+  EXPECT_EQ(info->count, 1u);
+  EXPECT_EQ(info->last.value, 5);
+}
+
+TEST(Index, WhatCannotBeListedIsNotGone) {
+  TempDir dir;
+  UnreadableEnv env;
+  Index index({{.name = "", .path = dir.path()}}, {}, env);
+  append_file(dir.file("a/") + kFile, version_record() + scalar_record(1, 1));
+  append_file(dir.file("ab/deep/") + kFile, version_record() + scalar_record(1, 1));
+  append_file(dir.file("b/") + kFile, version_record() + scalar_record(1, 1));
+  index.refresh();
+  const uint32_t id = index.find("a", "loss")->id;
+  const auto expect_all = [&] {
+    index.refresh();
+    EXPECT_THAT(index.list().runs, ElementsAre("a", "ab/deep", "b"));
+    EXPECT_THAT(index.list().complaints, ElementsAre(HasSubstr("denied")));
+    EXPECT_EQ(index.find("a", "loss")->id, id);
+  };
+  env.list_of = "/a";
+  expect_all();
+  env.list_of = dir.path();
+  expect_all();
+  env.list_of.clear();
+  env.stat_of = std::string("/a/") + kFile;
+  expect_all();
+  env.stat_of.clear();
+  env.list_of = "/a";
+  fs::remove_all(dir.file("ab"));
+  index.refresh();
+  EXPECT_THAT(index.list().runs, ElementsAre("a", "b"));
+  env.list_of.clear();
+  fs::remove_all(dir.file("a"));
+  index.refresh();
+  EXPECT_THAT(index.list().runs, ElementsAre("b"));
+  EXPECT_TRUE(index.list().complaints.empty());
+}
+
+TEST(Index, BlocksOfScalarsEndBeforeOtherValues) {
+  Watched w;
+  append_file(w.file("run"), version_record() + scalar_record(1, 1));
+  for (int64_t i = 0; i < 20; ++i) append_file(w.file("run"), image_record(i, std::string(100'000, 'x')));
+  append_file(w.file("run"), scalar_record(2, 1));
+  w.index.refresh();
+  const auto line = w.index.line(w.series("run", "loss").id);
+  ASSERT_TRUE(line);
+  for (const LineParts::Part& part : line->parts) {
+    EXPECT_EQ(part.blocks.size(), 2u);
+    for (const Block& block : part.blocks) {
+      EXPECT_LT(block.end - block.begin, 300'000u);
+      EXPECT_EQ(w.index.read_block(block, "loss").size(), 1u);
+    }
+  }
+}
+
 TEST(Index, ListsWhatChangedSince) {
   Watched w;
   append_file(w.file("a"), version_record() + scalar_record(0, 1));
