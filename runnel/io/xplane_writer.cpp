@@ -177,7 +177,7 @@ class PlaneWriter {
   }
   // The system uses numbers of threads again, the plugin wants each once.
   uint64_t free_line(uint64_t wanted) {
-    while (!lines_.insert(wanted).second) wanted = UINT32_MAX - lines_.size();
+    for (uint64_t other = UINT32_MAX; !lines_.insert(wanted).second; --other) wanted = other;
     return wanted;
   }
 
