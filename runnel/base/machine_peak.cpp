@@ -1,17 +1,14 @@
 #include "runnel/base/machine_peak.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <future>
 #include <memory>
-#include <system_error>
-#include <thread>
-#include <vector>
 
 #include "runnel/base/cpu.h"
-#include "runnel/base/function_ref.h"
+#include "runnel/base/cpu_count.h"
 #include "runnel/base/parallel.h"
 
 #if defined(__x86_64__)
@@ -21,9 +18,8 @@
 namespace runnel {
 namespace {
 
-constexpr int64_t kRepeats = 250'000;  // of each chunk: half a millisecond
-constexpr int64_t kChunks = 4;         // for each thread, so that one that starts late takes fewer
-constexpr int kRounds = 5;             // the best of them counts: others are disturbed
+constexpr int64_t kRepeats = 1'000'000;  // of each round: two milliseconds
+constexpr int kRounds = 5;               // the best of them counts: others are disturbed
 // Twelve sums: more than one thread of a CPU has under way at a time.
 constexpr int kSums = 12;
 
@@ -87,31 +83,15 @@ double shortest_seconds(int rounds, Work&& work) {
   return best;
 }
 
-// On as many threads as the pool has, but not on those: whoever asks may be inside a parallel_for, where the pool
-// serves nobody else, and what is measured counts for the whole program.
-void on_own_threads(int64_t pieces, FunctionRef<void(int64_t)> work) {
-  std::atomic<int64_t> next = 0;
-  const auto take_pieces = [&] {
-    for (int64_t i = next++; i < pieces; i = next++) work(i);
-  };
-  std::vector<std::jthread> others;
-  try {
-    for (int i = 1; i < num_threads(); ++i) others.emplace_back(take_pieces);
-  } catch (const std::system_error&) {  // the system has no more threads: those that there are take all pieces
-  }
-  take_pieces();
-}
-
+// Of one thread, times those that can run at once: whoever asks may be inside a parallel_for, where the pool serves
+// nobody else.
 double measure_flops() {
   const MultiplyAdd loop = widest_multiply_add();
-  const int64_t chunks = kChunks * num_threads();
   const double seconds = shortest_seconds(kRounds, [&] {
-    on_own_threads(chunks, [&](int64_t) {
-      volatile float sink = loop.run();
-      static_cast<void>(sink);
-    });
+    volatile float sink = loop.run();
+    static_cast<void>(sink);
   });
-  return static_cast<double>(chunks * kRepeats * kSums * loop.lanes * 2) / seconds;
+  return static_cast<double>(kRepeats * kSums * loop.lanes * 2) / seconds * std::min(num_threads(), usable_cpus());
 }
 
 double measure_bytes() {
@@ -119,12 +99,14 @@ double measure_bytes() {
   constexpr int64_t piece = int64_t{1} << 20;
   const auto from = std::make_unique_for_overwrite<char[]>(size);
   const auto to = std::make_unique_for_overwrite<char[]>(size);
-  on_own_threads(size / piece, [&](int64_t i) {  // the pages are there before the clock runs
-    std::memset(from.get() + i * piece, 1, piece);
-    std::memset(to.get() + i * piece, 2, piece);
+  parallel_for(size, piece, [&](int64_t begin, int64_t end) {  // the pages are there before the clock runs
+    std::memset(from.get() + begin, 1, static_cast<size_t>(end - begin));
+    std::memset(to.get() + begin, 2, static_cast<size_t>(end - begin));
   });
   const double seconds = shortest_seconds(3, [&] {
-    on_own_threads(size / piece, [&](int64_t i) { std::memcpy(to.get() + i * piece, from.get() + i * piece, piece); });
+    parallel_for(size, piece, [&](int64_t begin, int64_t end) {
+      std::memcpy(to.get() + begin, from.get() + begin, static_cast<size_t>(end - begin));
+    });
   });
   return static_cast<double>(2 * size) / seconds;
 }
@@ -132,7 +114,9 @@ double measure_bytes() {
 }  // namespace
 
 const MachinePeak& machine_peak() {
-  static const MachinePeak peak{.flops_per_second = measure_flops(), .bytes_per_second = measure_bytes()};
+  // Memory is measured with the pool, so from a thread that is in no parallel_for and no SerialScope.
+  static const MachinePeak peak{.flops_per_second = measure_flops(),
+                                .bytes_per_second = std::async(std::launch::async, measure_bytes).get()};
   return peak;
 }
 
