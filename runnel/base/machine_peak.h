@@ -13,7 +13,7 @@ struct MachinePeak {
 };
 
 // Measured at the first call, which takes about a tenth of a second and the whole compute pool. It is a measurement:
-// other programs that compute meanwhile lower it.
+// other programs that compute meanwhile lower it, and so does a compute pool that is busy, for bytes_per_second.
 RUNNEL_API const MachinePeak& machine_peak();
 
 }  // namespace runnel

@@ -94,7 +94,7 @@ int64_t IteratorNode::next_batch(int64_t n, Item& out, std::exception_ptr& error
   std::optional<StageEvent> event;
   if (profile::recording() && stats_ != nullptr && !hands_over()) event.emplace(*stats_, where_);
   const int64_t got = produce_batch(n, out, error);
-  if (event && got > 0) event->made(out);
+  if (event && got > 0) event->made(out, got);
   if (stats_ != nullptr) {
     stats_->elements.fetch_add(got, std::memory_order_relaxed);
     stats_->samples.fetch_add(got, std::memory_order_relaxed);
@@ -162,7 +162,7 @@ void timed(StageStats* stats, const SourceSite& where, int64_t elements, const I
   if (!sampled() && !event) return call();
   const int64_t start = now_ns();
   call();
-  if (event) event->made(out);
+  if (event) event->made(out, elements);
   stats->samples.fetch_add(elements, std::memory_order_relaxed);
   stats->sampled_ns.fetch_add(now_ns() - start, std::memory_order_relaxed);
 }

@@ -66,7 +66,7 @@ class TraceWriter {
 
   // The system uses numbers of threads again, the viewer needs each once.
   uint64_t free_line(uint64_t wanted) {
-    while (!taken_.insert(wanted).second) wanted = UINT32_MAX - taken_.size();
+    for (uint64_t other = UINT32_MAX - 1; !taken_.insert(wanted).second; --other) wanted = other;
     return wanted;
   }
   void name_line(uint64_t tid, const std::string& name, size_t place, uint64_t system_id) {

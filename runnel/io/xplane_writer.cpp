@@ -175,9 +175,9 @@ class PlaneWriter {
       append_field(plane, 3, std::string_view(line));
     }
   }
-  // The system uses numbers of threads again, the plugin wants each once.
+  // The system uses numbers of threads again, the plugin wants each once. UINT32_MAX is the line of memory.
   uint64_t free_line(uint64_t wanted) {
-    while (!lines_.insert(wanted).second) wanted = UINT32_MAX - lines_.size();
+    for (uint64_t other = UINT32_MAX - 1; !lines_.insert(wanted).second; --other) wanted = other;
     return wanted;
   }
 

@@ -106,7 +106,6 @@ void TensorBoard::start_profile() {
 
 void TensorBoard::stop_profile() {
   const bool profiled = std::exchange(profiling_, false);
-  tracing_ = false;
   try {
     // First the profile: what writing the graphs takes is no part of the batches.
     if (profiled) profiler::stop(true, SourceSite());
@@ -114,7 +113,9 @@ void TensorBoard::stop_profile() {
     const auto all_recorded = summary::record_if(true);
     const auto scope = writer("train").as_default();
     summary::trace_export(fmt::format("batch_{}", last), last, "", SourceSite());
+    tracing_ = false;
   } catch (const Error& e) {
+    drop_profile();  // the trace may still be on
     if (!options_.keep_going) throw;
     log_error("[TensorBoard] profile_batch: {}", e.what());
   }

@@ -88,12 +88,18 @@ OpEvent::OpEvent(profile::Kind kind, std::string_view node, const OpDef& op, Inp
 }
 
 double OpEvent::flops() const {
-  if (!op_.flops) return op_.elementwise ? kAllElements : 0;
+  if (!op_.flops && !op_.elementwise) return 0;
+  if (!op_.flops && static_cast<size_t>(num_outputs_) <= kMostTensors) return kAllElements;
   for (const Tensor* t : inputs_) {
     if (!t->defined()) return 0;
   }
   for (int i = 0; i < num_outputs_; ++i) {
     if (!outputs_[i].defined()) return 0;  // it failed
+  }
+  if (!op_.flops) {
+    double elements = 0;
+    for (int i = 0; i < num_outputs_; ++i) elements += static_cast<double>(outputs_[i].num_elements());
+    return elements;
   }
   try {
     return op_.flops(KernelContext(op_, inputs_, attrs_, outputs_, nullptr, num_outputs_, Device::cpu()));
@@ -111,11 +117,11 @@ OpEvent::~OpEvent() {
   size_t size = 1;
   for (size_t i = 0; i < inputs; ++i) size += PackedTensor::size(*inputs_[i]);
   for (size_t i = 0; i < outputs; ++i) size += PackedTensor::size(outputs_[i]);
-  for (size_t i = inputs; i < inputs_.size(); ++i) {
-    if (inputs_[i]->defined() && is_plain(inputs_[i]->dtype())) {
-      event_.bytes += static_cast<int64_t>(inputs_[i]->num_bytes());
-    }
-  }
+  const auto add_bytes = [&](const Tensor& t) {
+    if (t.defined() && is_plain(t.dtype())) event_.bytes += static_cast<int64_t>(t.num_bytes());
+  };
+  for (size_t i = inputs; i < inputs_.size(); ++i) add_bytes(*inputs_[i]);
+  for (size_t i = outputs; i < static_cast<size_t>(num_outputs_); ++i) add_bytes(outputs_[i]);
   char* to = profile::begin_put(event_, size);
   if (!to) return;
   *to++ = static_cast<char>(inputs);

@@ -19,5 +19,7 @@ struct Ended {
 };
 // With the steps that this thread is in, as far as they have come. An Error (unavailable) where `owner` has none.
 Ended end_recording(Owner owner);
+// Ends it so and writes it to `path`, or where that is empty to what begin_recording was given. Warns of lost events.
+profile::Recording write_recording(Owner owner, const std::string& path = "");
 
 }  // namespace runnel::profiler

@@ -59,13 +59,7 @@ bool is_one_file(const std::string& path) {
 void write_program_profile() {
   if (!is_recording(Owner::environment)) return;  // a child made by fork
   try {
-    const auto [recording, path] = end_recording(Owner::environment);
-    if (is_one_file(path)) {
-      io::write_profile_file(recording, path);
-    } else {
-      io::write_profile_folder(recording, path);
-    }
-    warn_of_lost_events(recording);
+    write_recording(Owner::environment);
   } catch (const std::exception& e) {
     log_error("[profiler] RUNNEL_PROFILE: the profile is lost: {}", e.what());
   }
@@ -109,6 +103,18 @@ Ended end_recording(Owner owner) {
   return {.recording = profile::stop(), .logdir = std::move(logdir)};
 }
 
+profile::Recording write_recording(Owner owner, const std::string& path) {
+  Ended ended = end_recording(owner);
+  const std::string& to = path.empty() ? ended.logdir : path;
+  if (owner == Owner::environment && is_one_file(to)) {
+    io::write_profile_file(ended.recording, to);
+  } else {
+    io::write_profile_folder(ended.recording, to);
+  }
+  warn_of_lost_events(ended.recording);
+  return std::move(ended.recording);
+}
+
 void start(const std::string& logdir, SourceSite where) {
   composed(where, [&] {
     if (logdir.empty()) throw invalid_argument("[profiler::start] the folder for the profile has no name");
@@ -119,10 +125,11 @@ void start(const std::string& logdir, SourceSite where) {
 
 void stop(bool save, SourceSite where) {
   composed(where, [&] {
-    const auto [recording, logdir] = end_recording(Owner::program);
-    if (!save) return;
-    io::write_profile_folder(recording, logdir);
-    warn_of_lost_events(recording);
+    if (save) {
+      write_recording(Owner::program);
+    } else {
+      end_recording(Owner::program);
+    }
   });
 }
 

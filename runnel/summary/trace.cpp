@@ -14,7 +14,6 @@
 #include "runnel/graph/control_flow.h"
 #include "runnel/graph/graph_function.h"
 #include "runnel/io/event.h"
-#include "runnel/io/profile_files.h"
 #include "runnel/op/composed.h"
 #include "runnel/summary/profile_owner.h"
 #include "runnel/summary/record.h"
@@ -121,20 +120,19 @@ void trace_export(std::string_view name, const Step& step, const std::string& pr
       require_step(step);
       ended = *std::exchange(open, std::nullopt);
     }
+    const std::vector<GraphFunctionPtr> called = function_detail::collected_calls();
     std::string message;
-    std::optional<profile::Recording> recording;
     if (ended.profiler && profiler::is_recording(profiler::Owner::trace)) {
-      recording = profiler::end_recording(profiler::Owner::trace).recording;
-      io::append_field(message, 1, step_stats(*recording));
+      io::append_field(message, 1,
+                       step_stats(profiler::write_recording(profiler::Owner::trace, ended.profiler_outdir)));
     }
-    for (const GraphFunctionPtr& f : function_detail::collected_calls()) append_graphs(message, *f);
+    for (const GraphFunctionPtr& f : called) append_graphs(message, *f);
     // With a profile it is what TensorFlow writes so, too: the graphs and what was measured.
     if (ended.graph && !ended.profiler) {
       run_metadata_graphs(name, message, step);
     } else {
       run_metadata(name, message, step);
     }
-    if (recording) io::write_profile_folder(*recording, ended.profiler_outdir);
   });
 }
 

@@ -1,7 +1,9 @@
 // What profiles have of pipelines.
 #include <algorithm>
+#include <map>
 #include <set>
 
+#include "runnel/io/profile_report.h"
 #include "runnel/summary/profiler.h"
 #include "tests/data/helpers.h"
 #include "tests/support/profiles.h"
@@ -31,6 +33,10 @@ TEST(PipelineProfile, StagesOnTheThreadThatReads) {
     EXPECT_TRUE(std::ranges::any_of(batches, [&](const Event& batch) { return is_inside(event, batch); }));
   }
   EXPECT_TRUE(is_inside(batches[0], waits[0]));
+  std::map<std::string, int64_t> elements;
+  for (const io::ProfiledStage& stage : io::make_profile_report(r).input.stages) elements[stage.path] = stage.elements;
+  EXPECT_EQ(elements["Batch::Map"], 6);  // however many of them an event stands for
+  EXPECT_EQ(elements["Batch"], 2);       // the end of the data is none
 }
 
 TEST(PipelineProfile, WorkOnThreadsOfTheirOwn) {

@@ -109,6 +109,15 @@ TEST(ProfileFiles, RecordingWithoutEventsComesBack) {
   EXPECT_EQ(in_words(parse_chrome_trace(chrome_trace_json(r), "mine")), in_words(r));
 }
 
+TEST(ProfileFiles, NumbersOfThreadsThatCameAgainFindFreeLines) {
+  for (const uint32_t id : {7U, UINT32_MAX - 2, UINT32_MAX - 1}) {
+    profile::Recording r = training_recording();
+    r.threads = {{id, "a"}, {id, "b"}, {id, "c"}, {UINT32_MAX - 1, "d"}};
+    EXPECT_EQ(in_words(parse_xspace(xspace_bytes(r), "mine")), in_words(r)) << id;
+    EXPECT_EQ(in_words(parse_chrome_trace(chrome_trace_json(r), "mine")), in_words(r)) << id;
+  }
+}
+
 // What the plugin goes by; it reads the files in tests/interop/profile.
 TEST(ProfileFiles, NamesAreThoseThatTensorBoardKnows) {
   const auto name = [](profile::Kind kind, const char* text, const char* type = "") {

@@ -252,6 +252,17 @@ TEST(ProfileReport, AStageThatWaitsIsNotTheSlowest) {
   EXPECT_THAT(report.input.words, HasSubstr("To do: end the pipeline with prefetch(data::AUTOTUNE)"));
 }
 
+TEST(ProfileReport, AnEventOfAStageMayStandForSeveralElements) {
+  Made made(100);
+  for (const char* detail : {"a b.cpp:1, 32 elements", "32 elements", "a b.cpp:1, 0 elements", "a b.cpp:1", "",
+                             " elements", "-5 elements", "99999999999999999999 elements"}) {
+    made.add(ProfileKind::stage, "Map", 0, 10).detail = detail;
+  }
+  const ProfileReport report = made.report();
+  ASSERT_EQ(report.input.stages.size(), 1u);
+  EXPECT_EQ(report.input.stages[0].elements, 32 + 32 + 0 + 5);
+}
+
 // The threads of the map have work, but do not get to do it.
 TEST(ProfileReport, AStageThatHardlyWorksIsNotToBlame) {
   Made made(100);

@@ -12,6 +12,7 @@
 #include "runnel/keras/keras.h"
 #include "runnel/runnel.h"
 #include "runnel/summary/summary.h"
+#include "runnel/summary/trace.h"
 #include "runnel/tensor/serialize.h"
 #include "tests/summary/support.h"
 #include "tests/support/expect_error.h"
@@ -231,6 +232,18 @@ TEST(TensorBoard, FilesThatCannotBeWritten) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(fit(true).epoch.size(), 2u);
   EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::HasSubstr("nothing is recorded"));
+}
+
+TEST(TensorBoard, AProfileThatCannotBeWrittenEndsTheTrace) {
+  TempDir dir;
+  std::ofstream(dir.path() + "/plugins") << "no folder";
+  Sequential model({layers::Dense({.units = 1, .input_shape = PartialShape{2}})});
+  model.compile({.optimizer = "sgd", .loss = "mse"});
+  TensorBoard board({.log_dir = dir.path(), .profile_batch = {1, 1}, .keep_going = true});
+  testing::internal::CaptureStderr();
+  model.fit(ones({4, 2}), zeros({4, 1}), {.verbose = 0, .callbacks = {board}});
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::HasSubstr("profile_batch: "));
+  expect_error([] { summary::trace_export("none"); }, Code::invalid_argument, "no trace is on");
 }
 
 TEST(TensorBoard, EmbeddingsForTheProjector) {

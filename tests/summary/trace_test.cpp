@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <string_view>
 #include <vector>
@@ -138,6 +139,16 @@ TEST_F(TraceSummary, TraceOnMayHaveTheFolder) {
   trace_export("nobody writes it");
   EXPECT_TRUE(std::filesystem::exists(dir.path() + "/profile/plugins/profile"));
   EXPECT_TRUE(exported().empty());  // there was no writer
+}
+
+// What was recorded is written before anything else can fail.
+TEST_F(TraceSummary, AProfileThatCannotBeWrittenEndsTheTrace) {
+  std::ofstream(dir.path() + "/file") << "no folder";
+  trace_on(true, true, dir.path() + "/file/profile");
+  expect_error([] { trace_export("lost"); }, Code::failed_precondition, "file");
+  expect_error([] { trace_export("again"); }, Code::invalid_argument, "no trace is on");
+  EXPECT_NO_THROW(profiler::start(dir.path() + "/next"));
+  profiler::stop(false);
 }
 
 TEST_F(TraceSummary, Errors) {
