@@ -1,5 +1,6 @@
 // Sequences: range, linspace, one_hot, eye.
 #include <cmath>
+#include <limits>
 
 #include "runnel/base/format.h"
 #include "runnel/base/parallel.h"
@@ -67,7 +68,18 @@ int64_t range_count(T start, T limit, T delta) {
   }
 }
 
-constexpr int64_t kSequenceGrain = 1 << 15;  // elements of a parallel chunk
+// y[i] = f(i). Numbers that fit have 32 bits, which vectors turn into floats.
+template <class T, class F>
+void fill_sequence(int64_t n, T* y, const F& f) {
+  constexpr int64_t kSequenceGrain = 1 << 15;
+  parallel_for(n, kSequenceGrain, [&](int64_t begin, int64_t end) {
+    if (end <= std::numeric_limits<int32_t>::max()) {
+      cpu::update_range<T>(begin, end, [y, f](int64_t i) { y[i] = f(static_cast<int32_t>(i)); });
+    } else {
+      cpu::update_range<T>(begin, end, [y, f](int64_t i) { y[i] = f(i); });
+    }
+  });
+}
 
 void range_shape(InferContext& c) {
   for (int i = 0; i < 3; ++i) c.require_rank(i, 0);
@@ -92,18 +104,15 @@ void register_array_sequence(Registry& r) {
       .shape(range_shape)
       .cpu([]<class T>(KernelContext& c) {
         const T start = *c.in<T>(0), delta = *c.in<T>(2);
-        T* y = c.out<T>();
-        parallel_for(c.out().num_elements(), kSequenceGrain, [&](int64_t begin, int64_t end) {
-          cpu::update_range<T>(begin, end, [=](int64_t i) {
-            if constexpr (std::is_integral_v<T>) {
-              using U = std::common_type_t<std::make_unsigned_t<T>, uint32_t>;  // wraps around
-              y[i] = static_cast<T>(static_cast<U>(start) + static_cast<U>(i) * static_cast<U>(delta));
-            } else if constexpr (std::is_same_v<T, double>) {
-              y[i] = start + static_cast<double>(i) * delta;
-            } else {
-              y[i] = T(static_cast<float>(start) + static_cast<float>(i) * static_cast<float>(delta));
-            }
-          });
+        fill_sequence(c.out().num_elements(), c.out<T>(), [=](auto i) {
+          if constexpr (std::is_integral_v<T>) {
+            using U = std::common_type_t<std::make_unsigned_t<T>, uint32_t>;  // wraps around
+            return static_cast<T>(static_cast<U>(start) + static_cast<U>(i) * static_cast<U>(delta));
+          } else if constexpr (std::is_same_v<T, double>) {
+            return start + static_cast<double>(i) * delta;
+          } else {
+            return T(static_cast<float>(start) + static_cast<float>(i) * static_cast<float>(delta));
+          }
         });
       })
       .not_differentiable()
@@ -132,9 +141,7 @@ void register_array_sequence(Registry& r) {
         const int64_t n = c.out().num_elements();
         const C step = n > 1 ? (stop - start) / static_cast<C>(n - 1) : C(0);
         T* y = c.out<T>();
-        parallel_for(n, kSequenceGrain, [&](int64_t begin, int64_t end) {
-          cpu::update_range<T>(begin, end, [=](int64_t i) { y[i] = T(start + step * static_cast<C>(i)); });
-        });
+        fill_sequence(n, y, [=](auto i) { return T(start + step * static_cast<C>(i)); });
         y[0] = T(start);  // both ends as they are, also infinite ones
         if (n > 1) y[n - 1] = T(stop);
       })

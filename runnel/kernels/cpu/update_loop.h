@@ -25,10 +25,10 @@ RUNNEL_AVX2 RUNNEL_FLATTEN void update_range_avx2(const Body& given, int64_t beg
   for (int64_t i = begin; i < end; ++i) body(i);
 }
 
-// On the calling thread. T is the element type: only float and double have the AVX2 version.
+// On the calling thread. T is the element type: those that loops.h has AVX2 versions for have one here.
 template <class T, class Body>
 void update_range(int64_t begin, int64_t end, const Body& body) {
-  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+  if constexpr (detail::has_wide_clone<T>) {
     if (has_avx2()) return update_range_avx2(body, begin, end);
   }
   update_range_base(body, begin, end);
