@@ -35,6 +35,18 @@ bool walk_event_fields(std::string_view message, Take&& take) {
 
 int took(bool ok) { return ok ? 1 : -1; }
 
+// Takes the next field where it is bytes with this tag. What nearly every message has is read so, in the order of its
+// writer; the walk over the fields does the rest, and finds what is damaged.
+[[gnu::always_inline]] inline bool next_bytes(Cursor& c, uint32_t t, std::string_view* out) {
+  if (c.done() || static_cast<unsigned char>(*c.p) != t) return false;
+  Cursor behind = c;
+  ++behind.p;
+  if (!behind.bytes(out)) return false;
+  c.p = behind.p;
+  return true;
+}
+std::string_view rest_of(const Cursor& c) { return {c.p, static_cast<size_t>(c.end - c.p)}; }
+
 bool read_event_double(Cursor& c, double* out) {
   uint64_t bits = 0;
   const char* next = get_fixed64(c.p, c.end, &bits);
@@ -121,7 +133,11 @@ bool parse_event(std::string_view record, Event* event) {
       rest.remove_prefix(static_cast<size_t>(behind - rest.data()));
     }
   }
-  return walk_event_fields(rest, [&](uint32_t t, Cursor& c) {
+  Cursor at(rest);
+  if (next_bytes(at, tag(static_cast<uint32_t>(EventKind::summary), wire::kBytes), &event->body)) {
+    event->kind = EventKind::summary;
+  }
+  return walk_event_fields(rest_of(at), [&](uint32_t t, Cursor& c) {
     if (t == tag(1, wire::kFixed64)) return took(read_event_double(c, &event->wall_time));
     if (t == tag(2, wire::kVarint)) return took(read_event_int(c, &event->step));
     const uint32_t field = t >> 3;
@@ -140,7 +156,11 @@ bool parse_event(std::string_view record, Event* event) {
 }
 
 bool parse_event_value(std::string_view bytes, EventValue* value) {
-  return walk_event_fields(bytes, [&](uint32_t t, Cursor& c) {
+  Cursor at(bytes);
+  next_bytes(at, tag(1, wire::kBytes), &value->tag);
+  if (next_bytes(at, tag(8, wire::kBytes), &value->body)) value->kind = ValueKind::tensor;
+  next_bytes(at, tag(9, wire::kBytes), &value->metadata);
+  return walk_event_fields(rest_of(at), [&](uint32_t t, Cursor& c) {
     switch (t) {
       case tag(1, wire::kBytes): return took(c.bytes(&value->tag));
       case tag(7, wire::kBytes): return took(c.bytes(&value->node_name));
