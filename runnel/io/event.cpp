@@ -18,17 +18,34 @@ constexpr std::string_view kSourceWriter = "tensorflow.core.util.events_writer";
 // Walks over the fields of a message: take(tag, cursor) reads the field and says 1, says 0 when it does not know it,
 // -1 when it is damaged.
 template <class Take>
-bool walk_event_fields(Cursor c, Take&& take) {
+bool walk_event_fields(std::string_view message, Take&& take) {
+  Cursor c(message);
   while (!c.done()) {
     uint32_t t = 0;
     if (!c.tag(&t)) return false;
     const int read = take(t, c);
-    if (read < 0 || (read == 0 && !c.skip(t))) return false;
+    if (read < 0) return false;
+    if (read > 0) continue;
+    Cursor behind = c;
+    if (!behind.skip(t)) return false;
+    c.p = behind.p;
   }
   return true;
 }
 
 int took(bool ok) { return ok ? 1 : -1; }
+
+// Takes the next field where it is bytes with this tag. What nearly every message has is read so, in the order of its
+// writer; the walk over the fields does the rest, and finds what is damaged.
+[[gnu::always_inline]] inline bool next_bytes(Cursor& c, uint32_t t, std::string_view* out) {
+  if (c.done() || static_cast<unsigned char>(*c.p) != t) return false;
+  Cursor behind = c;
+  ++behind.p;
+  if (!behind.bytes(out)) return false;
+  c.p = behind.p;
+  return true;
+}
+std::string_view rest_of(const Cursor& c) { return {c.p, static_cast<size_t>(c.end - c.p)}; }
 
 bool read_event_double(Cursor& c, double* out) {
   uint64_t bits = 0;
@@ -54,7 +71,7 @@ bool read_event_int(Cursor& c, int64_t* out) {
 }
 
 bool parse_plugin_data(std::string_view bytes, EventMetadata* m) {
-  return walk_event_fields(Cursor(bytes), [&](uint32_t t, Cursor& c) {
+  return walk_event_fields(bytes, [&](uint32_t t, Cursor& c) {
     if (t == tag(1, wire::kBytes)) return took(c.bytes(&m->plugin));
     if (t == tag(2, wire::kBytes)) return took(c.bytes(&m->plugin_content));
     return 0;
@@ -101,18 +118,26 @@ const char* event_kind_name(EventKind kind) {
 
 bool parse_event(std::string_view record, Event* event) {
   *event = {};
-  Cursor at(record);
-  // Writers begin with the time and the step: the walk goes on behind them.
+  std::string_view rest = record;
+  // Writers begin with the time and the step: the walk goes on behind them. It gets a view, not the cursor: reading
+  // that back from memory costs more than the two fields.
   constexpr size_t time_field = 1 + sizeof(double);
-  if (record.size() >= time_field && *at.p == tag(1, wire::kFixed64)) {
-    event->wall_time = std::bit_cast<double>(load_fixed64(at.p + 1));
-    at.p += time_field;
-    if (!at.done() && *at.p == tag(2, wire::kVarint)) {
-      ++at.p;
-      if (!read_event_int(at, &event->step)) return false;
+  if (rest.size() > time_field && rest[0] == tag(1, wire::kFixed64)) {
+    event->wall_time = std::bit_cast<double>(load_fixed64(rest.data() + 1));
+    rest.remove_prefix(time_field);
+    if (rest[0] == tag(2, wire::kVarint)) {
+      uint64_t step = 0;
+      const char* const behind = get_varint(rest.data() + 1, rest.data() + rest.size(), &step);
+      if (behind == nullptr) return false;
+      event->step = static_cast<int64_t>(step);
+      rest.remove_prefix(static_cast<size_t>(behind - rest.data()));
     }
   }
-  return walk_event_fields(at, [&](uint32_t t, Cursor& c) {
+  Cursor at(rest);
+  if (next_bytes(at, tag(static_cast<uint32_t>(EventKind::summary), wire::kBytes), &event->body)) {
+    event->kind = EventKind::summary;
+  }
+  return walk_event_fields(rest_of(at), [&](uint32_t t, Cursor& c) {
     if (t == tag(1, wire::kFixed64)) return took(read_event_double(c, &event->wall_time));
     if (t == tag(2, wire::kVarint)) return took(read_event_int(c, &event->step));
     const uint32_t field = t >> 3;
@@ -122,7 +147,7 @@ bool parse_event(std::string_view record, Event* event) {
     }
     std::string_view source;
     if (t == tag(10, wire::kBytes)) {
-      return took(c.bytes(&source) && walk_event_fields(Cursor(source), [&](uint32_t inner, Cursor& s) {
+      return took(c.bytes(&source) && walk_event_fields(source, [&](uint32_t inner, Cursor& s) {
                     return inner == tag(1, wire::kBytes) ? took(s.bytes(&event->source_writer)) : 0;
                   }));
     }
@@ -131,7 +156,11 @@ bool parse_event(std::string_view record, Event* event) {
 }
 
 bool parse_event_value(std::string_view bytes, EventValue* value) {
-  return walk_event_fields(Cursor(bytes), [&](uint32_t t, Cursor& c) {
+  Cursor at(bytes);
+  next_bytes(at, tag(1, wire::kBytes), &value->tag);
+  if (next_bytes(at, tag(8, wire::kBytes), &value->body)) value->kind = ValueKind::tensor;
+  next_bytes(at, tag(9, wire::kBytes), &value->metadata);
+  return walk_event_fields(rest_of(at), [&](uint32_t t, Cursor& c) {
     switch (t) {
       case tag(1, wire::kBytes): return took(c.bytes(&value->tag));
       case tag(7, wire::kBytes): return took(c.bytes(&value->node_name));
@@ -150,7 +179,7 @@ bool parse_event_value(std::string_view bytes, EventValue* value) {
 }
 
 bool parse_event_metadata(std::string_view bytes, EventMetadata* metadata) {
-  return walk_event_fields(Cursor(bytes), [&](uint32_t t, Cursor& c) {
+  return walk_event_fields(bytes, [&](uint32_t t, Cursor& c) {
     std::string_view data;
     if (t == tag(1, wire::kBytes)) return took(c.bytes(&data) && parse_plugin_data(data, metadata));
     if (t == tag(2, wire::kBytes)) return took(c.bytes(&metadata->display_name));
@@ -190,7 +219,7 @@ std::string_view plugin_of(const EventValue& value) {
 }
 
 bool parse_event_image(std::string_view bytes, EventImage* image) {
-  return walk_event_fields(Cursor(bytes), [&](uint32_t t, Cursor& c) {
+  return walk_event_fields(bytes, [&](uint32_t t, Cursor& c) {
     if (t == tag(1, wire::kVarint)) return took(read_event_int(c, &image->height));
     if (t == tag(2, wire::kVarint)) return took(read_event_int(c, &image->width));
     if (t == tag(3, wire::kVarint)) return took(read_event_int(c, &image->colorspace));
@@ -200,7 +229,7 @@ bool parse_event_image(std::string_view bytes, EventImage* image) {
 }
 
 bool parse_event_audio(std::string_view bytes, EventAudio* audio) {
-  return walk_event_fields(Cursor(bytes), [&](uint32_t t, Cursor& c) {
+  return walk_event_fields(bytes, [&](uint32_t t, Cursor& c) {
     if (t == tag(1, wire::kFixed32)) return took(read_event_float(c, &audio->sample_rate));
     if (t == tag(2, wire::kVarint)) return took(read_event_int(c, &audio->channels));
     if (t == tag(3, wire::kVarint)) return took(read_event_int(c, &audio->frames));
@@ -213,7 +242,7 @@ bool parse_event_audio(std::string_view bytes, EventAudio* audio) {
 bool parse_event_histogram(std::string_view bytes, EventHistogram* histogram) {
   double* const numbers[] = {&histogram->min, &histogram->max, &histogram->num, &histogram->sum,
                              &histogram->sum_squares};
-  const bool ok = walk_event_fields(Cursor(bytes), [&](uint32_t t, Cursor& c) {
+  const bool ok = walk_event_fields(bytes, [&](uint32_t t, Cursor& c) {
     const uint32_t field = t >> 3;
     if ((t & 7) == wire::kFixed64 && field >= 1 && field <= 5) return took(read_event_double(c, numbers[field - 1]));
     if (t == tag(6, wire::kBytes)) return took(c.bytes(&histogram->limits));
@@ -224,7 +253,7 @@ bool parse_event_histogram(std::string_view bytes, EventHistogram* histogram) {
 }
 
 bool parse_event_run_metadata(std::string_view bytes, EventRunMetadata* metadata) {
-  return walk_event_fields(Cursor(bytes), [&](uint32_t t, Cursor& c) {
+  return walk_event_fields(bytes, [&](uint32_t t, Cursor& c) {
     if (t == tag(1, wire::kBytes)) return took(c.bytes(&metadata->tag));
     if (t == tag(2, wire::kBytes)) return took(c.bytes(&metadata->run_metadata));
     return 0;

@@ -15,6 +15,7 @@ enum Type : uint32_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kGroup = 3, kEndGr
 
 constexpr uint32_t tag(uint32_t field, Type type) { return field << 3 | type; }
 
+// The steps are inlined wherever they are taken: called, each would wait for the cursor to come back from memory.
 struct Cursor {
   const char* p;
   const char* end;
@@ -22,21 +23,21 @@ struct Cursor {
   explicit Cursor(std::string_view text) : p(text.data()), end(text.data() + text.size()) {}
   bool done() const { return p == end; }
 
-  bool varint(uint64_t* v) {
+  [[gnu::always_inline]] bool varint(uint64_t* v) {
     const char* next = get_varint(p, end, v);
     if (next == nullptr) [[unlikely]]
       return false;
     p = next;
     return true;
   }
-  bool tag(uint32_t* t) {
+  [[gnu::always_inline]] bool tag(uint32_t* t) {
     uint64_t v = 0;
     if (!varint(&v) || v > UINT32_MAX || v >> 3 == 0) [[unlikely]]
       return false;
     *t = static_cast<uint32_t>(v);
     return true;
   }
-  bool bytes(std::string_view* out) {
+  [[gnu::always_inline]] bool bytes(std::string_view* out) {
     uint64_t size = 0;
     const char* start = get_varint(p, end, &size);
     if (start == nullptr || size > static_cast<uint64_t>(end - start)) [[unlikely]]
