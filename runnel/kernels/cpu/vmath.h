@@ -17,17 +17,18 @@
 
 namespace runnel::cpu {
 
-#define RUNNEL_VMATH_FUNCTIONS(X)                                                                               \
-  X(exp, Exp)                                                                                                   \
-  X(expm1, Expm1)                                                                                               \
-  X(log, Log)                                                                                                   \
-  X(log1p, Log1p)                                                                                               \
-  X(tanh, Tanh)                                                                                                 \
-  X(sigmoid, Sigmoid)                                                                                           \
-  X(sin, Sin)                                                                                                   \
-  X(cos, Cos)                                                                                                   \
-  X(tan, Tan) X(atan, Atan) X(erf, Erf) X(sqrt, Sqrt) X(rsqrt, Rsqrt) X(asin, Asin) X(acos, Acos) X(sinh, Sinh) \
-      X(cosh, Cosh) X(asinh, Asinh) X(acosh, Acosh) X(atanh, Atanh)
+#define RUNNEL_VMATH_FUNCTIONS(X)                                                                                 \
+  X(exp, Exp)                                                                                                     \
+  X(expm1, Expm1)                                                                                                 \
+  X(log, Log)                                                                                                     \
+  X(log1p, Log1p)                                                                                                 \
+  X(tanh, Tanh)                                                                                                   \
+  X(sigmoid, Sigmoid)                                                                                             \
+  X(sin, Sin)                                                                                                     \
+  X(cos, Cos)                                                                                                     \
+  X(tan, Tan)                                                                                                     \
+  X(atan, Atan) X(erf, Erf) X(sqrt, Sqrt) X(rsqrt, Rsqrt) X(asin, Asin) X(acos, Acos) X(sinh, Sinh) X(cosh, Cosh) \
+      X(asinh, Asinh) X(acosh, Acosh) X(atanh, Atanh)
 #define RUNNEL_VMATH_FUNCTIONS_OF_TWO(X) X(atan2, Atan2) X(xlogy, Xlogy) X(xlog1py, Xlog1py) X(pow, Pow)
 
 namespace scalar {
