@@ -78,6 +78,30 @@ bool parse_plugin_data(std::string_view bytes, EventMetadata* m) {
   });
 }
 
+// Not exported, so that it is a part of the walk over the values.
+bool read_event_value(std::string_view bytes, EventValue* value) {
+  Cursor at(bytes);
+  next_bytes(at, tag(1, wire::kBytes), &value->tag);
+  if (next_bytes(at, tag(8, wire::kBytes), &value->body)) value->kind = ValueKind::tensor;
+  next_bytes(at, tag(9, wire::kBytes), &value->metadata);
+  return walk_event_fields(rest_of(at), [&](uint32_t t, Cursor& c) {
+    switch (t) {
+      case tag(1, wire::kBytes): return took(c.bytes(&value->tag));
+      case tag(7, wire::kBytes): return took(c.bytes(&value->node_name));
+      case tag(9, wire::kBytes): return took(c.bytes(&value->metadata));
+      case tag(2, wire::kFixed32):
+        value->kind = ValueKind::simple_value;
+        return took(read_event_float(c, &value->simple_value));
+      case tag(3, wire::kBytes):
+      case tag(4, wire::kBytes):
+      case tag(5, wire::kBytes):
+      case tag(6, wire::kBytes):
+      case tag(8, wire::kBytes): value->kind = static_cast<ValueKind>(t >> 3); return took(c.bytes(&value->body));
+      default: return 0;
+    }
+  });
+}
+
 char* put_bytes(char* p, std::string_view bytes) {
   if (!bytes.empty()) std::memcpy(p, bytes.data(), bytes.size());
   return p + bytes.size();
@@ -155,28 +179,7 @@ bool parse_event(std::string_view record, Event* event) {
   });
 }
 
-bool parse_event_value(std::string_view bytes, EventValue* value) {
-  Cursor at(bytes);
-  next_bytes(at, tag(1, wire::kBytes), &value->tag);
-  if (next_bytes(at, tag(8, wire::kBytes), &value->body)) value->kind = ValueKind::tensor;
-  next_bytes(at, tag(9, wire::kBytes), &value->metadata);
-  return walk_event_fields(rest_of(at), [&](uint32_t t, Cursor& c) {
-    switch (t) {
-      case tag(1, wire::kBytes): return took(c.bytes(&value->tag));
-      case tag(7, wire::kBytes): return took(c.bytes(&value->node_name));
-      case tag(9, wire::kBytes): return took(c.bytes(&value->metadata));
-      case tag(2, wire::kFixed32):
-        value->kind = ValueKind::simple_value;
-        return took(read_event_float(c, &value->simple_value));
-      case tag(3, wire::kBytes):
-      case tag(4, wire::kBytes):
-      case tag(5, wire::kBytes):
-      case tag(6, wire::kBytes):
-      case tag(8, wire::kBytes): value->kind = static_cast<ValueKind>(t >> 3); return took(c.bytes(&value->body));
-      default: return 0;
-    }
-  });
-}
+bool parse_event_value(std::string_view bytes, EventValue* value) { return read_event_value(bytes, value); }
 
 bool parse_event_metadata(std::string_view bytes, EventMetadata* metadata) {
   return walk_event_fields(bytes, [&](uint32_t t, Cursor& c) {
@@ -193,7 +196,7 @@ bool visit_event_values(std::string_view summary, FunctionRef<void(const EventVa
   bool values_ok = true;
   const bool whole = wire::read_bytes(summary, [&](std::string_view bytes) {
     EventValue value;
-    values_ok = values_ok && parse_event_value(bytes, &value);
+    values_ok = values_ok && read_event_value(bytes, &value);
     if (values_ok) take(value);
   });
   return whole && values_ok;
