@@ -27,7 +27,7 @@ class RUNNEL_API Profile {
 };
 
 // Work of the program that profiles show: from here to the end of the block, on this thread. With a number it is a step
-// of training, and what happens meanwhile counts to it.
+// of training, and what happens meanwhile counts to it. It ends on the thread that made it.
 //   const profiler::Trace step("train", batch_index);
 class RUNNEL_API Trace {
  public:
